@@ -6,15 +6,17 @@ READY := .venv/.ready
 export PYTHONDONTWRITEBYTECODE :=
 # Each has a broker of its own. Many tests wait most of their time, so that three of them keep two cores busy.
 WORKERS ?= 3
-# How many kills `make chaos` makes; `make test` makes 32.
+# How many kills `make chaos` makes; `make test` makes 16.
 KILLS ?= 500
 # How many calls of each operation `make fuzz` makes up for each principal.
 EXAMPLES ?= 200
 # How many rows `make chain` moves.
 ROWS ?= 1000000
+# How many connectors `make density` starts.
+CONNECTORS ?= 60
 BENCHES := converters avro transforms datagen standalone http jdbc jdbc_sink spark_sink spark_topics cluster rest page mirror race
 
-.PHONY: setup demo check test chaos chain fuzz lake-kills bench docs docs-test clean
+.PHONY: setup demo check test chaos chain fuzz lake-kills mirror-kills bench density docs docs-test clean
 
 setup: $(READY)
 
@@ -60,6 +62,11 @@ lake-kills: setup
 	@SLUICE_LAKE_KILLS=$(KILLS) SLUICE_LAKE_STORE=$(STORE) $(BIN)/pytest -s -k "named or random" \
 		tests/cluster/test_$(if $(findstring iceberg,$(STORE))$(findstring delta,$(STORE)),table,spark)_kills.py
 
+# Kills a mirror's workers, tasks and both of its brokers; the seed is printed: SLUICE_MIRROR_SEED=... make mirror-kills
+mirror-kills: KILLS = 30
+mirror-kills: setup
+	@SLUICE_MIRROR_KILLS=$(KILLS) $(BIN)/pytest -s tests/cluster/test_mirror_kills.py
+
 # Makes up so many calls of each operation of the REST API, for principals with few rights.
 fuzz: setup
 	@SLUICE_FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -q -p no:schemathesis tests/integration/rest/test_rest_security.py
@@ -67,7 +74,11 @@ fuzz: setup
 bench: setup
 	@for name in $(BENCHES); do echo "==> bench/$$name.py"; $(BIN)/python bench/$$name.py || exit 1; done
 
-# Types every command of README and the guides on a machine where nothing is installed; needs ports 9092, 8083 and 8084.
+# What many connectors that rest cost, beside Kafka Connect: six minutes with 60 of them.
+density: setup
+	@$(BIN)/python bench/density.py --connectors $(CONNECTORS)
+
+# Types every command of README and the guides on a machine where nothing is installed; needs ports 9092, 9094, 8083 and 8084.
 docs-test: setup
 	@SLUICE_DOCS_TEST=fresh $(BIN)/pytest tests/documentation
 

@@ -3,18 +3,25 @@
 ``python bench/mirror.py [--records N] [--quick] [--only java|sluice]``: a topic of 4 partitions with records of 100
 bytes goes from one embedded broker to another, by one task, with the defaults of both. Each worker, in standalone mode
 at the target, moves 2 * N records to warm up and then three laps of N, of which the median counts. CPU seconds and
-memory are those of the worker and all its processes, not of the brokers.
+memory are those of the worker and all its processes, not of the brokers. With ``--exactly-once`` the workers are
+distributed, one each, and mirror in transactions.
+
+``--latency`` measures instead how long a record takes from the producer at the source to a consumer at the target, at
+100 records a second, and ``--rest N`` what a mirror of N quiet topics of one partition uses.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import signal
+import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+import urllib.request
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -26,19 +33,27 @@ from race import COMMAND, LAPS, WARM_UP_LAPS, Aim, Lap, Props, Run, await_record
 
 from equipment.workers.java_connect import DEFAULT_JVM, JavaConnect, JavaConnectJars, resolve_java_connect
 from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
+from worker.embedded.ports import any_port
 
 _PARTITIONS = 4
 _BYTES = 100
 _TAIL = 200_000
 _TOPIC = "orders"
 _LOOK_SECONDS = 0.1
+_DEADLINE_SECONDS = 120.0
+_PER_SECOND = 100
+_WARM_UP_SECONDS = 10.0
+_PACED_SECONDS = 30.0
+_SETTLE_SECONDS = 10.0
+_REST_SECONDS = 30.0
 _BYTES_AS_THEY_ARE = "org.apache.kafka.connect.converters.ByteArrayConverter"
 
 
 class Race:
     """Two clusters, the first of which has all the records."""
 
-    def __init__(self, folder: Path, source: str, target: str, records: int) -> None:
+    def __init__(self, folder: Path, source: str, target: str, records: int, *, exactly_once: bool = False) -> None:
+        self._exactly_once = exactly_once
         self._folder = folder
         self._source = source
         self._target = target
@@ -46,15 +61,45 @@ class Race:
         self._total = records * (WARM_UP_LAPS + LAPS) + _TAIL
         self._client = Consumer({"bootstrap.servers": target, "group.id": "count", "log_level": 0})
         self._there: set[str] = set()
-        self._fill()
 
-    def java(self, jars: JavaConnectJars) -> Run:
-        """The way of MirrorMaker 2."""
-        return self._run("java", self._java("java", jars))
+    def laps(self, alias: str, jars: JavaConnectJars | None) -> Run:
+        """Move all the records, by MirrorMaker 2 if there are ``jars``, else by our worker."""
+        return self._run(alias, self._running(alias, jars))
 
-    def sluice(self) -> Run:
-        """Our way."""
-        return self._run("sluice", self._sluice("sluice"))
+    def latency(self, alias: str, jars: JavaConnectJars | None) -> str:
+        """How long records take at a slow pace."""
+        topic = f"slow-{alias}"
+        self._create([topic], 1)
+        with contextmanager(lambda: self._running(alias, jars, topics=topic))() as pid:
+            self._await_topics(f"{alias}.{topic}", 1)
+            tree = ProcessTree(pid)
+            try:
+                self._pace(topic, f"{alias}.{topic}", _WARM_UP_SECONDS)
+                before = tree.cpu()
+                delays = self._pace(topic, f"{alias}.{topic}", _PACED_SECONDS)
+                cuts = statistics.quantiles(delays, n=100)
+                cpu = (tree.cpu() - before) / _PACED_SECONDS
+                return f"p50 {cuts[49]:.1f} ms, p99 {cuts[98]:.1f} ms, {cpu:.3f} cores, {tree.peak() / 1e6:.0f} MB"
+            finally:
+                tree.close()
+
+    def rest(self, alias: str, jars: JavaConnectJars | None, topics: int) -> str:
+        """What a mirror uses that has nothing to do."""
+        prefix = f"rest-{topics}-"
+        self._create([f"{prefix}{number}" for number in range(topics)], 1)
+        started = time.perf_counter()
+        with contextmanager(lambda: self._running(alias, jars, topics=f"{prefix}.*"))() as pid:
+            tree = ProcessTree(pid)
+            try:
+                self._await_topics(f"{alias}.{prefix}", topics)
+                took = time.perf_counter() - started
+                time.sleep(_SETTLE_SECONDS)
+                before = tree.cpu()
+                time.sleep(_REST_SECONDS)
+                cpu = (tree.cpu() - before) / _REST_SECONDS
+                return f"topics there after {took:.1f} s, then {cpu:.3f} cores, {tree.peak() / 1e6:.0f} MB at most"
+            finally:
+                tree.close()
 
     def close(self) -> None:
         """Release the client."""
@@ -74,31 +119,50 @@ class Race:
         laps = [Lap.between(*pair) for pair in pairwise(sights[WARM_UP_LAPS - 1 :])]
         return Run(first.at - started, sights[0].cpu / sights[0].records * 1e6, laps, tree.peak())
 
-    def _java(self, alias: str, jars: JavaConnectJars) -> Iterator[int]:
+    def _running(self, alias: str, jars: JavaConnectJars | None, **props: str) -> Iterator[int]:
+        connector = {**self._connector(alias), **props}
+        return self._sluice(alias, connector) if jars is None else self._java(alias, jars, connector)
+
+    def _java(self, alias: str, jars: JavaConnectJars, connector: Props) -> Iterator[int]:
         folder = self._folder / alias
-        worker = JavaConnect(folder, jars, self._worker(), [self._connector(alias)], jvm=DEFAULT_JVM)
+        files = [] if self._exactly_once else [connector]
+        worker = JavaConnect(folder, jars, self._worker(alias), files, jvm=DEFAULT_JVM)
         try:
-            yield worker.start(wait=False).pid
+            worker.start(wait=self._exactly_once)
+            if self._exactly_once:
+                worker.create("mirror", connector)
+            yield worker.pid
         finally:
             worker.stop()
 
-    def _sluice(self, alias: str) -> Iterator[int]:
+    def _sluice(self, alias: str, connector: Props) -> Iterator[int]:
         folder = self._folder / alias
         folder.mkdir()
-        own = {"offset.storage.file.filename": str(folder / "offsets"), "listeners": "http://127.0.0.1:0"}
-        files = [write_props(folder / "worker.properties", {**self._worker(), **own})]
-        files.append(write_props(folder / "mirror.properties", self._connector(alias)))
+        url = f"http://127.0.0.1:{any_port(taken=0)}"
+        own = {"offset.storage.file.filename": str(folder / "offsets"), "listeners": url}
+        files = [write_props(folder / "worker.properties", {**own, **self._worker(alias)})]
+        if not self._exactly_once:
+            files.append(write_props(folder / "mirror.properties", connector))
+        mode = "distributed" if self._exactly_once else "standalone"
         with (folder / "worker.log").open("wb") as log:
-            process = subprocess.Popen([COMMAND, "standalone", *files], stdout=log, stderr=log)
+            process = subprocess.Popen([COMMAND, mode, *files], stdout=log, stderr=log)
         try:
+            if self._exactly_once:
+                _create_connector(url, connector)
             yield process.pid
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(60)
 
-    def _worker(self) -> Props:
+    def _worker(self, alias: str) -> Props:
         converters = {f"{role}.converter": _BYTES_AS_THEY_ARE for role in ("key", "value", "header")}
-        return {"bootstrap.servers": self._target, "offset.flush.interval.ms": "10000", **converters}
+        props = {"bootstrap.servers": self._target, "offset.flush.interval.ms": "10000", **converters}
+        if self._exactly_once:
+            props |= {"group.id": f"connect-{alias}", "exactly.once.source.support": "enabled"}
+            for kind in ("config", "offset", "status"):
+                props[f"{kind}.storage.topic"] = f"connect-{alias}-{kind}s"
+                props[f"{kind}.storage.replication.factor"] = "1"
+        return props
 
     def _connector(self, alias: str) -> Props:
         return {
@@ -115,9 +179,43 @@ class Race:
             "sync.topic.acls.enabled": "false",
         }
 
-    def _fill(self) -> None:
+    def _create(self, topics: Sequence[str], partitions: int) -> None:
         admin = AdminClient({"bootstrap.servers": self._source})
-        admin.create_topics([NewTopic(_TOPIC, _PARTITIONS, 1)])[_TOPIC].result(30)
+        there = admin.list_topics(timeout=30).topics
+        new = [NewTopic(topic, partitions, 1) for topic in topics if topic not in there]
+        for future in (admin.create_topics(new) if new else {}).values():
+            future.result(60)
+
+    def _await_topics(self, prefix: str, count: int) -> None:
+        deadline = time.perf_counter() + _DEADLINE_SECONDS
+        while sum(topic.startswith(prefix) for topic in self._client.list_topics(timeout=30).topics) < count:
+            if time.perf_counter() > deadline:
+                raise SystemExit(f"there are no {count} topics {prefix}* at the target")
+            time.sleep(_LOOK_SECONDS)
+
+    def _pace(self, topic: str, remote: str, seconds: float) -> list[float]:
+        """Write so many seconds long, read at the other end, and give the milliseconds that each record took."""
+        producer = Producer({"bootstrap.servers": self._source, "linger.ms": 0, "log_level": 0})
+        place = TopicPartition(remote, 0)
+        place.offset = self._client.get_watermark_offsets(place, timeout=30)[1]
+        self._client.assign([place])
+        delays: list[float] = []
+        count, sent, started = int(seconds * _PER_SECOND), 0, time.perf_counter()
+        while len(delays) < count:
+            if sent < count and time.perf_counter() >= started + sent / _PER_SECOND:
+                producer.produce(topic, b"%d" % time.perf_counter_ns())
+                producer.poll(0)
+                sent += 1
+            message = self._client.poll(0.002)
+            if message is not None and message.error() is None:
+                delays.append((time.perf_counter_ns() - int(message.value() or b"")) / 1e6)
+            if time.perf_counter() > started + seconds + _DEADLINE_SECONDS:
+                raise SystemExit(f"only {len(delays)} of {count} records came")
+        return delays
+
+    def fill(self) -> None:
+        """Write all the records to the source."""
+        self._create([_TOPIC], _PARTITIONS)
         producer = Producer({"bootstrap.servers": self._source, "linger.ms": 20, "log_level": 0})
         value = bytes(_BYTES)
         for number in range(self._total):
@@ -146,11 +244,27 @@ class Race:
             return 0  # it is so new that it has no leader yet
 
 
+def _create_connector(url: str, connector: Props) -> None:
+    deadline = time.perf_counter() + _DEADLINE_SECONDS
+    body = json.dumps({"name": connector["name"], "config": dict(connector)}).encode()
+    request = urllib.request.Request(f"{url}/connectors", body, {"Content-Type": "application/json"})
+    while time.perf_counter() < deadline:
+        try:
+            with urllib.request.urlopen(request, timeout=30):
+                return
+        except OSError:
+            time.sleep(_LOOK_SECONDS)
+    raise SystemExit("the connector could not be created")
+
+
 def main() -> None:
     """Run the race and print it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--records", type=int, default=1_000_000, help="how many are moved in a lap")
     parser.add_argument("--quick", action="store_true", help="200,000 records")
+    parser.add_argument("--exactly-once", action="store_true", help="in transactions")
+    parser.add_argument("--latency", action="store_true", help="the time that a record takes, in place of laps")
+    parser.add_argument("--rest", type=int, default=0, metavar="N", help="what N quiet topics use, in place of laps")
     parser.add_argument("--only", choices=("java", "sluice"), help="one of the two")
     parser.add_argument("--keep", action="store_true", help="keep the folder with the logs, and say where it is")
     options = parser.parse_args()
@@ -161,17 +275,19 @@ def main() -> None:
             EmbeddedBroker(BrokerConfig(folder=folder / "target", port=0)).lease() as target,
         ):
             records = 200_000 if options.quick else options.records
-            race = Race(folder, source.bootstrap_servers, target.bootstrap_servers, records)
+            clusters = source.bootstrap_servers, target.bootstrap_servers
+            race = Race(folder, *clusters, records, exactly_once=options.exactly_once)
+            jars = None if options.only == "sluice" else resolve_java_connect()
+            contenders = [(name, jars if name == "java" else None) for name in ("java", "sluice")]
+            contenders = [one for one in contenders if options.only in {None, one[0]}]
             show_load()
-            java = None if options.only == "sluice" else race.java(resolve_java_connect())
-            ours = None if options.only == "java" else race.sluice()
-            if java is not None and ours is not None:
-                show("MirrorSourceConnector, 1 task, 4 partitions", Aim(cpu=3.0), java, ours)
-            for run in filter(None, (java, ours)):
-                cpus = ", ".join(f"{lap.cpu:.2f}" for lap in run.laps)
-                print(
-                    f"  {run.rate:,.0f} records/s, CPU s a million {cpus}, cold {run.cold:.2f}, {run.peak / 1e6:.0f} MB"
-                )
+            if options.latency or options.rest:
+                for name, its in contenders:
+                    told = race.latency(name, its) if options.latency else race.rest(name, its, options.rest)
+                    print(f"  {name:<8}{told}")
+            else:
+                race.fill()
+                _show_laps({name: race.laps(name, its) for name, its in contenders}, exactly_once=options.exactly_once)
             show_load()
             race.close()
     finally:
@@ -179,6 +295,16 @@ def main() -> None:
             print(folder)
         else:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _show_laps(runs: dict[str, Run], *, exactly_once: bool) -> None:
+    if len(runs) > 1:
+        title = "MirrorSourceConnector, 1 task, 4 partitions" + (", exactly once" if exactly_once else "")
+        show(title, Aim(cpu=3.0), runs["java"], runs["sluice"])
+    for name, run in runs.items():
+        cpus = ", ".join(f"{lap.cpu:.2f}" for lap in run.laps)
+        told = f"CPU s a million {cpus}, cold {run.cold:.2f}, {run.peak / 1e6:.0f} MB"
+        print(f"  {name:<8}{run.rate:,.0f} records/s, {told}")
 
 
 if __name__ == "__main__":

@@ -247,6 +247,8 @@ class BulkSinkTaskContext(BulkTaskContext, Protocol):
 class BulkSinkTask(Task[C], Generic[C]):
     """Loads offset ranges into a target. A connector has one such task."""
 
+    needs_process = True
+
     def __init__(self, config: C, context: BulkSinkTaskContext) -> None:
         self.config = config
         self.context = context

@@ -154,6 +154,8 @@ class BulkSourceTaskContext(BulkTaskContext, Protocol):
 class BulkSourceTask(Task[C], Generic[C]):
     """Publishes what a source has, by other means than the worker's. A connector has one such task."""
 
+    needs_process = True
+
     def __init__(self, config: C, context: BulkSourceTaskContext) -> None:
         self.config = config
         self.context = context

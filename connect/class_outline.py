@@ -17,17 +17,20 @@ from typing import Final
 
 from connect.errors import PluginError
 
-__all__ = ["ancestors", "is_importable"]
+__all__ = ["ancestors", "declared_version", "is_importable"]
+
+_OURS: Final = ("connect.", "converters.", "connectors.")
 
 _KEPT: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
 class _Class:
-    """A class as it is written: the dotted names it inherits, and the classes within it."""
+    """A class as it is written: the dotted names it inherits, the classes within it, and its ``version``."""
 
     bases: tuple[str, ...]
     nested: Mapping[str, _Class]
+    version: str | None = None
 
 
 @dataclass(slots=True)
@@ -78,10 +81,32 @@ def ancestors(path: str) -> frozenset[str]:
     return frozenset(seen)
 
 
-class _Lookup:
-    """One search; a path that leads back to itself leads nowhere."""
+def declared_version(path: str, folder: Path | None) -> str | None:
+    """The text that the class of this dotted path, or one that it inherits, has for its ``version``.
 
-    def __init__(self) -> None:
+    Modules in ``folder`` come before those of the import path. Raises :class:`~connect.errors.PluginError` if a source
+    cannot be read.
+    """
+    lookup = _Lookup(folder)
+    first = lookup.find(path)
+    seen: set[str] = set()
+    waiting = [first] if first is not None else []
+    while waiting:
+        found = waiting.pop(0)
+        if found.path in seen or found.path.startswith(_OURS):
+            continue
+        if found.outline.version is not None:
+            return found.outline.version
+        seen.add(found.path)
+        waiting += lookup.bases(found)
+    return None
+
+
+class _Lookup:
+    """One search; a path that leads back to itself leads nowhere. Modules in ``folder`` come first."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
         self._under_way: set[str] = set()
 
     def find(self, path: str) -> _Found | None:
@@ -90,14 +115,14 @@ class _Lookup:
             return None
         self._under_way.add(path)
         try:
-            located = _locate(path)
+            located = self._locate(path)
             return None if located is None else self._within(*located)
         finally:
             self._under_way.discard(path)
 
     def bases(self, found: _Found) -> Iterator[_Found]:
         """The classes that a class inherits, as far as they can be found."""
-        spec = _spec(found.module)
+        spec = self._spec(found.module)
         if spec is None:
             return
         imports = _outline_of(spec).imports
@@ -121,6 +146,29 @@ class _Lookup:
         everything = (self.find(".".join((module, *names))) for module in outline.stars)
         return next((found for found in everything if found is not None), None)
 
+    def _locate(self, path: str) -> tuple[ModuleSpec, tuple[str, ...]] | None:
+        """The innermost module on a dotted path, and what follows it."""
+        parts = path.split(".")
+        spec = self._top(parts[0])
+        for index, part in enumerate(parts[1:], start=1):
+            inner = None if spec is None else _inner_spec(spec, part)
+            if inner is None:
+                return None if spec is None else (spec, tuple(parts[index:]))
+            spec = inner
+        return None
+
+    def _spec(self, module: str) -> ModuleSpec | None:
+        first, *parts = module.split(".")
+        spec = self._top(first)
+        for part in parts:
+            spec = None if spec is None else _inner_spec(spec, part)
+        return spec
+
+    def _top(self, name: str) -> ModuleSpec | None:
+        if self._folder is not None and (spec := PathFinder.find_spec(name, [str(self._folder)])) is not None:
+            return spec
+        return _top_spec(name)
+
 
 def _nested(module: str, name: str, outline: _Class, rest: tuple[str, ...]) -> _Found:
     for part in rest:
@@ -129,26 +177,6 @@ def _nested(module: str, name: str, outline: _Class, rest: tuple[str, ...]) -> _
             break
         name, outline = f"{name}.{part}", outline.nested[part]
     return _Found(module, name, outline)
-
-
-def _locate(path: str) -> tuple[ModuleSpec, tuple[str, ...]] | None:
-    """The innermost module on a dotted path, and what follows it."""
-    parts = path.split(".")
-    spec = _top_spec(parts[0])
-    for index, part in enumerate(parts[1:], start=1):
-        inner = None if spec is None else _inner_spec(spec, part)
-        if inner is None:
-            return None if spec is None else (spec, tuple(parts[index:]))
-        spec = inner
-    return None
-
-
-def _spec(module: str) -> ModuleSpec | None:
-    first, *parts = module.split(".")
-    spec = _top_spec(first)
-    for part in parts:
-        spec = None if spec is None else _inner_spec(spec, part)
-    return spec
 
 
 def _top_spec(name: str) -> ModuleSpec | None:
@@ -222,7 +250,19 @@ def _note(outline: _Outline, statement: ast.stmt, package: str) -> None:
 
 def _class(definition: ast.ClassDef) -> _Class:
     nested = {inner.name: _class(inner) for inner in definition.body if isinstance(inner, ast.ClassDef)}
-    return _Class(tuple(name for base in definition.bases if (name := _dotted(base)) is not None), nested)
+    bases = tuple(name for base in definition.bases if (name := _dotted(base)) is not None)
+    return _Class(bases, nested, next(filter(None, map(_version, definition.body)), None))
+
+
+def _version(statement: ast.stmt) -> str | None:
+    """The text of ``version = "1.2"``, annotated or not."""
+    match statement:
+        case (
+            ast.Assign(targets=[ast.Name(id="version")], value=ast.Constant(value=str(text)))
+            | ast.AnnAssign(target=ast.Name(id="version"), value=ast.Constant(value=str(text)))
+        ):
+            return text
+    return None
 
 
 def _dotted(expression: ast.expr) -> str | None:

@@ -30,6 +30,10 @@ class ConnectorContext(Protocol):
 class Task(Plugin[C], Generic[C]):
     """A piece of a connector's work. All methods of one task are called from one thread."""
 
+    needs_process: ClassVar[bool] = False
+    """Whether the task cannot share a process with others, whatever ``task.isolation`` says: because it handles
+    signals, changes the environment or the locale, starts programs that must end with it, or keeps a core busy."""
+
     def start(self) -> None:
         """Open connections and files. ``self.config`` and ``self.context`` are set already."""
 
@@ -44,9 +48,18 @@ class Connector(Plugin[C], Generic[C]):
     """
 
     task_class: ClassVar[type[Task[Any]]]
+    needs_process: ClassVar[bool] = False
+    """Whether the connector itself, without its tasks, cannot share a process; see :attr:`Task.needs_process`."""
 
     default_converter: ClassVar[str | None] = None
     """The converter of keys, values and headers where the configuration names none; ``None`` for the worker's."""
+
+    watches: bool = True
+    """Whether the connector looks for changes after :meth:`start`, such as in a thread.
+
+    One that does not, and says so, need not be there between two calls: the runtime may call :meth:`stop` once it has
+    the task configurations, and make the connector anew when it needs them again.
+    """
 
     def __init__(self, config: C, context: ConnectorContext) -> None:
         self.config = config

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import enum
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
 from connect.config import Config
 from connect.connector import Connector, ConnectorContext, Task
 from connect.data import Offset, SourceBatch, SourceRecord
+from connect.measurement import Measurement
 
 __all__ = [
     "SPLIT_OF",
@@ -117,6 +118,13 @@ class SourceTaskContext(Protocol):
     def wait(self, seconds: float) -> bool:
         """Wait up to ``seconds``; answer ``False`` as soon as the task is to stop or pause, else ``True``."""
 
+    def poll_when_readable(self, descriptors: Collection[int], seconds: float) -> None:
+        """Poll again only when one of these file descriptors can be read, or at the latest after ``seconds``.
+
+        For a poll that has nothing to give: it returns at once, and the runtime waits, while it sees to what is under
+        way. So a task that waits costs nothing. It holds for the next poll alone.
+        """
+
 
 class SourceTask(Task[C], Generic[C]):
     """Reads a share of the source. Only :meth:`poll` is required."""
@@ -148,6 +156,13 @@ class SourceTask(Task[C], Generic[C]):
         Called about once a second between two polls, to be shown to people: be quick, an estimate will do.
         """
         return {}
+
+    def measurements(self) -> Iterable[Measurement]:
+        """Numbers of the task's own, to be scraped beside those of the runtime; by default none.
+
+        Called about once a second between two polls: be quick. Whatever is not among them any more is shown no longer.
+        """
+        return ()
 
     def commit_record(self, record: SourceRecord) -> None:
         """Tell the source that Kafka acknowledged ``record``, or that it was skipped; by default nothing."""

@@ -335,6 +335,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
                         "pid": _NUMBER,
                         "connector": _TEXT_OR_NULL,
                         "task": _OFFSET_OR_NULL,
+                        "units": _NUMBER,
                         "resident_bytes": _NUMBER,
                         "cpu_seconds": {"type": "number"},
                         "open_files": _NUMBER,

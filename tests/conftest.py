@@ -25,7 +25,7 @@ from equipment.servers.lease import Database, Server, leased_server, new_databas
 from equipment.servers.products import MARIADB, MYSQL, POSTGRESQL, Product
 from equipment.servers.s3 import S3Server, running_moto, running_versitygw, versitygw
 from equipment.workers.java_connect import JavaConnect, JavaConnectJars, resolve_java_connect
-from equipment.workers.small_spark import end_spark, prepare_spark
+from equipment.workers.small_spark import SPARK_ENVIRON, end_spark, prepare_spark
 from equipment.workers.standalone import StandaloneWorker
 from worker.embedded.broker import server as broker_module
 from worker.embedded.broker.server import BrokerConfig, BrokerInfo, EmbeddedBroker
@@ -85,7 +85,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Measure how long the tests take, if ``SLUICE_DURATIONS=write`` asks for that."""
+    """Make the Spark of each test small; measure how long tests take, if ``SLUICE_DURATIONS=write`` asks for that."""
+    os.environ |= SPARK_ENVIRON
     if os.environ.get("SLUICE_DURATIONS") == "write" and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Durations())
 

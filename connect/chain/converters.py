@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from connect.chain.specs import props_below
+from connect.chain.specs import VERSION, props_below
 from connect.converter import Converter, HeaderConverter
 from connect.plugins import PluginKind, PluginRegistry
 
@@ -32,9 +32,12 @@ def converter_plugin(registry: PluginRegistry, props: Mapping[str, str], role: s
     """The converter for ``role`` (``key``, ``value`` or ``header``) that a configuration names, with its own keys."""
     kind = PluginKind.HEADER_CONVERTER if role == "header" else PluginKind.CONVERTER
     given = {} if role == "header" else {"is_key": role == "key"}
-    return registry.load(kind, props[f"{role}.converter"]).configured(converter_props(props, role), **given)
+    plugin = registry.load(kind, props[f"{role}.converter"], props.get(f"{role}.converter.{VERSION}"))
+    return plugin.configured(converter_props(props, role), **given)
 
 
 def converter_props(props: Mapping[str, str], role: str) -> dict[str, str]:
     """The keys of the converter for ``role``, without their prefix."""
-    return {**props_below(props, f"{role}.converter."), "converter.type": role}
+    own = props_below(props, f"{role}.converter.")
+    own.pop(VERSION, None)
+    return {**own, "converter.type": role}

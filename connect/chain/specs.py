@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["PredicateSpec", "TransformationSpec", "predicate_specs", "props_below", "transformation_specs"]
+__all__ = ["VERSION", "PredicateSpec", "TransformationSpec", "predicate_specs", "props_below", "transformation_specs"]
+
+VERSION: Final = "plugin.version"
+"""The key that says which version of a plugin is asked for, below the prefix of the plugin (KIP-891)."""
 
 _TRANSFORMS: Final = "transforms"
 _PREDICATES: Final = "predicates"
@@ -14,11 +17,15 @@ _PREDICATES: Final = "predicates"
 
 @dataclass(frozen=True, slots=True)
 class PredicateSpec:
-    """A predicate as a connector's configuration describes it; ``type`` is empty where the configuration has none."""
+    """A predicate as a connector's configuration describes it; ``type`` is empty where the configuration has none.
+
+    ``version`` is the range of versions that is asked for, if one is.
+    """
 
     alias: str
     type: str
     props: Mapping[str, str]
+    version: str | None = None
 
     @property
     def prefix(self) -> str:
@@ -35,6 +42,7 @@ class TransformationSpec:
     props: Mapping[str, str]
     predicate: PredicateSpec | None = None
     negate: bool = False
+    version: str | None = None
 
     @property
     def prefix(self) -> str:
@@ -59,14 +67,15 @@ def props_below(props: Mapping[str, str], prefix: str) -> dict[str, str]:
 
 def _transformation(props: Mapping[str, str], alias: str) -> TransformationSpec:
     own = props_below(props, f"{_TRANSFORMS}.{alias}.")
-    kind, chosen_by = own.pop("type", ""), own.pop("predicate", None)
+    kind, chosen_by, version = own.pop("type", ""), own.pop("predicate", None), own.pop(VERSION, None)
     negate = own.pop("negate", "false").lower() == "true"
-    return TransformationSpec(alias, kind, own, _predicate(props, chosen_by) if chosen_by else None, negate)
+    return TransformationSpec(alias, kind, own, _predicate(props, chosen_by) if chosen_by else None, negate, version)
 
 
 def _predicate(props: Mapping[str, str], alias: str) -> PredicateSpec:
     own = props_below(props, f"{_PREDICATES}.{alias}.")
-    return PredicateSpec(alias, own.pop("type", ""), own)
+    kind, version = own.pop("type", ""), own.pop(VERSION, None)
+    return PredicateSpec(alias, kind, own, version)
 
 
 def _aliases(props: Mapping[str, str], key: str) -> list[str]:

@@ -116,8 +116,9 @@ def transformation_steps(registry: PluginRegistry, specs: Iterable[Transformatio
 
 
 def _step(registry: PluginRegistry, spec: TransformationSpec) -> Step:
-    transformation = registry.load(PluginKind.TRANSFORMATION, spec.type)
+    transformation = registry.load(PluginKind.TRANSFORMATION, spec.type, spec.version)
     predicate: Predicate[Any] | None = None
     if spec.predicate is not None:
-        predicate = registry.load(PluginKind.PREDICATE, spec.predicate.type).configured(spec.predicate.props)
+        chosen = registry.load(PluginKind.PREDICATE, spec.predicate.type, spec.predicate.version)
+        predicate = chosen.configured(spec.predicate.props)
     return Step(transformation.configured(spec.props), predicate, spec.negate)

@@ -125,6 +125,10 @@ class SourceTaskTestContext(_Waiting):
         self.errant_record_reporter: ErrantRecords[SourceRecord] = ErrantRecords(tolerate=tolerate_errors)
         self.transaction_context = transactions
 
+    def poll_when_readable(self, descriptors: Collection[int], seconds: float) -> None:  # noqa: ARG002
+        """Wait as :meth:`wait` does."""
+        self.wait(seconds)
+
 
 class SinkTaskTestContext(_Waiting):
     """The context of a sink task, with its requests: ``rewinds``, ``paused``, ``commit_requested``, ``retry_after``,

@@ -206,6 +206,7 @@ class DatagenConnector(SourceConnector[DatagenConfig]):
     """Makes up records of a schema: for demonstrations, tests and measurements."""
 
     task_class = DatagenTask
+    watches = False
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:
         """As many tasks as are allowed; each makes records of its own."""

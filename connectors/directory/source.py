@@ -195,6 +195,7 @@ class DirectorySourceConnector(SourceConnector[DirectorySourceConfig]):
     """Reads CSV, TSV, JSON lines and text files in a folder, plain, .gz or .zip, row by row."""
 
     task_class = DirectorySourceTask
+    watches = False
 
     def start(self) -> None:
         self._splits: FileSplits | None = None

@@ -90,6 +90,7 @@ class FileStreamSinkConnector(SinkConnector[FileStreamSinkConfig]):
     """Appends records to a file, or to the standard output, one a line."""
 
     task_class = FileStreamSinkTask
+    watches = False
 
     @classmethod
     def alter_offsets(

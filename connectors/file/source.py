@@ -12,6 +12,7 @@ from typing import Any, Final
 from connect.data import Constant, Offset, Schema, SourceBatch, SourceRecord, ValueColumn
 from connect.errors import ConnectError, DataError
 from connect.source import ExactlyOnceSupport, SourceConnector, SourceTask
+from connectors.file.changes import Changes
 from connectors.file.config import FileStreamSourceConfig, FileStreamTaskConfig
 from connectors.file.lines import Lines, LongLine
 from connectors.file.tail import LineInput, StandardInput, Tail
@@ -21,7 +22,11 @@ __all__ = ["FileStreamSourceConnector", "FileStreamSourceTask"]
 _VALUE_SCHEMA: Final = Schema.string()
 _MISSING_SECONDS: Final = 1.0
 _LEAST_IDLE_SECONDS: Final = 0.02
-_MOST_IDLE_SECONDS: Final = 0.04
+_MOST_IDLE_SECONDS: Final = 0.1
+_SELDOM_SECONDS: Final = 5.0
+"""When to look although the kernel has told nothing: some changes it does not tell of."""
+_GATHER_SECONDS: Final = 0.04
+"""Lines that come one by one are read this long after those before them, some at once."""
 
 _log = logging.getLogger(__name__)
 
@@ -40,6 +45,9 @@ class FileStreamSourceTask(SourceTask[FileStreamTaskConfig]):
 
     def start(self) -> None:
         self._input: LineInput | None = None
+        self._changes: Changes | None = None
+        self._awaits_change = False
+        self._read_at = 0.0
         self._missing = False
         self._told_unfinished = False
         # A file that grows is checked again soon, an idle one less often.
@@ -54,6 +62,10 @@ class FileStreamSourceTask(SourceTask[FileStreamTaskConfig]):
         if source is None:
             self.context.wait(_MISSING_SECONDS)
             return None
+        if self._changes is not None and self._awaits_change:
+            self._awaits_change = False
+            self._gather()
+            self._changes.forget()
         try:
             lines = source.take(max(1, self.config.batch_size))
         except OSError as error:
@@ -61,10 +73,10 @@ class FileStreamSourceTask(SourceTask[FileStreamTaskConfig]):
                 f"Cannot read {self._name}: {error.strerror}. Repair it and restart the task."
             ) from error
         if lines is None:
-            self.context.wait(self._idle_seconds)
-            self._idle_seconds = min(2 * self._idle_seconds, _MOST_IDLE_SECONDS)
+            self._await_change()
             return None
         self._idle_seconds = _LEAST_IDLE_SECONDS
+        self._read_at = time.monotonic()
         if isinstance(lines, LongLine):
             self._report(lines)
             return None
@@ -93,6 +105,23 @@ class FileStreamSourceTask(SourceTask[FileStreamTaskConfig]):
         if self._input is not None:
             self._input.close()
             self._input = None
+        if self._changes is not None:
+            self._changes.close()
+            self._changes = None
+
+    def _await_change(self) -> None:
+        """Have the runtime poll again when the file has changed; where the kernel does not tell, look soon again."""
+        if self._changes is not None:
+            self._awaits_change = True
+            self.context.poll_when_readable([self._changes.descriptor], _SELDOM_SECONDS)
+            return
+        self.context.wait(self._idle_seconds)
+        self._idle_seconds = min(2 * self._idle_seconds, _MOST_IDLE_SECONDS)
+
+    def _gather(self) -> None:
+        left = self._read_at + _GATHER_SECONDS - time.monotonic()
+        if left > 0:
+            self.context.wait(left)
 
     def _has_ended(self) -> bool:
         """Whether this is a split that is read to its end."""
@@ -113,6 +142,8 @@ class FileStreamSourceTask(SourceTask[FileStreamTaskConfig]):
             self._input = StandardInput(line_max_bytes)
             return self._input
         try:
+            # First, so that no change is missed.
+            self._changes = self._changes or _changes_of(path)
             self._input = Tail(path, self._committed_position(), line_max_bytes)
         except FileNotFoundError:
             if not self._missing:
@@ -168,6 +199,7 @@ class FileStreamSourceConnector(SourceConnector[FileStreamSourceConfig]):
     """Tails a text file, or reads the standard input; each line becomes one record."""
 
     task_class = FileStreamSourceTask
+    watches = False
 
     def splits(self, max_splits: int) -> Sequence[Mapping[str, str | None]] | None:  # noqa: ARG002
         """The file up to its present end, in one piece: one offset tells how far it is read."""
@@ -197,6 +229,22 @@ class FileStreamSourceConnector(SourceConnector[FileStreamSourceConfig]):
             if offset is not None:
                 _check_offset(json.loads(partition), offset)
         return True
+
+
+def _changes_of(path: str) -> Changes | None:
+    """The changes of a file, if the kernel tells of them."""
+    try:
+        return Changes(path)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        _log.info(
+            "File %s is looked at ten times a second, since the kernel does not tell of changes: %s. On a local disk, "
+            "raise fs.inotify.max_user_instances or max_user_watches.",
+            path,
+            error.strerror,
+        )
+        return None
 
 
 def _check_offset(partition: Any, offset: Offset) -> None:

@@ -282,6 +282,7 @@ class HttpSinkConnector(SinkConnector[HttpSinkConfig]):
     """Sends records to REST APIs, one by one or in batches."""
 
     task_class = HttpSinkTask
+    watches = False
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:
         """The connector's own configuration for each task."""

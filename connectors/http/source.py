@@ -251,6 +251,7 @@ class HttpSourceConnector(SourceConnector[HttpSourceConfig]):
     """Reads REST APIs: pages, increments, children, long polling and server-sent events."""
 
     task_class = HttpSourceTask
+    watches = False
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:  # noqa: ARG002
         """One task: a list has one order."""

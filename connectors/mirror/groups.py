@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from connect.errors import ConnectError
+from connect.errors import ConnectError, RetriableError
 from connectors.mirror.asking import Asking, refusal
 from connectors.mirror.checkpoints import GroupOffset
 
@@ -50,7 +50,13 @@ class Groups:
 
     def committed(self, groups: Iterable[str]) -> dict[str, Sequence[GroupOffset] | ConnectError]:
         """What each group has committed, or why that cannot be told."""
-        return dict(self._each("tell the offsets of groups", groups, self._ask_committed, _offsets))
+        # librdkafka ends the process when a broker that does not coordinate a group is asked for its offsets, as one
+        # that has just started (librdkafka issue 5040). Asked to describe the group, it answers with an error.
+        states = self.states(groups)
+        away = {group: found for group, found in states.items() if isinstance(found, RetriableError)}
+        ready = [group for group in states if group not in away]
+        told = dict(self._each("tell the offsets of groups", ready, self._ask_committed, _offsets))
+        return {group: away[group] if group in away else told[group] for group in states}
 
     def states(self, groups: Iterable[str]) -> dict[str, GroupState | ConnectError]:
         """Whether each group is used, or why that cannot be told."""

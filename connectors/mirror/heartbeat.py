@@ -79,6 +79,7 @@ class MirrorHeartbeatConnector(SourceConnector[MirrorHeartbeatConfig]):
     """
 
     task_class = MirrorHeartbeatTask
+    watches = False
     default_converter = "org.apache.kafka.connect.converters.ByteArrayConverter"
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:  # noqa: ARG002

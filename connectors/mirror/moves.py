@@ -10,7 +10,7 @@ from connectors.mirror.checkpoints import FlowTopics, GroupOffset, OffsetTransla
 from connectors.mirror.records import Checkpoint
 from connectors.mirror.runs import Translation
 
-__all__ = ["Move", "moves_back", "moves_by_checkpoints", "moves_over"]
+__all__ = ["Move", "moves_back", "moves_by_checkpoints", "moves_over", "read_again"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +97,11 @@ def moves_back(
         if topic is not None and flow.filter.should_replicate_topic(topic):
             found = translator.upstream_of(topic, place.partition, place.offset)
             yield Move(place, topic, found, known.get((topic, place.partition)))
+
+
+def read_again(moves: Iterable[Move]) -> int:
+    """How many records a group reads again in all its partitions, at most, as far as that is known."""
+    return sum(move.read_again or 0 for move in moves)
 
 
 def _by_place(offsets: Iterable[GroupOffset]) -> Mapping[tuple[str, int], int]:

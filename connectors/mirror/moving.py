@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import TypeVar
 
@@ -11,7 +11,7 @@ from connectors.mirror.asking import Asking, Wait
 from connectors.mirror.checkpoints import Checkpoints, FlowTopics, GroupOffset
 from connectors.mirror.clients import Clients, Cluster
 from connectors.mirror.config.checkpoint import MirrorCheckpointConfig
-from connectors.mirror.filters import topic_filter
+from connectors.mirror.filters import group_filter, topic_filter
 from connectors.mirror.groups import Groups, GroupState
 from connectors.mirror.moves import Move, moves_back, moves_by_checkpoints, moves_over
 from connectors.mirror.offset_topics import OffsetTopics, asking, read_checkpoints
@@ -55,20 +55,38 @@ class GroupMover:
 
     def planned(self, group: str) -> list[Move]:
         """Where the group continues, by what it has committed where it comes from."""
-        committed = _answered(self._groups(self._from).committed([group])[group])
+        return self._planned([group])[group]
+
+    def planned_for_all(self) -> dict[str, list[Move]]:
+        """The same for each group that ``groups`` names and that has something to move."""
+        chosen = group_filter(self._config.originals)
+        names = [name for name in self._groups(self._from).names() if chosen.should_replicate_group(name)]
+        return {group: moves for group, moves in self._planned(names).items() if moves}
+
+    def _planned(self, groups: Sequence[str]) -> dict[str, list[Move]]:
+        committed = self._groups(self._from).committed(groups)
+        there = self._there.committed(groups)
         offsets = OffsetTopics(self._config, self._clients, self._policy, self._wait)
         try:
             offsets.read_to_end()
         finally:
             offsets.close()
         moves = moves_over if self._direction is Direction.OVER else moves_back
-        return list(moves(self._flow, offsets.translator, committed, self._committed_there(group)))
+        return {
+            group: list(moves(self._flow, offsets.translator, _answered(committed[group]), _answered(there[group])))
+            for group in groups
+        }
 
     def planned_by_checkpoints(self, group: str) -> list[Move]:
         """Where the group continues at the target by its last checkpoints, without the source."""
         checkpoints = Checkpoints()
         read_checkpoints(self._config, self._clients, self._policy, self._wait, checkpoints.read)
         return list(moves_by_checkpoints(checkpoints.of_group(group).values(), self._committed_there(group)))
+
+    def in_use(self, groups: Iterable[str]) -> list[str]:
+        """Those of the groups that have members where they come from."""
+        states = self._groups(self._from).states(groups)
+        return [group for group in states if _answered(states[group]) is GroupState.ACTIVE]
 
     def commit(self, group: str, moves: Sequence[Move]) -> None:
         """Commit the offsets that are due; refused while the group has members there."""

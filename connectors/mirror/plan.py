@@ -20,7 +20,6 @@ _CHECKPOINT: Final = "MirrorCheckpointConnector"
 _PROVENANCE: Final = "mirror.provenance.header"
 _LONGEST_NAME: Final = 249
 _LEGAL: Final = re.compile(r"[A-Za-z0-9._-]+")
-_OF_CONNECT: Final = re.compile(r"(?:.*[._-])?connect(?:[._-].*)?[._-](?:offsets?|configs?|status)")
 _REPLICATION: Final = {
     "replication.factor": 2,
     "offset-syncs.topic.replication.factor": 3,
@@ -122,6 +121,8 @@ def _topic_reason(flow: Flow, selection: TopicSelection, topic: str, left_out: L
                 f"cycle by its name alone: {flow.target} has no topic {upstream}. If it is a topic of {flow.source}'s "
                 "own, rename it, or give the cluster another alias"
             )
+        case LeftOut.CONNECT:
+            return "connect: it looks like a topic of Kafka Connect's own. If it is not, name it in topics"
         case _:
             return "filter: topics does not name it, or topics.exclude does"
 
@@ -162,11 +163,6 @@ def _problems(
 
 
 def _problems_of(topic: str, remote: str) -> Iterator[str]:
-    if _OF_CONNECT.fullmatch(topic):
-        yield (
-            f"{topic} looks like a topic of Kafka Connect's own. Mirrored both ways such topics feed each other: "
-            "exclude it."
-        )
     if len(remote) > _LONGEST_NAME or not _LEGAL.fullmatch(remote):
         yield f"{topic}: Kafka allows no topic {remote}. A name has at most {_LONGEST_NAME} of letters, digits, . _ -"
 

@@ -64,6 +64,10 @@ class ReplicationPolicy(ABC):
         """The topic of runs, which lies beside that of offset syncs; ``alias`` is the same."""
         return f"mm2-offset-runs.{alias}.internal"
 
+    def gaps_topic(self, alias: str) -> str:
+        """The topic at the target that tells of gaps in what was mirrored from the cluster ``alias``."""
+        return f"mm2-gaps.{alias}.internal"
+
     def checkpoints_topic(self, alias: str) -> str:
         """The topic of checkpoints of groups of the cluster ``alias``."""
         return f"{alias}.checkpoints.internal"
@@ -117,6 +121,9 @@ class DefaultReplicationPolicy(ReplicationPolicy):
 
     def offset_runs_topic(self, alias: str) -> str:
         return f"mm2-offset-runs{self._internal}{alias}{self._internal}internal"
+
+    def gaps_topic(self, alias: str) -> str:
+        return f"mm2-gaps{self._internal}{alias}{self._internal}internal"
 
     def checkpoints_topic(self, alias: str) -> str:
         return f"{alias}{self._internal}checkpoints{self._internal}internal"

@@ -96,8 +96,11 @@ class RunWriter:
         self._written = written_chunks
 
     def records(self, runs: Runs) -> Iterator[tuple[bytes, bytes | None]]:
-        """The keys and values of what has changed since the last call; a value of ``None`` removes a chunk."""
-        changed = runs.take_changes()
+        """The keys and values of what has changed since the last call; a value of ``None`` removes a chunk.
+
+        There are none while the runs are behind what the target has.
+        """
+        changed = None if runs.is_behind else runs.take_changes()
         if changed is None:
             return
         kept = runs.runs

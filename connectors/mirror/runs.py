@@ -94,6 +94,10 @@ class Runs:
         """Whether that is the order of the source as well, as it is but after a restart, until it has caught up."""
         self._position: int | None = None
         self._changed_from: int | None = None
+        self._awaited = 0
+        """How many records may have copies that no run tells of, and are to be made again."""
+        self._awaited_from = 0
+        self._awaited_end = 0
 
     @classmethod
     def of(cls, generation: Generation, runs: Iterable[Run], *, most: int = MOST_RUNS) -> Runs:
@@ -132,6 +136,21 @@ class Runs:
         """Say that the source is read from this offset on: up to the next record that is added there is none."""
         self._position = position
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether copies that :meth:`await_copies` told of are not made again yet: translate by older runs alone."""
+        return self._awaited > 0
+
+    def await_copies(self, count: int, end: int) -> None:
+        """Say that up to ``count`` records, before the offset ``end`` of the source, may have copies after the runs.
+
+        No run tells of these, as after a kill. What is added from now on would place groups behind their only copies,
+        until all are made again. They follow each other, so that is after as many records that are new to the runs.
+        """
+        self._awaited = count
+        self._awaited_from = max(self._position or 0, self.upstream_end or 0)
+        self._awaited_end = end
+
     def forget_position(self) -> None:
         """Say that nothing is known of what lies before the next record that is added."""
         self._position = None
@@ -146,6 +165,7 @@ class Runs:
             since = upstream if self._position is None else min(self._position, upstream)
         run = Run(upstream, downstream, length, since)
         self._position = run.upstream_end
+        self._count_off(run)
         last = self._runs[-1] if self._runs else None
         if last is None or (run.upstream >= last.upstream_end and run.downstream >= last.downstream_end):
             if not self._in_step:
@@ -213,6 +233,11 @@ class Runs:
         self._in_step = True
         self._position = None
         self._changed_from = 0
+        self._awaited = 0
+
+    def _count_off(self, run: Run) -> None:
+        new = max(0, run.upstream_end - max(run.upstream, self._awaited_from))
+        self._awaited = 0 if run.upstream_end >= self._awaited_end else max(0, self._awaited - new)
 
     def _behind(self) -> Sequence[Run]:
         return self._runs[-1:] if self._in_step else self._runs
@@ -256,10 +281,10 @@ class Runs:
         self._in_step = all(one.upstream < other.upstream for one, other in pairwise(self._runs))
 
     def _thin(self) -> None:
-        """Forget every second run of the older half: far from the end it is enough to be near."""
+        """Forget half of the runs of the older half: far from the end it is enough to be near."""
         older = min(self._most // 2, self._runs_in_step())
         if older > 2:
-            self._runs[:older] = self._runs[:older:2]
+            self._runs[:older] = _spaced(self._runs[:older], self._runs[-1].upstream_end)
         else:
             # What is forgotten between runs that are not in step could lie anywhere.
             self._runs = self._runs[-1:]
@@ -278,6 +303,20 @@ class Runs:
 
     def _change(self, index: int) -> None:
         self._changed_from = index if self._changed_from is None else min(self._changed_from, index)
+
+
+def _spaced(runs: Sequence[Run], end: int) -> list[Run]:
+    """Half of the runs, with the first and the last of them: gaps are to grow with their distance from the end."""
+    kept, most = list(runs), (len(runs) + 1) // 2
+    while (over := len(kept) - most) > 0 and len(kept) > 2:
+        inner = range(1, len(kept) - 1)
+        gaps = {at: (kept[at + 1].upstream - kept[at - 1].upstream) / (end - kept[at].upstream) for at in inner}
+        forgotten: set[int] = set()
+        for at in sorted(inner, key=gaps.__getitem__)[: (over + 3) // 4]:
+            if not {at - 1, at + 1} & forgotten:
+                forgotten.add(at)
+        kept = [run for at, run in enumerate(kept) if at not in forgotten]
+    return kept
 
 
 def _translated(run: Run, following: Run | None, offset: int) -> Translation:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Self
+from typing import Final, Self
 
 from connectors.mirror.filters import GroupFilter, TopicFilter, group_filter, topic_filter
 from connectors.mirror.policies import ReplicationPolicy, is_cycle, replication_policy
+
+_OF_CONNECT: Final = re.compile(r"(?:.*[._-])?connect(?:[._-].*)?[._-](?:offsets?|configs?|status)")
 
 __all__ = ["GroupSelection", "LeftOut", "TopicSelection"]
 
@@ -21,6 +24,9 @@ class LeftOut(StrEnum):
 
     CYCLE = "cycle"
     """By its name it comes from the target."""
+
+    CONNECT = "connect"
+    """It looks like a topic of Kafka Connect's own: mirrored both ways, such topics feed each other."""
 
     FILTER = "filter"
     """The filter does not take it."""
@@ -37,13 +43,16 @@ class TopicSelection:
     policy: ReplicationPolicy
     target_alias: str
     replicate_heartbeats: bool = True
+    named: frozenset[str] = frozenset()
+    """The topics that are named, and not only matched."""
 
     @classmethod
     def configured(cls, props: Mapping[str, str | None]) -> Self:
         """The selection for a connector's configuration."""
         heartbeats = (props.get("heartbeats.replication.enabled") or "true").strip().lower() == "true"
         target = props.get("target.cluster.alias") or "target"
-        return cls(topic_filter(props), replication_policy(props), target, heartbeats)
+        named = frozenset(item.strip() for item in (props.get("topics") or "").split(","))
+        return cls(topic_filter(props), replication_policy(props), target, heartbeats, named)
 
     def left_out(self, topic: str) -> LeftOut | None:
         """Why a topic is not mirrored; ``None`` if it is. What no filter could change comes first."""
@@ -52,7 +61,7 @@ class TopicSelection:
         if is_cycle(self.policy, topic, self.target_alias):
             return LeftOut.CYCLE
         if self.filter.should_replicate_topic(topic):
-            return None
+            return LeftOut.CONNECT if topic not in self.named and _OF_CONNECT.fullmatch(topic) else None
         heartbeats = self.replicate_heartbeats and self.policy.is_heartbeats_topic(topic)
         return None if heartbeats else LeftOut.FILTER
 

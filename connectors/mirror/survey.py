@@ -6,10 +6,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from connect.errors import ConnectError
+from connectors.mirror.asking import Asking
+from connectors.mirror.groups import Groups
 
 __all__ = ["Survey", "survey"]
 
@@ -32,7 +34,7 @@ def survey(admin: AdminClient, alias: str, *, with_groups: bool) -> Survey:
     """Look at a cluster; raise :class:`~connect.errors.ConnectError` if it does not answer. ``alias`` is told then."""
     try:
         metadata = admin.list_topics(timeout=_TIMEOUT)
-        groups = _groups(admin) if with_groups else {}
+        groups = _groups(admin, alias) if with_groups else {}
     except KafkaException as error:
         raise ConnectError(
             f"The cluster {alias} cannot be asked: {error.args[0].str()}. Check {alias}.bootstrap.servers, and the "
@@ -42,11 +44,11 @@ def survey(admin: AdminClient, alias: str, *, with_groups: bool) -> Survey:
     return Survey(str(metadata.cluster_id), len(metadata.brokers), topics, groups)
 
 
-def _groups(admin: AdminClient) -> dict[str, Collection[str]]:
-    listed = admin.list_consumer_groups(request_timeout=_TIMEOUT).result()
-    groups: dict[str, Collection[str]] = {}
-    for name in sorted(group.group_id for group in listed.valid):
-        asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(name)], request_timeout=_TIMEOUT)
-        committed = asked[name].result().topic_partitions
-        groups[name] = frozenset(place.topic for place in committed if place.offset >= 0)
-    return groups
+def _groups(admin: AdminClient, alias: str) -> dict[str, Collection[str]]:
+    groups = Groups(admin, Asking(alias, _TIMEOUT, lambda _: True))
+    found: dict[str, Collection[str]] = {}
+    for name, committed in groups.committed(groups.names()).items():
+        if isinstance(committed, ConnectError):
+            raise committed
+        found[name] = frozenset(place.topic for place in committed)
+    return found

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from connect.errors import ConnectError
+from connect.errors import ConnectError, RetriableError
 
 __all__ = ["failed_executor", "is_lasting", "load_error", "missing_right", "root_cause"]
 
 _DENIED: Final = re.compile(
     r"(Topic|Group)AuthorizationException: Not authorized to access (?:topics|group): \[?([^]\s]+)"
 )
+_OF_RANGES: Final = re.compile(r"connect\.consumption\.ranges\.(RangesGoneError|RangesStalledError): (.+)")
+_OF_CLIENT: Final = re.compile(r"connect\.errors\.ConnectError: (.+)")
 
 
 def root_cause(error: BaseException) -> str:
@@ -37,13 +39,13 @@ def failed_executor(text: str) -> str | None:
     if "MemoryError" in text or "malloc of size" in text:
         return (
             "The Python of an executor had too little memory. Give it more (spark.executor.pyspark.memory), or fewer "
-            "records at a time (spark.sql.execution.arrow.maxBytesPerBatch, spark.executor.cores)."
+            "records at a time (consumer.override.max.poll.records, spark.executor.cores)."
         )
     if "Python worker exited unexpectedly" in text:
         return (
             "The Python of an executor was killed, as a rule because its machine or container had no memory left for "
             "it. Give the container more (spark.executor.memoryOverhead, spark.executor.pyspark.memory), or Python "
-            "fewer records at a time (spark.sql.execution.arrow.maxBytesPerBatch, spark.executor.cores)."
+            "fewer records at a time (consumer.override.max.poll.records, spark.executor.cores)."
         )
     if "ExecutorLostFailure" in text or "ExecutorDeadException" in text:
         return (
@@ -55,13 +57,15 @@ def failed_executor(text: str) -> str | None:
 
 def load_error(error: Exception) -> ConnectError:
     """What to say of an error of Spark in a load."""
+    if (told := _OF_RANGES.search(str(error))) is not None:
+        return RetriableError(told[2]) if told[1] == "RangesStalledError" else ConnectError(told[2])
     if _tells_of_loss(error):
         return ConnectError(
             "Kafka no longer has all of the records that were to be loaded: retention has removed some, or the "
             "topic was deleted and made again. Set the connector's offsets to where it is to go on "
             f"({root_cause(error)})."
         )
-    cause = root_cause(error)
+    cause = told[1] if (told := _OF_CLIENT.search(str(error))) is not None else root_cause(error)
     if (remedy := missing_right(cause)) is not None:
         cause = f"{cause}. {remedy}"
     elif (failed := failed_executor(str(error))) is not None:

@@ -18,6 +18,7 @@ from connectors.spark.loading.jobs import width_for
 from connectors.spark.loading.request import Loaded, LoadRequest, Output
 from connectors.spark.loading.topic import LoadSession, TopicLoad, TopicMemory
 from connectors.spark.progress import LoadProgress
+from connectors.spark.reader import splits_of
 from connectors.spark.sql.query import Query
 
 if TYPE_CHECKING:
@@ -76,12 +77,18 @@ class Loader:
             raise load_error(error) from error
         return loaded
 
+    def splits(self, ranges: Sequence[OffsetRange]) -> list[OffsetRange]:
+        """The ranges as Spark's tasks would read them now."""
+        return splits_of(ranges, self._session.spark.sparkContext.defaultParallelism)
+
     def run(self, job: Callable[[], T]) -> T:
         """Run another of Spark's jobs that belongs to a load: it is cancelled when the task is to stop."""
         return self._session.jobs.run(job)
 
     def _load_of(self, request: LoadRequest, attempt: int = 1) -> TopicLoad:
         memory = self._topics.setdefault(request.topic, TopicMemory())
+        if not request.splits:
+            request = replace(request, splits=self.splits(request.ranges))
         return TopicLoad(self._session, request, memory, self._query, attempt)
 
     def _agreed(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from connect.bulk import BulkTaskContext, Progress
 from connectors.spark.cluster.executors import own_tag
+from connectors.spark.decoding.marks import MARK_COLUMN, RECORDS_OF_MARK
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,7 +18,6 @@ __all__ = ["LoadProgress"]
 _TICK: Final = 1.0
 _LOOKED_AT: Final = 40
 _COUNT: Final = "number of output rows"
-_SCAN: Final = "Scan Kafka"
 _CHAIN: Final = "MapInArrow"
 _FILTER: Final = "Filter"
 
@@ -29,8 +29,8 @@ class LoadProgress:
     """
 
     def __init__(self, spark: SparkSession, context: BulkTaskContext, *, rows: bool = True, marks: int = 0) -> None:
-        """``rows`` says whether what the executors give out are rows of tables. ``marks`` is given if it is not Spark
-        that reads the records: its executors give a mark for each so many of them, which a filter takes away.
+        """``rows`` says whether what the executors give out are rows of tables, or marks. ``marks`` is given if they
+        give a mark for each so many records among other rows, which a filter takes away.
         """
         session: Any = spark
         self._queries = session._jsparkSession.sharedState().statusStore()
@@ -83,7 +83,10 @@ class LoadProgress:
         self._tell(records, rows)
 
     def _counted(self) -> tuple[int, int]:
-        """The records that the running queries have read, and the rows that their executors have made of them."""
+        """The records that the running queries have read, and the rows that their executors have made of them.
+
+        Where these give out rows, there are about as many records.
+        """
         last = max(0, self._queries.executionsCount() - _LOOKED_AT)
         queries = self._queries.executionsList(last, _LOOKED_AT)
         own = set(self._jobs.getJobIdsForTag(self._tag))
@@ -93,10 +96,11 @@ class LoadProgress:
                 values = self._queries.executionMetrics(query.executionId())
                 nodes = self._queries.planGraph(query.executionId()).allNodes()
                 for node in (nodes.apply(number) for number in range(nodes.size())):
-                    if node.name().startswith(_SCAN):
-                        records += _value(node, values)
+                    if node.name() == _CHAIN and MARK_COLUMN in node.desc():
+                        records += _value(node, values) * RECORDS_OF_MARK
                     elif node.name() == _CHAIN:
-                        rows += _value(node, values)
+                        rows += (given := _value(node, values))
+                        records += given if self._is_of_rows else 0
                     elif node.name() == _FILTER:
                         kept += _value(node, values)
         if self._marks:

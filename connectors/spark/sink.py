@@ -153,6 +153,7 @@ class SparkSinkConnector(SinkConnector[SparkSinkConfig]):
     """Writes topics to tables with Spark, exactly once. It is one task: Spark does the dividing."""
 
     task_class = SparkSinkTask
+    watches = False
     version = "0.1.0"
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:  # noqa: ARG002

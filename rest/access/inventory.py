@@ -7,8 +7,9 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
+from connect.chain.specs import VERSION
 from connect.config import HIDDEN, ConfigType
 from connect.errors import ConnectError, NotFoundError, PluginError
 from connect.kafka.settings.secrets import client_secrets
@@ -32,6 +33,9 @@ _REFERENCE: Final = re.compile(r"(?:\$\{[^{}]*\})+")
 _URL_PASSWORD: Final = re.compile(
     r"(://[^\s:/@?#]*:)[^\s/@?#]+(?=@)|((?:password|passwd|secret|token)=)[^&;\s]+", re.IGNORECASE
 )
+_Named: TypeAlias = tuple[str, str]
+"""The name of a plugin, and the range of versions that is asked for."""
+
 _NEVER_SECRET: Final = frozenset(("name", _CLASS, "tasks.max", "topics", "topics.regex"))
 
 
@@ -42,8 +46,8 @@ class Inventory:
         self._herder = herder
         self._patience = Patience(_PATIENCE)
         self._keys_patience = Patience(_KEYS_PATIENCE)
-        self._failed: dict[str, float] = {}
-        self._secret_keys: OrderedDict[str, Mapping[str, bool]] = OrderedDict()
+        self._failed: dict[_Named, float] = {}
+        self._secret_keys: OrderedDict[_Named, Mapping[str, bool]] = OrderedDict()
         self._one_at_a_time = threading.Lock()
 
     def names(self) -> list[str]:
@@ -99,13 +103,13 @@ class Inventory:
             declared |= {prefix + key: is_secret for key, is_secret in keys.items()}
         return declared
 
-    def _keys_of(self, plugin: str) -> Mapping[str, bool] | None:
+    def _keys_of(self, plugin: _Named) -> Mapping[str, bool] | None:
         with self._one_at_a_time:
             known, failed = self._secret_keys.get(plugin), self._failed.get(plugin, -_AGAIN_SECONDS)
         if known is not None or time.monotonic() - failed < _AGAIN_SECONDS:
             return known
         try:
-            keys = self._keys_patience.wait(self._herder.plugins.keys(plugin, "latest"))
+            keys = self._keys_patience.wait(self._herder.plugins.keys(*plugin))
         except ConnectError:
             with self._one_at_a_time:
                 self._failed = {**dict(list(self._failed.items())[-_MOST_KEPT:]), plugin: time.monotonic()}
@@ -118,17 +122,21 @@ class Inventory:
         return found
 
 
-def _plugins(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The plugins that a configuration names, each with the prefix of its keys."""
+def _plugins(config: Mapping[str, Any]) -> Iterator[tuple[str, _Named]]:
+    """The plugins that a configuration names, each with its version and the prefix of its keys."""
     for key, value in config.items():
         if not isinstance(value, str) or not value.strip():
             continue
         if key == _CLASS:
-            yield "", value.strip()
+            yield "", (value.strip(), _version(config, "connector."))
         elif key in _CONVERTERS:
-            yield f"{key}.", value.strip()
+            yield f"{key}.", (value.strip(), _version(config, f"{key}."))
         elif match := _CHAIN.fullmatch(key):
-            yield f"{match[1]}.", value.strip()
+            yield f"{match[1]}.", (value.strip(), _version(config, f"{match[1]}."))
+
+
+def _version(config: Mapping[str, Any], prefix: str) -> str:
+    return str(config.get(f"{prefix}{VERSION}") or "latest")
 
 
 def _sounds_secret(key: str, value: str) -> bool:

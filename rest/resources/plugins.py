@@ -52,15 +52,10 @@ def plugins(plugins: PluginRequests, patience: Patience) -> Blueprint:
 
 
 def _listed(registry: PluginRegistry, *, only_connectors: bool) -> Iterator[dict[str, Any]]:
-    """Each plugin, in Kafka Connect's order: sinks, sources, and the other kinds."""
-    for kind in ("sink", "source"):
-        for entry in registry.entries(PluginKind.CONNECTOR):
-            if entry.type == kind:
-                yield _plugin(entry.class_name, kind, entry.version)
+    """Each version of each plugin, in Kafka Connect's order: sinks, sources, and the other kinds."""
+    connectors = registry.entries(PluginKind.CONNECTOR)
+    listed = [(entry, kind) for kind in ("sink", "source") for entry in connectors if entry.type == kind]
     for other in () if only_connectors else _OTHER_KINDS:
-        for entry in registry.entries(other):
-            yield _plugin(entry.class_name, other.value, entry.version)
-
-
-def _plugin(class_name: str, kind: str, version: str | None) -> dict[str, Any]:
-    return {"class": class_name, "type": kind, **({"version": version} if version is not None else {})}
+        listed += [(entry, other.value) for entry in registry.entries(other)]
+    for name, kind, version in dict.fromkeys((entry.class_name, kind, entry.version) for entry, kind in listed):
+        yield {"class": name, "type": kind, **({"version": version} if version is not None else {})}

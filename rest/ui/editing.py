@@ -62,7 +62,8 @@ def editing(
 
 
 def _connectors(registry: PluginRegistry) -> list[PluginEntry]:
-    return sorted(registry.entries(PluginKind.CONNECTOR), key=lambda entry: entry.class_name.rpartition(".")[2])
+    newest = {entry.class_name: entry for entry in registry.entries(PluginKind.CONNECTOR)}
+    return sorted(newest.values(), key=lambda entry: entry.class_name.rpartition(".")[2])
 
 
 def _found(registry: PluginRegistry, name: str, kind: PluginKind) -> PluginEntry:

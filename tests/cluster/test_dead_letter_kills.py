@@ -22,7 +22,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from connect.crash import CRASH_POINT_VARIABLE
 from equipment.brokers.dead_letters import dead_letters
 from equipment.waiting import wait_until
-from equipment.workers.small_spark import DRIVER, sink_props, spark_java_for
+from equipment.workers.small_spark import DRIVER, sink_props
 from equipment.workers.standalone import StandaloneWorker
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.spark, pytest.mark.timeout(900)]
@@ -62,7 +62,7 @@ def numbers(bootstrap: str, queue: str) -> list[int]:
     return [int((message.value() or b"")[1:]) for message in dead_letters(bootstrap, queue)]
 
 
-def test_kills_around_dead_letters(bootstrap: str, topic: str, tmp_path: Path) -> None:
+def test_kills_around_dead_letters(bootstrap: str, topic: str, tmp_path: Path, spark_java: Mapping[str, str]) -> None:
     fill(bootstrap, topic)
     queue = f"{topic}-dlq"
     props = sink_props({"store.url": str(tmp_path)}) | {
@@ -71,13 +71,12 @@ def test_kills_around_dead_letters(bootstrap: str, topic: str, tmp_path: Path) -
         "errors.deadletterqueue.context.headers.enable": "true",
     }
     order: dict[str, Any] = {"name": topic, "topic": topic, "bootstrap": bootstrap, "flush": FLUSH, "props": props}
-    with spark_java_for(props) as java:
-        for point in POINTS:
-            assert run(order, java, point) == -signal.SIGKILL, point
-            counts = Counter(numbers(bootstrap, queue))
-            print(f"killed at {point:24} -> {counts.total()} dead letters")
-            assert [number for number, count in counts.items() if count > 1] == []
-        assert run(order | {"flush": RECORDS}, java) == 0
+    for point in POINTS:
+        assert run(order, spark_java, point) == -signal.SIGKILL, point
+        counts = Counter(numbers(bootstrap, queue))
+        print(f"killed at {point:24} -> {counts.total()} dead letters")
+        assert [number for number, count in counts.items() if count > 1] == []
+    assert run(order | {"flush": RECORDS}, spark_java) == 0
     assert sorted(numbers(bootstrap, queue)) == list(filter(is_bad, range(RECORDS)))
     rows = ds.dataset(tmp_path / "topics" / topic, schema=pa.schema([("id", pa.int64())])).to_table()["id"].to_pylist()
     assert sorted(rows) == [number for number in range(RECORDS) if not is_bad(number)]

@@ -22,7 +22,7 @@ from equipment.servers.s3 import running_moto, running_versitygw, versitygw
 from equipment.stores.lakes import Lake, hdfs_lake, local_lake, s3_lake
 from equipment.stores.readers import rows_of_duckdb, rows_of_spark
 from equipment.waiting import wait_until
-from equipment.workers.small_spark import sink_props, spark_java_for
+from equipment.workers.small_spark import sink_props
 from equipment.workers.spark_kills import (
     CONNECTOR,
     PARTITIONS,
@@ -173,23 +173,25 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lake]:
                 yield stack.enter_context(local_lake(tmp_path))
 
 
-def kills_at_random() -> int:
-    """How many to make: few by default."""
-    return max(0, KILLS - len(POINTS)) if KILLS else len(set(VICTIMS))
+def kills_at_random() -> list[str]:
+    """What to kill; by default only what is not killed at the named points, which are the driver's own."""
+    return [VICTIMS[number % len(VICTIMS)] for number in range(KILLS - len(POINTS))] if KILLS else list(VICTIMS[1:])
 
 
-def test_kills_at_every_named_point(bootstrap: str, topic: str, lake: Lake, request: pytest.FixtureRequest) -> None:
+def test_kills_at_every_named_point(
+    bootstrap: str, topic: str, lake: Lake, request: pytest.FixtureRequest, spark_java: Mapping[str, str]
+) -> None:
     every = KILLS or request.node.callspec.params["lake"] == "local"
     target = Target(bootstrap, topic, lake, 40 * FLUSH)
     phases: dict[str, str] = {}
     # Spark has nothing to do at any of these points: they are the driver's own.
-    with watched(target.look, target.lake.pause), spark_java_for(target.props) as java:
+    with watched(target.look, target.lake.pause):
         for point in POINTS if every else FEW:
-            with target.driver(crash=point, java=java) as process:
+            with target.driver(crash=point, java=spark_java) as process:
                 assert process.wait(timeout=PATIENCE) == -signal.SIGKILL, point
                 phases[point] = target.phase()
                 check(target)
-        drain(target, java)
+        drain(target, spark_java)
     for point, phase in phases.items():
         print(f"killed at {point:24} -> {phase}")
     some, all_ = "renaming, 1 of 2 done", f"renaming, {PARTITIONS} of {PARTITIONS} done"
@@ -205,14 +207,16 @@ def test_kills_at_every_named_point(bootstrap: str, topic: str, lake: Lake, requ
         assert phases[point] in expected[point], point
 
 
-def test_kills_while_tables_are_compacted(bootstrap: str, topic: str, tmp_path: Path) -> None:
+def test_kills_while_tables_are_compacted(
+    bootstrap: str, topic: str, tmp_path: Path, spark_java: Mapping[str, str]
+) -> None:
     with local_lake(tmp_path) as lake:
-        kill_while_compacting(Target(bootstrap, topic, lake, 20 * FLUSH, {"compact.interval.ms": "1"}))
+        kill_while_compacting(Target(bootstrap, topic, lake, 20 * FLUSH, {"compact.interval.ms": "1"}), spark_java)
 
 
-def kill_while_compacting(target: Target) -> None:
+def kill_while_compacting(target: Target, java: Mapping[str, str]) -> None:
     """Kill a driver that compacts after each load, at each point of a compaction."""
-    with watched(target.look, target.lake.pause), spark_java_for(target.props) as java:
+    with watched(target.look, target.lake.pause):
         for point in ("after-compaction-staging", "after-manifest:3", "mid-removal", "mid-rename:6"):
             with target.driver(crash=point, java=java) as process:
                 assert process.wait(timeout=PATIENCE) == -signal.SIGKILL, point
@@ -222,30 +226,31 @@ def kill_while_compacting(target: Target) -> None:
     assert len(target.lake.paths(target.table)) == PARTITIONS
 
 
-def test_kills_where_the_rows_are_the_result_of_a_query(bootstrap: str, topic: str, tmp_path: Path) -> None:
+def test_kills_where_the_rows_are_the_result_of_a_query(
+    bootstrap: str, topic: str, tmp_path: Path, spark_java: Mapping[str, str]
+) -> None:
     with local_lake(tmp_path) as lake:
         # Grouped, the rows come by other Spark partitions than the records.
         query = {"sql": "SELECT id, count(*) AS times FROM records GROUP BY id"}
         target = Target(bootstrap, topic, lake, 40 * FLUSH, query)
-        with watched(target.look, target.lake.pause), spark_java_for(target.props) as java:
+        with watched(target.look, target.lake.pause):
             for point in ("after-staging-write:2", "mid-rename"):
-                with target.driver(crash=point, java=java) as process:
+                with target.driver(crash=point, java=spark_java) as process:
                     assert process.wait(timeout=PATIENCE) == -signal.SIGKILL, point
                     check(target)
-            drain(target, java)
+            drain(target, spark_java)
 
 
 # `make lake-kills` makes them in every store; where files come over a network all of it costs more.
 @pytest.mark.parametrize("lake", STORES if KILLS else ["local"], indirect=True)
-def test_kills_at_random_moments(bootstrap: str, topic: str, lake: Lake) -> None:
+def test_kills_at_random_moments(bootstrap: str, topic: str, lake: Lake, spark_java: Mapping[str, str]) -> None:
     moments = seeded()
     target = Target(bootstrap, topic, lake, 12_000)
     phases: Counter[str] = Counter()
-    with watched(target.look, target.lake.pause), spark_java_for(target.props) as java:
-        for number in range(kills_at_random()):
-            kind = VICTIMS[number % len(VICTIMS)]
+    with watched(target.look, target.lake.pause):
+        for number, kind in enumerate(kills_at_random()):
             # What a killed driver has told Java to do, one that survives it goes on with.
-            with target.driver(java=java if kind == "driver" else None) as process:
+            with target.driver(java=spark_java if kind == "driver" else None) as process:
                 loads = target.number() + moments.choice((0, 1, 1, 2))
                 wait_until("loads are committed", lambda at=loads: target.number() >= at, seconds=PATIENCE)
                 killed = kill_soon(process, kind, moments.uniform(0, 0.9))
@@ -253,7 +258,7 @@ def test_kills_at_random_moments(bootstrap: str, topic: str, lake: Lake) -> None
             print(f"kill {number + 1}, of {phase}", flush=True)
             phases[phase] += 1
             check(target)
-        drain(target, java)
+        drain(target, spark_java)
     for phase, count in sorted(phases.items()):
         print(f"{count:3} kills of {phase}")
     if KILLS:

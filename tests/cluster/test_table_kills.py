@@ -19,7 +19,7 @@ from pyiceberg.table import StaticTable
 from equipment.brokers.dead_letters import dead_letters
 from equipment.stores.readers import rows_of_duckdb, rows_of_spark
 from equipment.waiting import wait_until
-from equipment.workers.small_spark import sink_props, spark_java_for
+from equipment.workers.small_spark import SMALL_DELTA, sink_props
 from equipment.workers.spark_kills import (
     CONNECTOR,
     PARTITIONS,
@@ -242,7 +242,7 @@ class Lake:
         self.topic = topic
         self.records = records
         props = {**sink_props({"store.url": str(store)}), "table.format": table_format.source, **content.props}
-        props |= {"spark.databricks.delta.snapshotPartitions": "1", "spark.sql.shuffle.partitions": "2"}
+        props |= SMALL_DELTA
         if content.props.get("errors.tolerance"):
             props["errors.deadletterqueue.topic.name"] = f"{topic}-dlq"
         self.loading = Loading(bootstrap, topic, props)
@@ -291,8 +291,6 @@ CHOSEN = os.environ.get("SLUICE_LAKE_STORE")
 EVERY = CHOSEN.split(",") if CHOSEN else ["iceberg", "delta", "iceberg-upserts", "delta-upserts"]
 # Upserts are committed as appends are.
 APPENDING = EVERY if CHOSEN else ["iceberg", "delta"]
-# Delta costs most, and its own commits are few: `make lake-kills` kills at random moments of them.
-AT_RANDOM = EVERY if CHOSEN else ["iceberg"]
 FORMATS: Mapping[str, Callable[[], Format]] = {"iceberg": Iceberg, "delta": Delta}
 
 
@@ -303,17 +301,19 @@ def lake_of(kind: str, bootstrap: str, topic: str, store: Path, records: int) ->
 
 
 @pytest.mark.parametrize("kind", EVERY)
-def test_kills_at_every_named_point(kind: str, bootstrap: str, topic: str, tmp_path: Path) -> None:
+def test_kills_at_every_named_point(
+    kind: str, bootstrap: str, topic: str, tmp_path: Path, spark_java: Mapping[str, str]
+) -> None:
     lake = lake_of(kind, bootstrap, topic, tmp_path, 40 * FLUSH)
     phases: dict[str, str] = {}
     # Spark has nothing to do at any of these points: they are the driver's own.
     points = lake.format.points if CHOSEN or lake.content is APPENDS else (lake.format.committed,)
-    with watched(lake.look), spark_java_for(lake.loading.props) as java:
+    with watched(lake.look):
         for point in points:
-            with lake.loading.driver(FLUSH, point, java) as process:
+            with lake.loading.driver(FLUSH, point, spark_java) as process:
                 assert process.wait(timeout=PATIENCE) == -signal.SIGKILL, point
             phases[point] = lake.phase()
-        lake.loading.drain(lake.records, java)
+        lake.loading.drain(lake.records, spark_java)
         lake.check_all()
     for point, phase in phases.items():
         print(f"killed at {point:24} -> {phase}")
@@ -321,18 +321,20 @@ def test_kills_at_every_named_point(kind: str, bootstrap: str, topic: str, tmp_p
 
 
 @pytest.mark.parametrize("kind", ["iceberg", "delta"])
-def test_kills_between_tables_and_around_dead_letters(kind: str, bootstrap: str, topic: str, tmp_path: Path) -> None:
+def test_kills_between_tables_and_around_dead_letters(
+    kind: str, bootstrap: str, topic: str, tmp_path: Path, spark_java: Mapping[str, str]
+) -> None:
     lake = Lake(FORMATS[kind](), ROUTED, bootstrap, topic, tmp_path, 20 * FLUSH)
     # Each load of Delta comes by its point twice. All formats have the same dead letters.
     points = ("after-table-commit", "after-table-commit:3")
     if kind == "iceberg":
         points = ("before-dead-letters", "after-dead-letters:2", "between-tables", "between-tables:2")
-    with watched(lake.look), spark_java_for(lake.loading.props) as java:
+    with watched(lake.look):
         for point in points:
-            with lake.loading.driver(FLUSH, point, java) as process:
+            with lake.loading.driver(FLUSH, point, spark_java) as process:
                 assert process.wait(timeout=PATIENCE) == -signal.SIGKILL, point
             assert max(told(lake).values(), default=1) == 1, point
-        lake.loading.drain(lake.records, java)
+        lake.loading.drain(lake.records, spark_java)
     lake.check_all()
     assert told(lake) == Counter(filter(is_bad, range(lake.records)))
 
@@ -343,23 +345,26 @@ def told(lake: Lake) -> Counter[int]:
     return Counter(int((letter.value() or b"")[1:]) for letter in letters)
 
 
-@pytest.mark.parametrize("kind", AT_RANDOM)
-def test_kills_at_random_moments(kind: str, bootstrap: str, topic: str, tmp_path: Path) -> None:
+@pytest.mark.skipif(not CHOSEN, reason="make lake-kills STORE=iceberg kills at random moments, or STORE=delta")
+@pytest.mark.parametrize("kind", EVERY)
+def test_kills_at_random_moments(
+    kind: str, bootstrap: str, topic: str, tmp_path: Path, spark_java: Mapping[str, str]
+) -> None:
     moments = seeded()
     lake = lake_of(kind, bootstrap, topic, tmp_path, 40_000)
     phases: Counter[str] = Counter()
-    with watched(lake.look) as reader, spark_java_for(lake.loading.props) as java:
+    with watched(lake.look) as reader:
         for number in range(KILLS):
             kind = VICTIMS[number % len(VICTIMS)]
             # What a killed driver has told Java to do, one that survives it goes on with.
-            with lake.loading.driver(FLUSH, java=java if kind == "driver" else None) as process:
+            with lake.loading.driver(FLUSH, java=spark_java if kind == "driver" else None) as process:
                 loads = lake.loaded() + PARTITIONS * FLUSH * moments.choice((0, 1, 1, 2))
                 wait_until("loads are committed", lambda at=loads: lake.loaded() >= at, seconds=PATIENCE)
                 killed = kill_soon(process, kind, moments.uniform(0, 2.5))
             phase = f"{killed}: {lake.phase()}"
             print(f"kill {number + 1}, of {phase}", flush=True)
             phases[phase] += 1
-        lake.loading.drain(lake.records, java)
+        lake.loading.drain(lake.records, spark_java)
         lake.check_all()
     for phase, count in sorted(phases.items()):
         print(f"{count:3} kills of {phase}")
@@ -369,13 +374,15 @@ def test_kills_at_random_moments(kind: str, bootstrap: str, topic: str, tmp_path
 
 
 @pytest.mark.parametrize("kind", APPENDING)
-def test_a_driver_that_was_frozen_commits_nothing(kind: str, bootstrap: str, topic: str, tmp_path: Path) -> None:
+def test_a_driver_that_was_frozen_commits_nothing(
+    kind: str, bootstrap: str, topic: str, tmp_path: Path, spark_java: Mapping[str, str]
+) -> None:
     lake = lake_of(kind, bootstrap, topic, tmp_path, 600)
     with watched(lake.look), lake.loading.driver(FLUSH) as frozen:
         wait_until("a load is committed", lambda: lake.loaded() > 0, seconds=PATIENCE)
         # Its Java goes on with what it was told, as that of a driver does whose machine has too little memory.
         os.kill(frozen.pid, signal.SIGSTOP)
-        lake.loading.drain(lake.records)
+        lake.loading.drain(lake.records, spark_java)
         os.kill(frozen.pid, signal.SIGCONT)
         assert frozen.wait(timeout=PATIENCE) != 0
     lake.check_all()

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +19,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from deltalake import DeltaTable
 from pyiceberg.table import StaticTable
 
-import connectors.spark
 from connect.crash import CRASH_POINT_VARIABLE
-from connect.jvm.home import sluice_home
-from connect.jvm.jars import read_lock, resolve_jars
 from equipment.servers.s3 import S3Server
 from equipment.stores.contract import unique_prefix
 from equipment.stores.lakes import s3_lake
-from equipment.workers.small_spark import DRIVER, sink_props, spark_java_for
+from equipment.workers.small_spark import DRIVER, SMALL_DELTA, sink_props
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.spark, pytest.mark.timeout(3600)]
 
@@ -70,39 +67,29 @@ def fill(bootstrap: str, topic: str, records: int) -> None:
     assert producer.flush(30) == 0
 
 
-def test_each_window_is_written_once_whenever_the_driver_is_killed(bootstrap: str, topic: str, tmp_path: Path) -> None:
+def test_each_window_is_written_once_whenever_the_driver_is_killed(
+    bootstrap: str, topic: str, tmp_path: Path, spark_java: Mapping[str, str]
+) -> None:
     fill(bootstrap, topic, RECORDS)
     table = tmp_path / "topics" / topic
     plain = {**sink_props({"store.url": str(tmp_path)}), "topics": topic, "sql": SQL}
     seen = 0
-    with spark_java_for(plain) as java:
-        for point in POINTS:
-            crash = {**java, CRASH_POINT_VARIABLE: point}
-            assert driver(bootstrap, topic, {**plain, **WINDOWS}, FLUSH, crash) == -signal.SIGKILL, point
-            found = windows(table)
-            assert found == [(number, WINDOW) for number in range(len(found))], point
-            assert len(found) >= seen
-            seen = len(found)
-        # The last load is without windows, so that it writes all that is left.
-        assert driver(bootstrap, topic, plain, RECORDS, java) == 0
+    for point in POINTS:
+        crash = {**spark_java, CRASH_POINT_VARIABLE: point}
+        assert driver(bootstrap, topic, {**plain, **WINDOWS}, FLUSH, crash) == -signal.SIGKILL, point
+        found = windows(table)
+        assert found == [(number, WINDOW) for number in range(len(found))], point
+        assert len(found) >= seen
+        seen = len(found)
+    # The last load is without windows, so that it writes all that is left.
+    assert driver(bootstrap, topic, plain, RECORDS, spark_java) == 0
     assert seen
     assert windows(table) == [(number, WINDOW) for number in range(RECORDS // WINDOW)]
 
 
-@pytest.fixture(scope="module")
-def java() -> Iterator[Mapping[str, str]]:
-    """One Java with the jars of both table formats and of S3."""
-    lock = read_lock(Path(connectors.spark.__file__).parent / "iceberg/iceberg.jars")
-    iceberg = ",".join(map(str, resolve_jars(lock, home=sluice_home())))
-    with spark_java_for(
-        sink_props({"store.url": "s3://none/lake", "table.format": "delta", "spark.jars": iceberg})
-    ) as it:
-        yield it
-
-
 @pytest.mark.parametrize(("table_format", "point"), [("delta", "after-plan:4"), ("iceberg", "before-commit:4")])
 def test_windows_of_table_formats_survive_a_kill(
-    bootstrap: str, topic: str, tmp_path: Path, java: Mapping[str, str], table_format: str, point: str
+    bootstrap: str, topic: str, tmp_path: Path, spark_java: Mapping[str, str], table_format: str, point: str
 ) -> None:
     place = tmp_path / "topics" / topic
 
@@ -110,15 +97,16 @@ def test_windows_of_table_formats_survive_a_kill(
         found = DeltaTable(place).to_pyarrow_table() if table_format == "delta" else _iceberg(place)
         return counted(found.to_pylist())
 
-    survive(bootstrap, topic, {"store.url": str(tmp_path), "table.format": table_format}, java, point, look)
+    store = {"store.url": str(tmp_path), "table.format": table_format, **SMALL_DELTA}
+    survive(bootstrap, topic, store, spark_java, point, look)
 
 
-def test_windows_in_s3_survive_a_kill(bootstrap: str, topic: str, s3: S3Server, java: Mapping[str, str]) -> None:
+def test_windows_in_s3_survive_a_kill(bootstrap: str, topic: str, s3: S3Server, spark_java: Mapping[str, str]) -> None:
     folder = unique_prefix()
     schema = pa.schema([("start", pa.timestamp("us", "UTC")), ("records", pa.int64())])
     with s3_lake(s3, folder) as lake:
         read: Callable[[], pa.Table] = lambda: lake.read(f"topics/{topic}", schema)  # noqa: E731
-        survive(bootstrap, topic, lake.props, java, "after-manifest:4", lambda: counted(read().to_pylist()))
+        survive(bootstrap, topic, lake.props, spark_java, "after-manifest:4", lambda: counted(read().to_pylist()))
 
 
 def survive(

@@ -15,7 +15,9 @@ from page import Commands, File, Step, prints
 
 __all__ = ["Session"]
 
-_WORKER: Final = re.compile(r"(sluice (standalone|distributed)|connect-(standalone|distributed)) ")
+_WORKER: Final = re.compile(
+    r"(sluice (standalone|distributed)|connect-(standalone|distributed)|sluice mirror \S+\.properties) ?"
+)
 _UP: Final = "REST API is at "
 _SECONDS: Final = 180.0
 _A_COMMAND: Final = 900.0

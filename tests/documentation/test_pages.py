@@ -33,10 +33,11 @@ PAGES: Final = (
     "docs/quickstart.md",
     "docs/distributed.md",
     "docs/offsets.md",
+    "docs/mirroring.md",
     "docs/plugin-authoring.md",
     "docs/spark/quickstart.md",
 )
-PORTS: Final = (9092, 8083, 8084)
+PORTS: Final = (9092, 9094, 8083, 8084)
 
 
 @pytest.fixture(scope="session")
@@ -63,11 +64,13 @@ def here(tmp_path: Path, home: Path, broker_jars: tuple[Path, ...]) -> Iterator[
     for name in ("jars", "archives"):
         (sluice_home() / name).mkdir(parents=True, exist_ok=True)
         (kept / name).symlink_to(sluice_home() / name)
-    kafka, first, second = _ports(len(PORTS))
+    kafka, other, first, second = _ports(len(PORTS))
     environ = _environ(home, Path(sys.executable).parent) | {"SLUICE_URL": f"http://localhost:{first}"}
     said = {
         "sluice broker start": f"sluice broker start --port {kafka}",
         "localhost:9092": f"localhost:{kafka}",
+        "localhost:9094": f"localhost:{other}",
+        "--port 9094": f"--port {other}",
         ":8083": f":{first}",
         ":8084": f":{second}",
         "/tmp/": f"{tmp_path}/",
@@ -78,7 +81,7 @@ def here(tmp_path: Path, home: Path, broker_jars: tuple[Path, ...]) -> Iterator[
     assert broker_jars
     yield session
     session.kill()
-    subprocess.run(["sluice", "broker", "stop"], env=environ, check=True)
+    _stop_brokers("sluice", folder, environ)
 
 
 @pytest.fixture
@@ -99,7 +102,7 @@ def fresh(tmp_path: Path, home: Path, request: pytest.FixtureRequest) -> Iterato
     session.kill()
     for sluice in (folder / ".venv" / "bin" / "sluice", shutil.which("sluice", path=environ["PATH"])):
         if sluice is not None and Path(sluice).exists():
-            subprocess.run([str(sluice), "broker", "stop"], env=environ, check=True)
+            _stop_brokers(str(sluice), folder, environ)
 
 
 @pytest.mark.timeout(1800 if FRESH else 900)
@@ -115,6 +118,12 @@ def test_what_a_page_says_comes_about(page: str, request: pytest.FixtureRequest)
 def test_a_page_has_commands_that_are_typed(page: str) -> None:
     steps = [step for step in parse(ROOT / page) if isinstance(step, Commands) and not step.slow]
     assert any("sluice" in command for step in steps for command in step.commands)
+
+
+def _stop_brokers(sluice: str, folder: Path, environ: dict[str, str]) -> None:
+    """Stop the broker of a page, and the other one that the page of mirrors has."""
+    for named in ((), *(("--folder", str(other)) for other in folder.glob("broker-*"))):
+        subprocess.run([sluice, "broker", "stop", *named], env=environ, check=True)
 
 
 def _ports(count: int) -> list[int]:

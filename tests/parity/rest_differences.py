@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import metadata
 from typing import Any, Final
 
 from worker.config.restarts import RestartConfig
 
-__all__ = ["BY_CALL", "DISTRIBUTED_BY_CALL", "EXTRA_GROUPS", "EXTRA_KEYS", "MISSING_KEYS", "TYPED", "Difference"]
+__all__ = ["BY_CALL", "DISTRIBUTED_BY_CALL", "EXTRA_GROUPS", "EXTRA_KEYS", "TYPED", "Difference"]
 
 
 @dataclass(frozen=True)
@@ -22,19 +23,11 @@ class Difference:
     content_type: str | None = None
 
 
-MISSING_KEYS: Final = {
-    "connector.plugin.version": "there is one version of a plugin",
-    "key.converter.plugin.version": "there is one version of a plugin",
-    "value.converter.plugin.version": "there is one version of a plugin",
-    "header.converter.plugin.version": "there is one version of a plugin",
-    "transforms.a.plugin.version": "there is one version of a plugin",
-    "transforms.b.plugin.version": "there is one version of a plugin",
-    "predicates.p.plugin.version": "there is one version of a plugin",
-}
 EXTRA_KEYS: Final = {
     "run.until": "an addition",
     "engine": "an addition",
     "task.hang.warning.ms": "an addition",
+    "task.isolation": "an addition",
     "task.hang.timeout.ms": "an addition",
     **{key.name: "an addition" for key in RestartConfig.definitions()},
     "errors.tolerance.limit": "an addition",
@@ -58,7 +51,6 @@ DISTRIBUTED: Final = "unknown names are 404 as in distributed mode; there is one
 NO_VALUES: Final = "values of a configuration, which may be secret, are not repeated in an error"
 NULL_REFUSED: Final = "a null is refused with the text that Java has for it"
 ANY_NAME: Final = "every kind of plugin is found by its simple name"
-NO_VERSIONS: Final = "plugins have no versions to choose from"
 NOT_INTERNAL: Final = "internal endpoints are not there in standalone mode"
 REQUIRED: Final = "standalone mode has no exactly-once sources and says so, where Java takes required and ignores it"
 OWN_LOGGERS: Final = "the loggers are Python's"
@@ -125,11 +117,18 @@ def _plain_encoding(body: Any) -> Any:
 
 
 _HEADER: Final = "HTTP 415 Unsupported Media Type: Send the header Content-Type: application/json"
+_NOT_FOUND: Final = (
+    "Plugin connectors.file.FileStreamSourceConnector not found that matches the version range [1.0,1.0], "
+    f"available versions: [{metadata.version('sluice-connect')}]"
+)
+_TWICE_NOT_FOUND: Final = (
+    "Connector configuration is invalid and contains the following 2 error(s):\n"
+    f"{_NOT_FOUND}\n{_NOT_FOUND}\nYou can also find the above list of errors at the endpoint "
+)
 _NO_TYPE: Final = "contains no connector type. Name one in connector.class"
 
 BY_CALL: Final[dict[str, Difference]] = {
     "plugin_config_bad_version": Difference(OWN_WORDS, message="not found that matches the version range [9.9,9.9]"),
-    "plugin_config_version": Difference(NO_VERSIONS, 400, "not found that matches the version range [4.3.1,4.3.1]"),
     "18-plugin_config_HoistField$Value": Difference(ANY_NAME, 200, adjust=lambda _: _HOIST),
     "plugin_config_StringConverter": Difference(OWN_WORDS, adjust=_plain_encoding),
     "validate_exactly_once_required": Difference(REQUIRED, adjust=_with_required_refused),
@@ -213,7 +212,7 @@ _OF_STANDALONE: Final = {LATER, DISTRIBUTED, NO_PHANTOM, NOT_INTERNAL, REQUIRED}
 DISTRIBUTED_BY_CALL: Final[dict[str, Difference]] = {
     **{name: difference for name, difference in BY_CALL.items() if difference.reason not in _OF_STANDALONE},
     "expand_all_final": Difference(NAME_KEPT, adjust=_with_own_name_of_all),
-    "version_bad": Difference(NO_VERSIONS, 201, adjust=lambda _: _UNVERSIONED),
+    "version_bad": Difference(OWN_WORDS, message=_TWICE_NOT_FOUND),
     "s2_patch_unknown_field": _mistake('Unrecognized field "offs"; the known ones are offsets'),
     "s2_patch_null_partition": _mistake("The partition for a source connector offset has to be an object"),
     **{
@@ -239,19 +238,6 @@ _SLASH: Final = {
         "name": "a/b",
     },
     "tasks": [{"connector": "a/b", "task": 0}],
-    "type": "source",
-}
-_UNVERSIONED: Final = {
-    "name": "ver",
-    "config": {
-        "connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector",
-        "tasks.max": "1",
-        "file": "/data/none",
-        "topic": "truth-p",
-        "connector.plugin.version": "1.0",
-        "name": "ver",
-    },
-    "tasks": [],
     "type": "source",
 }
 _HOIST: Final = {

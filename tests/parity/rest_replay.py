@@ -8,12 +8,13 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
+from importlib import metadata
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 import pytest
 import requests
-from rest_differences import EXTRA_GROUPS, EXTRA_KEYS, MISSING_KEYS, Difference
+from rest_differences import EXTRA_GROUPS, EXTRA_KEYS, Difference
 
 from connect.plugins import PluginRegistry
 from equipment.brokers.topics import create_topic, produce
@@ -27,6 +28,10 @@ RECORDED: Final = Path(__file__).parent / "data" / "rest"
 JAVA: Final = "org.apache.kafka."
 NOT_REPEATABLE: Final = ("parallel_8_creates", "cleanup", "rb_status_immediately")
 """Calls made at the same time, what removes the connectors these made, and what was asked in the moment after."""
+
+JAVA_VERSION: Final = "4.3.1"
+OUR_VERSION: Final = metadata.version("sluice-connect")
+"""What stands for Java's version wherever it is asked for or told: it is the version of all built-in plugins, too."""
 
 PATIENCE: Final = 10.0
 
@@ -72,7 +77,8 @@ class Call:
 
 def calls(*files: str, differences: Mapping[str, Difference]) -> list[Call]:
     """The calls of these recordings, one after the other."""
-    documents = [json.loads(line) for file in files for line in (RECORDED / file).read_text().splitlines()]
+    lines = [line for file in files for line in (RECORDED / file).read_text().splitlines()]
+    documents = [json.loads(line.replace(JAVA_VERSION, OUR_VERSION)) for line in lines]
     repeatable = [document for document in documents if not document["name"].startswith(NOT_REPEATABLE)]
     return [Call.of(number, document, differences) for number, document in enumerate(repeatable)]
 
@@ -214,7 +220,7 @@ class Replay:
             case {"last_modified": int()}:
                 return body | {"last_modified": "some time"}
             case {"class": str(), "type": str()}:
-                return self._java.get(body["class"], body["class"]), body["type"]
+                return self._java.get(body["class"], body["class"]), body["type"], body.get("version")
             case dict():
                 return {key: self._alike(value) for key, value in body.items()}
             case list():
@@ -228,7 +234,7 @@ class Replay:
             return self._by_key([self._definition(key) for key in body], lambda key: key["name"])
         if body and isinstance(body[0], dict) and "class" in body[0]:
             plugins = [self._alike(plugin) for plugin in body]
-            return sorted((kind, name) for name, kind in plugins if self._is_known(name, kind))
+            return sorted((kind, name, version) for name, kind, version in plugins if self._is_known(name, kind))
         if "a.b" in body:
             # Which other loggers there are, and so change, is the libraries' matter.
             return ["a.b"]
@@ -239,7 +245,7 @@ class Replay:
 
     def _by_key(self, items: list[Any], name_of: Any) -> dict[str, Any]:
         named = {name_of(item): self._alike(item) for item in items}
-        return {name: item for name, item in named.items() if name not in (*MISSING_KEYS, *EXTRA_KEYS)}
+        return {name: item for name, item in named.items() if name not in EXTRA_KEYS}
 
     def _groups(self, groups: list[str]) -> list[str]:
         return [group for group in groups if group not in EXTRA_GROUPS]
@@ -250,7 +256,7 @@ class Replay:
         return kept | {"default_value": self._java.get(str(kept["default_value"]), kept["default_value"])}
 
     def _value(self, value: dict[str, Any]) -> dict[str, Any]:
-        left_out = ("recommended_values",)
+        left_out = () if value["name"].endswith("plugin.version") else ("recommended_values",)
         kept = {key: item for key, item in value.items() if key not in left_out}
         return kept | {"value": self._java.get(str(kept["value"]), kept["value"])}
 

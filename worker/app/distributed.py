@@ -48,6 +48,7 @@ from worker.stores.status.kafka import KafkaStatusStore
 from worker.stores.versions.kafka import KafkaVersionStore
 from worker.stores.versions.service import VersionService
 from worker.supervisor.lease import Lease
+from worker.supervisor.plugin_homes import PluginHomes
 from worker.supervisor.process import ForkServerLauncher
 from worker.supervisor.supervisor import Supervisor
 
@@ -146,7 +147,8 @@ def _distributed_herder(
     stack.callback(store.close)
     store.start()
     offsets = OffsetService(store)
-    launcher = ForkServerLauncher(child_main, lease.path)
+    plugins = plugins_of(config)
+    launcher = ForkServerLauncher(child_main, lease.path, homes=PluginHomes(plugins))
     worker_id, algorithm = servers.address.worker_id, config.inter_worker_signature_algorithm
     configs = KafkaConfigStore(config, props.resolved, inbox.post, limit)
     leader = LeaderClient(peers, algorithm, worker_id)
@@ -166,8 +168,14 @@ def _distributed_herder(
         ),
         inbox,
         _membership(config, props.resolved, servers.address.url, lease),
-        lambda notify: Supervisor(launcher, notify, offsets.submit, config.task_shutdown_graceful_timeout_ms / 1000),
-        plugins_of(config),
+        lambda notify: Supervisor(
+            launcher,
+            notify,
+            offsets.submit,
+            config.task_shutdown_graceful_timeout_ms / 1000,
+            memory_limit=config.process_memory_max_bytes,
+        ),
+        plugins,
     )
     start_herder(herder, offsets, config, stack)
     return herder

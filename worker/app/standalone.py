@@ -39,6 +39,7 @@ from worker.stores.offset.service import OffsetService
 from worker.stores.status.store import MemoryStatusStore
 from worker.stores.versions.file import FileVersionStore
 from worker.stores.versions.service import VersionService
+from worker.supervisor.plugin_homes import PluginHomes
 from worker.supervisor.process import ForkServerLauncher
 from worker.supervisor.supervisor import Supervisor
 
@@ -81,7 +82,8 @@ def _standalone_herder(
     config: StandaloneConfig, props: WorkerProperties, store: FileOffsetStore, servers: RestServers, stack: ExitStack
 ) -> Herder:
     offsets = OffsetService(store)
-    launcher = ForkServerLauncher(child_main)
+    plugins = plugins_of(config)
+    launcher = ForkServerLauncher(child_main, homes=PluginHomes(plugins))
     herder = Herder(
         WorkerSettings(props.written, servers.address.worker_id, topic_tracking_of(config)),
         Stores(
@@ -92,8 +94,14 @@ def _standalone_herder(
         ),
         Inbox(),
         SoloMembership(),
-        lambda notify: Supervisor(launcher, notify, offsets.submit, config.task_shutdown_graceful_timeout_ms / 1000),
-        plugins_of(config),
+        lambda notify: Supervisor(
+            launcher,
+            notify,
+            offsets.submit,
+            config.task_shutdown_graceful_timeout_ms / 1000,
+            memory_limit=config.process_memory_max_bytes,
+        ),
+        plugins,
     )
     start_herder(herder, offsets, config, stack)
     return herder

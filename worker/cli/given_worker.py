@@ -11,6 +11,7 @@ from typing import Final
 import click
 
 from connect.errors import ConnectError
+from connect.plugins import PluginRegistry
 from worker.app.worker import WorkerProperties, plugins_of
 from worker.cli.remedies import Mistake, mistakes_of
 from worker.config.connector_files import GivenConnector, connector_of, read_document
@@ -22,6 +23,7 @@ from worker.stores.offset.file import read_map
 from worker.stores.offset.store import parse_offset, parse_offset_key
 from worker.supervisor.asking import ask
 from worker.supervisor.messages import messages
+from worker.supervisor.plugin_homes import PluginHomes
 from worker.supervisor.process import ForkServerLauncher
 
 __all__ = ["NOT_ASKED", "GivenWorker", "read_given"]
@@ -69,7 +71,9 @@ class GivenWorker:
         on_part: Callable[[messages.Report], None] = lambda _: None,
     ) -> messages.Report:
         """The answer of a process of its own; where there is none the command ends."""
-        report = ask(ForkServerLauncher(child_main), inquiry, label, seconds, on_part)
+        plugins = PluginRegistry.discover((self.config and self.config.plugin_path) or ())
+        launcher = ForkServerLauncher(child_main, homes=PluginHomes(plugins))
+        report = ask(launcher, inquiry, label, seconds, on_part)
         match report:
             case str():
                 reason = f"{label} was not answered: {report}"

@@ -14,27 +14,29 @@ from typing import Final
 from connect.errors import PluginError
 from connect.plugins import PluginEntry, PluginKind, load_class
 
-__all__ = ["import_errors"]
+__all__ = ["OURS", "import_errors"]
 
 _PATIENCE: Final = 60.0
-_OURS: Final = ("connect", "connectors", "converters")
+OURS: Final = ("connect", "connectors", "converters")
+"""The packages whose plugins come with Sluice."""
 
 
 def import_errors(entries: Iterable[PluginEntry]) -> dict[PluginEntry, str]:
     """Import the plugins that do not come with Sluice, and tell of those that cannot be imported why.
 
-    A process for each package or folder: what one does to its process is not held against another.
+    A process for each package or folder, of its own interpreter if it has one: what one does to its process is not held
+    against another.
     """
-    foreign = sorted((entry for entry in entries if _home(entry) not in _OURS), key=_home)
+    foreign = sorted((entry for entry in entries if entry.home not in OURS), key=_by_home)
     errors: dict[PluginEntry, str] = {}
-    for _, group in groupby(foreign, _home):
+    for _, group in groupby(foreign, _by_home):
         members = list(group)
         errors |= dict(zip(members, _tried(members), strict=True))
     return {entry: error for entry, error in errors.items() if error}
 
 
-def _home(entry: PluginEntry) -> str:
-    return str(entry.folder) if entry.folder is not None else entry.class_name.partition(".")[0]
+def _by_home(entry: PluginEntry) -> tuple[str, str]:
+    return str(entry.interpreter or ""), entry.home
 
 
 def _tried(entries: Sequence[PluginEntry]) -> list[str]:
@@ -42,7 +44,7 @@ def _tried(entries: Sequence[PluginEntry]) -> list[str]:
     described = [[entry.kind.value, entry.class_name, entry.folder and str(entry.folder)] for entry in entries]
     try:
         done = subprocess.run(
-            [sys.executable, "-P", "-m", __name__],
+            [str(entries[0].interpreter or sys.executable), "-P", "-m", __name__],
             input=json.dumps(described),
             capture_output=True,
             text=True,

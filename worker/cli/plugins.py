@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +18,9 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 _PLUGIN_PATH = click.option(
     "--plugin-path", type=_FOLDER, multiple=True, help="A folder of plugins, as in the worker's plugin.path."
 )
+
+_AGAIN: Final = "from worker.cli.main import main; main()"
+"""What has another interpreter do what this one was asked to do."""
 
 _NEW_KINDS: Final = ("source", "sink", "transformation", "converter")
 _KINDS: Final = (
@@ -32,27 +37,28 @@ _KINDS: Final = (
 
 @click.group()
 def plugins() -> None:
-    """Show the installed plugins: connectors, converters, transformations and others."""
+    """Show the installed plugins: connectors, converters, transformations and others. Install them, write new ones."""
 
 
 @plugins.command("list")
 @_PLUGIN_PATH
 @click.option("--kind", type=click.Choice(_KINDS), help="Only plugins of this kind.")
 def list_plugins(plugin_path: tuple[Path, ...], kind: str | None) -> None:
-    """List every plugin with its kind and class, connectors first.
+    """List every plugin with its kind and class, connectors first, and with its version if it is not Sluice's.
 
     Plugins that do not come with Sluice are imported on trial: what is wrong with one is shown below it, and broken
     packages at the end.
     """
     from connect.plugins import PluginRegistry  # noqa: PLC0415 - only this command needs it
-    from worker.cli.plugin_imports import import_errors  # noqa: PLC0415
+    from worker.cli.plugin_imports import OURS, import_errors  # noqa: PLC0415
 
     registry = PluginRegistry.discover(plugin_path)
     listed = [entry for entry in registry.entries() if kind in (None, _kind_of(entry))]
     errors = import_errors(listed)
     # Entries come in the order of their names, which sorting keeps within each kind.
     for entry in sorted(listed, key=lambda entry: _KINDS.index(_kind_of(entry))):
-        click.echo(f"{_kind_of(entry):<17} {entry.class_name}")
+        version = f" {entry.version}" if entry.version and entry.home not in OURS else ""
+        click.echo(f"{_kind_of(entry):<17} {entry.class_name}{version}")
         if entry in errors:
             click.echo(f"{'':<17} broken: {errors[entry]}")
     for broken in registry.broken:
@@ -88,21 +94,49 @@ def new(name: str, kind: str, folder: Path | None) -> None:
 
 
 @plugins.command()
+@click.argument("packages", nargs=-1, metavar="[PACKAGE]...")
+@click.option(
+    "--into",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help="The folder, of plugin.path or in one of its folders; it is made if it is not there.",
+)
+@click.option("--python", default=sys.executable, help="The Python of a new folder, from 3.11. [default: this one]")
+@click.option("--sluice", help="What to install Sluice from: a requirement, a path or a URL. [default: as it is here]")
+def install(packages: tuple[str, ...], folder: Path, python: str, sluice: str | None) -> None:
+    """Install plugins into a folder with an interpreter of its own, where they may need what others cannot have.
+
+    Each PACKAGE is what pip takes: a name, a requirement, a wheel, a path. pip is configured as ever, by its files and
+    PIP_ variables. Without a PACKAGE the folder gets the Sluice that is here, which workers need there.
+    """
+    from worker.cli.plugin_install import install_plugins  # noqa: PLC0415 - only this command needs it
+
+    install_plugins(packages, folder, python, sluice)
+
+
+@plugins.command()
 @click.argument("name")
 @_PLUGIN_PATH
-def describe(name: str, plugin_path: tuple[Path, ...]) -> None:
+@click.option("--version", help="A version, or range of versions such as [1.0,2.0). [default: the newest]")
+def describe(name: str, plugin_path: tuple[Path, ...], version: str | None) -> None:
     """Describe the plugin NAME and its configuration keys. This runs its code."""
     from connect.config import to_markdown  # noqa: PLC0415 - only this command needs it
     from connect.errors import PluginError  # noqa: PLC0415
-    from connect.plugins import PluginKind, PluginRegistry, load_class  # noqa: PLC0415
+    from connect.plugins import PluginKind, PluginRegistry, PluginVersionError, load_class  # noqa: PLC0415
+    from connect.versions import VersionSpecError  # noqa: PLC0415
 
     # Users run the plugin they name with their own rights: its class need not be listed or allowed.
     registry = PluginRegistry.discover(plugin_path, ["*"])
     for kind in PluginKind:
         try:
-            entry = registry.find(kind, name)
+            entry = registry.find(kind, name, version)
+        except (PluginVersionError, VersionSpecError) as error:
+            raise click.ClickException(str(error)) from error
         except PluginError:
             continue
+        if entry.interpreter is not None:
+            raise SystemExit(_described_by(entry.interpreter, name, plugin_path, version))
         try:
             plugin = load_class(entry)
         except PluginError as error:
@@ -113,3 +147,11 @@ def describe(name: str, plugin_path: tuple[Path, ...]) -> None:
             click.echo(to_markdown(config_class))
         return
     raise click.ClickException(f"There is no plugin called {name}; `sluice plugins list` lists them.")
+
+
+def _described_by(interpreter: Path, name: str, plugin_path: tuple[Path, ...], version: str | None) -> int:
+    """The status of this command, run by the interpreter that the plugin is installed in."""
+    paths = [part for path in plugin_path for part in ("--plugin-path", str(path))]
+    options = [*paths, *(["--version", version] if version is not None else [])]
+    done = subprocess.run([interpreter, "-P", "-c", _AGAIN, "plugins", "describe", *options, name], check=False)
+    return done.returncode

@@ -26,6 +26,7 @@ from connect.config import (
     unique_aliases,
 )
 from connect.errors import ConfigError
+from worker.config.plugin_versions import version_range
 from worker.config.restarts import RestartConfig
 
 __all__ = ["COMMON", "ConnectorConfig", "SinkConnectorConfig", "SourceConnectorConfig"]
@@ -54,6 +55,16 @@ class ConnectorConfig(RestartConfig):
         doc="The connector to run: a dotted path, a simple name with or without the suffix Connector, or the Java "
         "class that it stands for.",
     )
+    connector_plugin_version: str | None = option(
+        default=None,
+        importance=MEDIUM,
+        validator=version_range,
+        group=COMMON,
+        width=Width.MEDIUM,
+        display_name="Connector version",
+        doc="Version of the connector to run, where the worker has several of them: 1.0 is exactly this one, "
+        "[1.0,2.0) the newest of a range; the newest of all when absent, or latest.",
+    )
     tasks_max: int = option(
         default=1,
         importance=HIGH,
@@ -79,6 +90,15 @@ class ConnectorConfig(RestartConfig):
         display_name="Key converter class",
         doc="Converter of record keys; the worker's when absent. Its own keys follow as key.converter.*.",
     )
+    key_converter_plugin_version: str | None = option(
+        default=None,
+        importance=LOW,
+        validator=version_range,
+        group=COMMON,
+        width=Width.SHORT,
+        display_name="Key converter version",
+        doc="Version of that converter, or range of versions such as [1.0,2.0); the newest when absent.",
+    )
     value_converter: PluginName | None = option(
         default=None,
         importance=LOW,
@@ -87,6 +107,15 @@ class ConnectorConfig(RestartConfig):
         display_name="Value converter class",
         doc="Converter of record values; the worker's when absent. Its own keys follow as value.converter.*.",
     )
+    value_converter_plugin_version: str | None = option(
+        default=None,
+        importance=LOW,
+        validator=version_range,
+        group=COMMON,
+        width=Width.SHORT,
+        display_name="Value converter version",
+        doc="Version of that converter, or range of versions such as [1.0,2.0); the newest when absent.",
+    )
     header_converter: PluginName | None = option(
         default=None,
         importance=LOW,
@@ -94,6 +123,15 @@ class ConnectorConfig(RestartConfig):
         width=Width.SHORT,
         display_name="Header converter class",
         doc="Converter of header values; the worker's when absent. Its own keys follow as header.converter.*.",
+    )
+    header_converter_plugin_version: str | None = option(
+        default=None,
+        importance=LOW,
+        validator=version_range,
+        group=COMMON,
+        width=Width.SHORT,
+        display_name="Header converter version",
+        doc="Version of that converter, or range of versions such as [1.0,2.0); the newest when absent.",
     )
     transforms: tuple[str, ...] = option(
         default=(),
@@ -132,6 +170,15 @@ class ConnectorConfig(RestartConfig):
         display_name="Reload Action",
         doc="What happens when values of a config provider expire, as the provider's ttl says: restart restarts the "
         "connector or task that has them, so that it looks them up again; none leaves it as it is.",
+    )
+    task_isolation: Literal["process", "connector", "shared"] | None = option(
+        default=None,
+        importance=LOW,
+        group=COMMON,
+        width=Width.SHORT,
+        display_name="Isolation",
+        doc="With whom the connector and its tasks share a process: process is one for each, connector is one for all "
+        "of them, shared is one for up to 50 of several connectors; the worker's task.isolation when absent.",
     )
     task_hang_warning_ms: Long | None = option(
         default=None,

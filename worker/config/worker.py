@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urlsplit
 
 from connect.config import (
@@ -31,6 +32,7 @@ from connect.config.errors import ConfigRuleError, invalid_value
 from connect.errors import ConfigError
 from connect.hosts import ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY, host_list
 from connect.kafka.settings.overrides import ALLOWED_FILES_KEY, ALLOWED_URLS_KEY, known_policy
+from worker.config.plugin_versions import version_range
 from worker.config.response_headers import header_rules
 from worker.config.spark_policy import known_spark_policy
 from worker.loggers import LEVEL_NAMES
@@ -95,20 +97,52 @@ class WorkerConfig(Config):
         importance=HIGH,
         doc="Converter of record keys, for connectors that name none. Its own keys follow as key.converter.*.",
     )
+    key_converter_plugin_version: str | None = option(
+        default=None,
+        importance=LOW,
+        validator=version_range,
+        doc="Version of that converter, or range of versions such as [1.0,2.0); the newest when absent.",
+    )
     value_converter: PluginName = option(
         importance=HIGH,
         doc="Converter of record values, for connectors that name none. Its own keys follow as value.converter.*.",
+    )
+    value_converter_plugin_version: str | None = option(
+        default=None,
+        importance=LOW,
+        validator=version_range,
+        doc="Version of that converter, or range of versions such as [1.0,2.0); the newest when absent.",
     )
     header_converter: PluginName = option(
         default="org.apache.kafka.connect.storage.SimpleHeaderConverter",
         importance=LOW,
         doc="Converter of header values, for connectors that name none. Its own keys follow as header.converter.*.",
     )
+    header_converter_plugin_version: str | None = option(
+        default=None,
+        importance=LOW,
+        validator=version_range,
+        doc="Version of that converter, or range of versions such as [1.0,2.0); the newest when absent.",
+    )
     task_shutdown_graceful_timeout_ms: Long = option(
         default=5_000,
         importance=LOW,
         validator=at_least(0),
         doc="How long a connector or task may take to stop, in milliseconds; after that its process is killed.",
+    )
+    task_isolation: Literal["process", "connector", "shared"] = option(
+        default="process",
+        importance=LOW,
+        doc="With whom connectors and tasks share a process: process is one for each, connector is one for a connector "
+        "with its tasks, shared is one for up to 50 of several connectors. Connectors may say otherwise for "
+        "themselves; tasks that need a process of their own, such as Spark's, always have one.",
+    )
+    process_memory_max_bytes: Long = option(
+        default=0,
+        importance=LOW,
+        validator=at_least(0),
+        doc="The most memory that a process of connectors and tasks may have, in bytes, without that of programs which "
+        "it starts; one that has more is killed, and its connector or task has failed. 0 is no limit.",
     )
     task_hang_warning_ms: Long = option(
         default=60_000,

@@ -43,7 +43,7 @@ from worker.stores.config.store import (
     TasksChanged,
     WritesLost,
 )
-from worker.supervisor.supervisor import (
+from worker.supervisor.notices import (
     Answered,
     AnsweredInPart,
     Changed,
@@ -56,9 +56,10 @@ from worker.supervisor.supervisor import (
     Notice,
     OwnershipAsked,
     Published,
-    Supervisor,
+    Rested,
     TopicsUsed,
 )
+from worker.supervisor.supervisor import Supervisor
 
 __all__ = ["Herder"]
 
@@ -211,7 +212,7 @@ class Herder:
 
     def _notice(self, notice: Notice) -> None:
         match notice:
-            case Launched() | Measured() | ClientMeasured():
+            case Launched() | Rested() | Measured() | ClientMeasured():
                 self._collaborators.scrapes.heard(notice)
             case Loaded(unit, loads):
                 self._collaborators.measurements.take_loads(unit, loads)

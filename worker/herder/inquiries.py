@@ -11,7 +11,7 @@ from worker.errors import BadRequestError
 from worker.herder.inbox import Action, Request
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import Inquiry, Report
-from worker.supervisor.supervisor import Answered, AnsweredInPart
+from worker.supervisor.notices import Answered, AnsweredInPart
 
 __all__ = ["Inquiries", "OnAnswer", "OnPart"]
 

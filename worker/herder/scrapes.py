@@ -18,7 +18,7 @@ from worker.metrics.measurements import Measurements
 from worker.metrics.snapshot import ConnectorSeen, GroupSeen, Snapshot
 from worker.stores.status.store import Status
 from worker.supervisor.lifecycle import Phase
-from worker.supervisor.supervisor import Changed, ClientMeasured, Launched, Measured
+from worker.supervisor.notices import Changed, ClientMeasured, Launched, Measured, Rested
 from worker.unit import Unit
 
 __all__ = ["Scrapes"]
@@ -57,18 +57,20 @@ class Scrapes:
         self.latest = self._snapshot()
         self._inbox.after(_INTERVAL, self.start)
 
-    def heard(self, notice: Launched | Changed | Measured | ClientMeasured) -> None:
+    def heard(self, notice: Launched | Rested | Changed | Measured | ClientMeasured) -> None:
         """Take in what a unit has become or has reported."""
         match notice:
             case Launched(unit, pid):
                 self._lives.launched(unit, pid, time.monotonic())
+            case Rested(unit):
+                self._lives.rested(unit)
             case Changed():
                 self._lives.changed(notice.unit, notice.phase, time.monotonic())
                 if notice.phase is Phase.GONE:
                     self._measurements.drop_report(notice.unit)
             case Measured():
                 self._measurements.take(notice.unit, notice.values)
-                self._measurements.take_report(notice.unit, notice.details, notice.histograms)
+                self._measurements.take_report(notice.unit, notice.details, notice.histograms, notice.own)
             case ClientMeasured(unit, client):
                 self._measurements.take_client(unit, client)
 

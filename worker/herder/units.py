@@ -23,7 +23,8 @@ from worker.stores.status.store import Hang, State
 from worker.supervisor.lifecycle import Phase
 from worker.supervisor.messages.hangs import Hanging, not_returned
 from worker.supervisor.messages.messages import Drain, Fail, RunTask
-from worker.supervisor.supervisor import Changed, Expires, Hangs, Published, Supervisor
+from worker.supervisor.notices import Changed, Expires, Hangs, Published
+from worker.supervisor.supervisor import Supervisor
 from worker.texts import utc_text
 from worker.unit import Unit
 

@@ -12,6 +12,7 @@ from worker.metrics.catalogue import ERRORS, TASK_METRICS, Dialect, Group
 from worker.metrics.processes import ProcessUse
 from worker.metrics.snapshot import ClientSeen, GroupSeen, Snapshot, TaskSeen
 from worker.metrics.text import Family, Histogram, Kind, Labels
+from worker.metrics.usage import units_of_processes
 from worker.stores.status.store import State
 from worker.unit import Unit
 
@@ -47,6 +48,7 @@ _TASK_STATES: Final = {
     "unassigned": State.UNASSIGNED,
     "restarting": State.RESTARTING,
 }
+_SHARED: Final = (("connector", ""), ("task", "shared"))
 _LIVE: Final = (State.RUNNING, State.PAUSED)
 _FETCHED: Final = frozenset(("records-consumed-total", "bytes-consumed-total", "records-lag-max"))
 _COORDINATED: Final = frozenset(("assigned-partitions", "rebalance-total"))
@@ -234,6 +236,9 @@ def _task(to: _Collected, seen: Snapshot, unit: Unit, task: TaskSeen, now: float
     for key, kept in task.histograms.items():
         name, text = _HISTOGRAMS[key]
         to.histogram(name, labels, Histogram(kept[0], BOUNDS[key], kept[1:]), text)
+    for (name, told), own in task.own.items():
+        own_labels = (*labels, *zip(told[::2], told[1::2], strict=True))
+        to.add(f"sluice_plugin_{name}", own_labels, own.value, own.help)
     if task.at:
         to.add("sluice_task_report_age_seconds", labels, max(0.0, now - task.at), "Seconds since it has reported.")
     for client in task.clients:
@@ -276,12 +281,24 @@ def _processes(to: _Collected, seen: Snapshot, use: Callable[[int], ProcessUse |
         to.add("process_cpu_seconds_total", (), found.cpu_seconds, "CPU seconds of the worker's own process.")
         to.add("process_resident_memory_bytes", (), found.resident_bytes, "Memory of the worker's own process.")
         to.add("process_open_fds", (), found.open_files, "Open files of the worker's own process.")
-    for unit, pid in sorted(seen.lives.processes.items()):
+    for labels, used in _used_by_units(seen, use):
+        to.add("sluice_process_cpu_seconds_total", labels, used.cpu_seconds, "CPU seconds of the unit's process.")
+        to.add("sluice_process_resident_memory_bytes", labels, used.resident_bytes, "Memory of its process.")
+        to.add("sluice_process_open_fds", labels, used.open_files, "Open files of the unit's process.")
+
+
+def _used_by_units(seen: Snapshot, use: Callable[[int], ProcessUse | None]) -> Iterator[tuple[Labels, ProcessUse]]:
+    """What each unit with a process of its own uses, and all those together that several units share."""
+    shared: list[ProcessUse] = []
+    for pid, units in units_of_processes(seen.lives.processes).items():
         if (found := use(pid)) is not None:
-            labels = _of(unit)
-            to.add("sluice_process_cpu_seconds_total", labels, found.cpu_seconds, "CPU seconds of the unit's process.")
-            to.add("sluice_process_resident_memory_bytes", labels, found.resident_bytes, "Memory of its process.")
-            to.add("sluice_process_open_fds", labels, found.open_files, "Open files of the unit's process.")
+            if len(units) == 1:
+                yield _of(units[0]), found
+            else:
+                shared.append(found)
+    if shared:
+        cpu, memory = sum(each.cpu_seconds for each in shared), sum(each.resident_bytes for each in shared)
+        yield _SHARED, ProcessUse(cpu, memory, sum(each.open_files for each in shared), 0.0)
 
 
 def _of(unit: Unit) -> Labels:

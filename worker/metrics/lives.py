@@ -81,6 +81,11 @@ class Lives:
         """Note that a process begins to run a unit."""
         self._lives[unit] = _Life(now, changed=now, pid=pid)
 
+    def rested(self, unit: Unit) -> None:
+        """Note that a unit goes on without a process."""
+        if unit in self._lives:
+            self._lives[unit].pid = None
+
     def changed(self, unit: Unit, phase: Phase, now: float) -> None:
         """Note that a unit has come into a phase."""
         life = self._lives.get(unit)

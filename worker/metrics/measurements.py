@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from worker.herder.inbox import Action, Inbox
 from worker.membership.membership import Membership
 from worker.metrics.history import Part
-from worker.metrics.snapshot import ClientSeen, TaskSeen
+from worker.metrics.snapshot import ClientSeen, OwnSeries, OwnValue, TaskSeen
 from worker.stores.status.store import State, Status, StatusStore
 from worker.supervisor.messages.messages import Loads
 from worker.unit import Unit
@@ -99,10 +99,20 @@ class Measurements:
         self._own[unit] = self._own.get(unit, _NOTHING)._replace(values=values)
         self._taken[unit] = time.monotonic()
 
-    def take_report(self, unit: Unit, values: Values, histograms: Mapping[str, tuple[float, ...]]) -> None:
-        """Keep the latest of a task of this worker that only scrapes show."""
+    def take_report(
+        self,
+        unit: Unit,
+        values: Values,
+        histograms: Mapping[str, tuple[float, ...]],
+        own: Mapping[OwnSeries, OwnValue | None],
+    ) -> None:
+        """Keep the latest of a task of this worker that only scrapes show; ``own`` is what has changed of these."""
         before = self._reports.get(unit, _UNSEEN)
-        self._reports[unit] = replace(before, values=values, histograms=histograms, at=time.time())
+        changed: Mapping[OwnSeries, OwnValue] = before.own
+        if own:
+            every: dict[OwnSeries, OwnValue | None] = {**before.own, **own}
+            changed = {series: value for series, value in every.items() if value is not None}
+        self._reports[unit] = replace(before, values=values, histograms=histograms, at=time.time(), own=changed)
 
     def take_client(self, unit: Unit, client: ClientSeen) -> None:
         """Keep the latest of a client of a task of this worker."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from worker.metrics.lives import LivesSeen
 from worker.stores.status.store import Status
 from worker.unit import Unit
 
-__all__ = ["ClientSeen", "ConnectorSeen", "GroupSeen", "Snapshot", "TaskSeen"]
+__all__ = ["ClientSeen", "ConnectorSeen", "GroupSeen", "OwnSeries", "OwnValue", "Snapshot", "TaskSeen", "own_values"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,28 @@ class ClientSeen:
     lags: tuple[tuple[str, int, int], ...]
 
 
+OwnSeries: TypeAlias = tuple[str, tuple[str, ...]]
+"""A name that a plugin measures something by, and its labels by turns with their values."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnValue:
+    """A number of a plugin's own, and a sentence about it."""
+
+    value: float
+    help: str
+
+
+def own_values(
+    changes: Iterable[tuple[str, Sequence[str], str, float | None]],
+) -> dict[OwnSeries, OwnValue | None]:
+    """What has changed of a plugin's own numbers, as its process says it; ``None`` is there no longer."""
+    return {
+        (str(name), tuple(map(str, labels))): None if value is None else OwnValue(float(value), str(text))
+        for name, labels, text, value in changes
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class TaskSeen:
     """The last report of a task, and of each of its clients."""
@@ -38,6 +61,7 @@ class TaskSeen:
     histograms: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     clients: tuple[ClientSeen, ...] = ()
     at: float = 0.0
+    own: Mapping[OwnSeries, OwnValue] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

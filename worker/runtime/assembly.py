@@ -11,18 +11,20 @@ from typing import Any, Final, TypeVar
 from connect.chain.converters import Converters, converter_plugin, converter_props
 from connect.chain.sink import SinkChain
 from connect.chain.source import SourceChain
+from connect.chain.specs import VERSION, PredicateSpec, TransformationSpec
 from connect.chain.steps import Step, Steps, transformation_steps
 from connect.chain.tolerance import Tolerance
 from connect.config import Config, ConfigType
 from connect.connector import Connector, Task
 from connect.data import SinkBatch, SinkRecord, SourceBatch, SourceRecord
-from connect.errors import ConnectError
+from connect.errors import ConnectError, PluginError
 from connect.kafka.settings.secrets import client_secrets
-from connect.plugins import PluginKind, PluginRegistry, class_name
+from connect.plugins import PluginEntry, PluginKind, PluginRegistry, class_name, load_class
 from connect.providers import ConfigProvider, resolve_references
 from connect.sink import SinkTask
 from connect.source import SourceConnector, SourceTask
 from worker.config.connector import ConnectorConfig, SinkConnectorConfig, SourceConnectorConfig
+from worker.config.plugin_versions import CONNECTOR_VERSION
 from worker.config.schema_files import refused_schema_file
 from worker.config.spark_policy import refused_spark_keys
 from worker.config.worker import WORKER_ID, DistributedConfig, WorkerConfig
@@ -134,17 +136,33 @@ class Assembly:
         return self.distributed is not None and self.distributed.exactly_once_source_support.lower() == "enabled"
 
     @cached_property
-    def registry(self) -> PluginRegistry:
+    def plugins(self) -> PluginRegistry:
         """The plugins there are."""
         config, worker = self.worker, self.worker_props.get(WORKER_ID)
         return PluginRegistry.discover(config.plugin_path or (), config.plugin_import_allowlist, worker)
 
     @cached_property
+    def connector_entry(self) -> PluginEntry:
+        """The connector that ``connector.class`` names, in the version that is asked for."""
+        name, version = self.props["connector.class"], self.props.get(CONNECTOR_VERSION)
+        return self.plugins.find(PluginKind.CONNECTOR, name, version)
+
+    @cached_property
+    def registry(self) -> PluginRegistry:
+        """The plugins there are, those that come with the connector first."""
+        return self.plugins.beside(self.connector_entry)
+
+    @cached_property
     def connector_class(self) -> type[Connector[Any]]:
         """The class that ``connector.class`` names."""
-        loaded: type[Connector[Any]] = self.registry.load(PluginKind.CONNECTOR, self.props["connector.class"])
+        loaded: type[Connector[Any]] = load_class(self.connector_entry)
         self.redaction.add(_passwords(loaded.config_class, self.props))
         return loaded
+
+    @property
+    def version(self) -> str:
+        """The version of the connector."""
+        return self.connector_entry.version or self.connector_class.version
 
     @cached_property
     def engine_class(self) -> type[Task[Any]] | None:
@@ -171,11 +189,12 @@ class Assembly:
             if name := self.props.get(f"{role}.converter"):
                 kind = PluginKind.HEADER_CONVERTER if role == "header" else PluginKind.CONVERTER
                 with suppress(ConnectError):
-                    self._hide(kind, name, converter_props(self.props, role))
+                    version = self.props.get(f"{role}.converter.{VERSION}")
+                    self._hide(kind, name, version, converter_props(self.props, role))
         with suppress(ConnectError):
-            for kind, name, props in self._chain():
+            for kind, spec in self._chain():
                 with suppress(ConnectError):
-                    self._hide(kind, name, props)
+                    self._hide(kind, spec.type, spec.version, spec.props)
 
     @property
     def is_source(self) -> bool:
@@ -231,7 +250,10 @@ class Assembly:
         return config_class.parse(self.with_worker_keys(config_class, self.props))
 
     def effective_props(self) -> dict[str, str]:
-        """The connector's configuration, its plugins, and where it names no converters its class's or the worker's."""
+        """The connector's configuration, its plugins, and where it names no converters its class's or the worker's.
+
+        Where there are several versions of one it says which is meant, for who does not know of the connector.
+        """
         inherited = {name: value for name, value in self.worker_props.items() if name in _OF_THE_WORKER}
         for role in ("key", "value", "header"):
             key = f"{role}.converter"
@@ -242,8 +264,25 @@ class Assembly:
             else:
                 inherited |= {name: value for name, value in self.worker_props.items() if _belongs(name, key)}
                 inherited.setdefault(key, getattr(self.worker, f"{role}_converter"))
-        own = {name: value for name, value in self.props.items() if name not in _OF_THE_WORKER}
-        return {**own, **inherited}
+        ruled = {*_OF_THE_WORKER, *(f"{key}.{VERSION}" for key in inherited)}
+        own = {name: value for name, value in self.props.items() if name not in ruled}
+        props = {**own, **inherited}
+        return {**props, **self._chosen_versions(props)}
+
+    def _chosen_versions(self, props: Mapping[str, str]) -> dict[str, str]:
+        named = [(PluginKind.CONNECTOR, props["connector.class"], CONNECTOR_VERSION)]
+        for role in ("key", "value", "header"):
+            kind = PluginKind.HEADER_CONVERTER if role == "header" else PluginKind.CONVERTER
+            named.append((kind, props[f"{role}.converter"], f"{role}.converter.{VERSION}"))
+        named += [(kind, spec.type, f"{spec.prefix}{VERSION}") for kind, spec in self._chain()]
+        chosen: dict[str, str] = {}
+        for kind, name, key in named:
+            # One that cannot be found is said where it is made.
+            with suppress(PluginError):
+                entry = self.registry.find(kind, name, props.get(key))
+                if entry.version is not None and len(self.registry.versions(entry)) > 1:
+                    chosen[key] = f"[{entry.version}]"
+        return chosen
 
     def source_chain(self, tolerance: Tolerance) -> SourceChain:
         """The transformations and converters of a source."""
@@ -262,24 +301,25 @@ class Assembly:
     def _converter(self, role: str) -> Any:
         props = self.effective_props()
         plugin = PluginKind.HEADER_CONVERTER if role == "header" else PluginKind.CONVERTER
-        self._hide(plugin, props[f"{role}.converter"], converter_props(props, role))
+        version = props.get(f"{role}.converter.{VERSION}")
+        self._hide(plugin, props[f"{role}.converter"], version, converter_props(props, role))
         return converter_plugin(self.registry, props, role)
 
     def _steps(self) -> list[Step]:
-        for kind, name, props in self._chain():
-            self._hide(kind, name, props)
+        for kind, spec in self._chain():
+            self._hide(kind, spec.type, spec.version, spec.props)
         return transformation_steps(self.registry, self.config.transformations())
 
-    def _chain(self) -> Iterator[tuple[PluginKind, str, Mapping[str, str]]]:
-        """The transformations and predicates, with their own keys."""
+    def _chain(self) -> Iterator[tuple[PluginKind, TransformationSpec | PredicateSpec]]:
+        """The transformations and predicates."""
         for spec in self.config.transformations():
-            yield PluginKind.TRANSFORMATION, spec.type, spec.props
+            yield PluginKind.TRANSFORMATION, spec
             if spec.predicate is not None:
-                yield PluginKind.PREDICATE, spec.predicate.type, spec.predicate.props
+                yield PluginKind.PREDICATE, spec.predicate
 
-    def _hide(self, kind: PluginKind, name: str, props: Mapping[str, str]) -> None:
+    def _hide(self, kind: PluginKind, name: str, version: str | None, props: Mapping[str, str]) -> None:
         """Hide the secrets of a plugin before it is configured with them (invariant I8)."""
-        self.redaction.add(_passwords(self.registry.load(kind, name).config_class, props))
+        self.redaction.add(_passwords(self.registry.load(kind, name, version).config_class, props))
 
 
 def _resolved(

@@ -29,6 +29,7 @@ from worker.runtime.connector import run_connector
 from worker.runtime.control import Control, Link
 from worker.runtime.dead_letters.loads import LoadDeadLetters
 from worker.runtime.dead_letters.queue import DeadLetterQueue, ErrorHeaders
+from worker.runtime.household import Household
 from worker.runtime.inquiries.inquiries import answer
 from worker.runtime.log import LogReporter, failure_trace, send_log, send_output
 from worker.runtime.metrics import TaskMetrics
@@ -77,12 +78,19 @@ def run(link: Link, *, log_to_worker: bool) -> None:
         first = link.open()
     except (EOFError, OSError):
         return  # a process that was started ahead, whose worker is gone
+    if isinstance(first, messages.RunUnits):
+        Household(link, _live).serve()
+        return
     redaction = Redaction()
     stacks = None
     if log_to_worker:
         send_log(link, redaction)
         stacks = send_output(link, redaction)
-    watch = Watch(link.send, redaction.told, link.exit, stacks)
+    _live(first, link, redaction, Watch(link.send, redaction.told, link.exit, stacks))
+
+
+def _live(first: messages.Command, link: Link, redaction: Redaction, watch: Watch) -> None:
+    """Do what the first command says until it is done, has failed or is stopped."""
     try:
         match first:
             case messages.RunConnector():
@@ -104,6 +112,9 @@ def _run_task(command: messages.RunTask, link: Link, redaction: Redaction, watch
     connector = command.connector_config
     assembly = Assembly.resolve(command.worker, connector, redaction, reload_after_ttl(link, connector))
     assembly.hide_secrets()
+    if link.shares and getattr(_task_class(assembly), "needs_process", False):
+        link.send(messages.NeedsProcess())
+        return
     watch.begin(assembly.hang_limits)
     link.when_stopped = watch.stopping
     control = Control(link, watch, paused=command.paused)
@@ -123,7 +134,7 @@ def _run_task(command: messages.RunTask, link: Link, redaction: Redaction, watch
     try:
         with watch.call("start"):
             task.start()
-        control.send(messages.Started(assembly.connector_class.version))
+        control.send(messages.Started(assembly.version))
         loop.run()
     finally:
         _stop(task, loop, tolerance, watch)
@@ -166,8 +177,9 @@ def _task_and_loop(
     name = class_name(task_class)
     if issubclass(task_class, SourceTask):
         guarantee = guarantee_of(assembly, control, clients, number)
-        source = task_class(config, SourceTaskRuntimeContext(control, tolerance, name, guarantee))
-        return source, SourceLoop(assembly, control, clients, source, tolerance, guarantee)
+        source_context = SourceTaskRuntimeContext(control, tolerance, name, guarantee)
+        source = task_class(config, source_context)
+        return source, SourceLoop(assembly, control, clients, source, source_context, tolerance, guarantee)
     if issubclass(task_class, BulkSinkTask):
         metrics = TaskMetrics(control.send, tolerance.counts)
         loads = Loads(control.send, assembly.redaction.told, metrics)

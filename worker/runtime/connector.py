@@ -1,4 +1,7 @@
-"""The work of a connector's process: start the connector, publish its task configs, wait for what comes."""
+"""The work of a connector's process: start the connector, publish its task configs, wait for what comes.
+
+A connector that watches nothing is stopped after that and its process ends, though it counts as running.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Final
 
 from connect.connector import Connector
 from connect.errors import ConnectError
-from connect.plugins import PluginKind, class_name
+from connect.plugins import class_name
 from connect.providers import has_reference, restore_references
 from worker.config.unknown_keys import suggest_known_keys
 from worker.runtime.assembly import Assembly
@@ -64,6 +67,9 @@ def run_connector(command: messages.RunConnector, link: Link, redaction: Redacti
     control = Control(link, watch)
     assembly = Assembly.resolve(command.worker, command.config, redaction, reload_after_ttl(link, command.config))
     assembly.hide_secrets()
+    if link.shares and assembly.connector_class.needs_process:
+        link.send(messages.NeedsProcess())
+        return
     watch.begin(assembly.hang_limits)
     link.when_stopped = watch.stopping
     assembly.check_spark()
@@ -101,8 +107,8 @@ def _attend(
     assembly: Assembly,
     written: Mapping[str, str],
 ) -> None:
-    """Publish the task configs, and again whenever that is asked for, until the connector is to stop."""
-    control.send(messages.Started(connector.version))
+    """Publish the task configs, and again whenever that is asked for, until the connector is to stop or to rest."""
+    control.send(messages.Started(assembly.version))
     control.reconfiguring = True
     while control.poll():
         if control.reconfiguring:
@@ -110,7 +116,12 @@ def _attend(
             with control.watch.call("task_configs"):
                 configs = _task_configs(connector, assembly, written)
             control.send(messages.TaskConfigs(configs))
-        control.wait_for_command()
+            if not connector.watches:
+                control.send(messages.Idle())
+        elif control.resting:
+            return
+        else:
+            control.wait_for_command()
 
 
 def _task_configs(
@@ -137,5 +148,5 @@ def _task_class(assembly: Assembly) -> dict[str, str]:
     Under Java's name if the connector has one.
     """
     written = assembly.props["connector.class"]
-    java = assembly.registry.find(PluginKind.CONNECTOR, written).java_task(written)
+    java = assembly.connector_entry.java_task(written)
     return {_TASK_CLASS: java or class_name(assembly.connector_class.task_class)}

@@ -6,11 +6,15 @@ pausing, stopping and waiting are one thing, and no flag is shared between threa
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import os
+import select
+import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from queue import Empty, SimpleQueue
@@ -43,7 +47,11 @@ class Link:
     it started, because whoever takes over its work must not find it still writing (invariant I6).
     """
 
-    def __init__(self, connection: Connection, on_orphaned: Callable[[], None] = exit_with_descendants) -> None:
+    def __init__(
+        self, connection: Connection, on_orphaned: Callable[[], None] = exit_with_descendants, *, shares: bool = False
+    ) -> None:
+        self.shares = shares
+        """Whether other units live in this process."""
         self.inbox: SimpleQueue[Command | ErrorRaised] = SimpleQueue()
         self._connection = connection
         self._on_orphaned = on_orphaned
@@ -52,22 +60,70 @@ class Link:
         self.when_stopped: Callable[[], None] = lambda: None
         """Called from the reading thread when the worker asks to stop."""
         self._sending = False
+        self._bell: int | None = None
+        self._ends = False
+        self._closed = False
         self._reader = threading.Thread(target=self._read, name="commands", daemon=True)
 
+    @property
+    def speaker(self) -> object:
+        """Who speaks here: one and the same."""
+        return self
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing more is said here."""
+        return self._closed
+
     def open(self) -> Command:
-        """Wait for the first command, which says what to run, and go on reading in the background."""
+        """Wait for the first command, which says what to run, and go on reading in the background.
+
+        After :class:`messages.RunUnits` there is nothing to read but what :meth:`receive_pipe` does.
+        """
         first: Command = decode(self._connection.recv_bytes())
-        self._reader.start()
+        if not isinstance(first, messages.RunUnits):
+            self._reader.start()
         return first
+
+    def bell(self) -> int:
+        """A descriptor that can be read once there is a new command, for who waits for something else besides."""
+        if self._bell is None:
+            self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        return self._bell
+
+    def receive_pipe(self) -> Connection:
+        """Wait for the pipe of one more unit that is to run in this process."""
+        with socket.socket(fileno=os.dup(self._connection.fileno())) as pipe:
+            data, descriptors, _, _ = socket.recv_fds(pipe, 1, 1, socket.MSG_CMSG_CLOEXEC)
+        if not data:
+            self._on_orphaned()
+        return Connection(descriptors[0])
 
     def exit(self) -> None:
         """End this process at once, with all that it started."""
         self._on_orphaned()
 
+    def close(self, last: Report) -> None:
+        """Say one thing more and then nothing, and hear nothing, where the process goes on without this pipe."""
+        # The worker may close its end as soon as it has heard that.
+        self._ends = True
+        self.send(last)
+        with self._lock:
+            self._closed = True
+            with socket.socket(fileno=os.dup(self._connection.fileno())) as pipe, contextlib.suppress(OSError):
+                # The reading thread sees the end, and only then is the descriptor free for others.
+                pipe.shutdown(socket.SHUT_RDWR)
+        self._reader.join()
+        self._connection.close()
+        if self._bell is not None:
+            os.close(self._bell)
+
     def send(self, report: Report) -> None:
         """Tell the worker something."""
         data = encode(report)
         with self._lock:
+            if self._closed:
+                return
             self._outbox.append(data)
             if self._sending:
                 # A finalizer or a signal handler logs in the middle of a send of its thread: that goes first.
@@ -86,7 +142,8 @@ class Link:
             try:
                 data = self._connection.recv_bytes()
             except (EOFError, OSError):
-                self._on_orphaned()
+                if not self._ends:
+                    self._on_orphaned()
                 return
             command = decode(data)
             if isinstance(command, messages.SetLogLevel):
@@ -96,6 +153,8 @@ class Link:
                 if isinstance(command, messages.Stop):
                     self.when_stopped()
                 self.inbox.put(command)
+                if self._bell is not None:
+                    os.eventfd_write(self._bell, 1)
 
 
 class Control:
@@ -107,6 +166,7 @@ class Control:
         self.paused = paused
         self.draining = False
         self.reconfiguring = False
+        self.resting = False
         self._link = link
         self._replies: dict[int, Reply] = {}
         self._requests = itertools.count()
@@ -147,6 +207,24 @@ class Control:
                 return True
             self._take(left)
         return False
+
+    def wait_readable(self, descriptors: Collection[int], seconds: float) -> bool:
+        """Wait until one of these descriptors can be read, the worker says something, or for so long.
+
+        Whether one can be read.
+        """
+        bell = self._link.bell()
+        if not self._link.inbox.empty():
+            self.poll()
+            return False
+        waiting = select.poll()
+        for descriptor in (bell, *descriptors):
+            waiting.register(descriptor, select.POLLIN)
+        ready = {descriptor for descriptor, _ in waiting.poll(seconds * 1000)}
+        if bell in ready:
+            os.eventfd_read(bell)
+        self.poll()
+        return bool(ready - {bell})
 
     def wait_for_command(self, seconds: float | None = None) -> None:
         """Wait until the worker says something, or for so long."""
@@ -206,6 +284,8 @@ class Control:
                 self.draining = True
             case messages.Reconfigure():
                 self.reconfiguring = True
+            case messages.Rest():
+                self.resting = True
             case ErrorRaised(error):
                 raise error
             case messages.Fail(reason):

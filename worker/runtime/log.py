@@ -10,47 +10,63 @@ import sys
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, BinaryIO, Final, Protocol, cast
+from weakref import WeakKeyDictionary
 
 from connect.chain.tolerance import ErrorCounts, Failure
 from connect.chain.traces import stack_trace
 from connect.data import SourceRecord
 from connect.errors import ConnectError
 from worker.config.connector import ConnectorConfig
-from worker.runtime.control import Link
 from worker.security.redaction import Redaction
 from worker.supervisor.messages import messages
 from worker.supervisor.output import OUTPUT, Lines
 
-__all__ = ["LogReporter", "PipeHandler", "failure_trace", "send_log", "send_output"]
+__all__ = ["LogReporter", "PipeHandler", "Voice", "failure_trace", "send_log", "send_output"]
 
 logger = logging.getLogger(__name__)
 
 _FORMATTER: Final = logging.Formatter("%(message)s")
 
 
-def send_log(link: Link, redaction: Redaction) -> None:
+class Voice(Protocol):
+    """Where lines of the log go: the link of this process, or that of the unit which speaks, if several share it."""
+
+    @property
+    def speaker(self) -> object:
+        """Who speaks now."""
+
+    def send(self, report: messages.LogRecord) -> None:
+        """Tell the worker."""
+
+
+def send_log(voice: Voice, redaction: Redaction) -> None:
     """Send all that this process logs to the worker, and what else Python would write to standard error."""
     root = logging.getLogger()
-    root.handlers[:] = [PipeHandler(link, redaction)]
+    root.handlers[:] = [PipeHandler(voice, redaction)]
     root.setLevel(logging.INFO)
     logging.captureWarnings(capture=True)
     threading.excepthook = _log_end_of_thread
     sys.unraisablehook = _log_unraisable
 
 
-def send_output(link: Link, redaction: Redaction) -> int:
+def send_output(voice: Voice, redaction: Redaction) -> int:
     """Send what this process prints to the worker, line by line, and have it write stacks when it crashes.
 
     What Python prints goes the way of the log, without secrets; what C code and other programs print goes to the
     worker as it is. Returns the descriptor for stacks.
     """
-    sys.stdout, sys.stderr = (_stream(_Printed(link, redaction, number)) for number in (1, 2))
+    sys.stdout, sys.stderr = (_lines(_Printed(voice, redaction, number)) for number in (1, 2))
     os.register_at_fork(after_in_child=_print_plainly)
     # A plugin may close those two.
     stacks = os.dup(2)
     faulthandler.enable(stacks)
     return stacks
+
+
+def _lines(printed: _Printed) -> io.TextIOWrapper:
+    # Nothing is held back: several units may print, each a part of a line.
+    return io.TextIOWrapper(cast("BinaryIO", printed), "utf-8", "backslashreplace", None, write_through=True)
 
 
 def _stream(raw: io.RawIOBase) -> io.TextIOWrapper:
@@ -66,13 +82,13 @@ def _print_plainly() -> None:
 class _Printed(io.RawIOBase):
     """The lines that Python prints, each a line of the log. May be written to from any thread."""
 
-    def __init__(self, link: Link, redaction: Redaction, number: int) -> None:
+    def __init__(self, voice: Voice, redaction: Redaction, number: int) -> None:
         super().__init__()
-        self._link = link
+        self._voice = voice
         self._redaction = redaction
         self._number = number
         self._lock = threading.RLock()
-        self._lines = Lines()
+        self._lines: WeakKeyDictionary[object, Lines] = WeakKeyDictionary()
 
     def writable(self) -> bool:
         return True
@@ -83,20 +99,21 @@ class _Printed(io.RawIOBase):
 
     def write(self, data: Any) -> int:
         with self._lock:
-            for line in self._lines.feed(bytes(data)):
+            for line in self._lines.setdefault(self._voice.speaker, Lines()).feed(bytes(data)):
                 self._tell(line)
         return len(data)
 
     def close(self) -> None:
         with self._lock:
-            for line in self._lines.end():
-                self._tell(line)
+            for lines in list(self._lines.values()):
+                for line in lines.end():
+                    self._tell(line)
         super().close()
 
     def _tell(self, line: str) -> None:
         # Not by a logger: one of its handlers may print.
         if line.strip():
-            self._link.send(messages.LogRecord(OUTPUT, logging.INFO, time.time(), self._redaction.told(line)))
+            self._voice.send(messages.LogRecord(OUTPUT, logging.INFO, time.time(), self._redaction.told(line)))
 
 
 def _log_end_of_thread(end: threading.ExceptHookArgs) -> None:
@@ -114,9 +131,9 @@ def _log_unraisable(raised: sys.UnraisableHookArgs) -> None:
 class PipeHandler(logging.Handler):
     """Sends log records to the worker, which writes them with the context of the connector or task."""
 
-    def __init__(self, link: Link, redaction: Redaction) -> None:
+    def __init__(self, voice: Voice, redaction: Redaction) -> None:
         super().__init__()
-        self._link = link
+        self._voice = voice
         self._redaction = redaction
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -126,7 +143,7 @@ class PipeHandler(logging.Handler):
         except Exception as error:
             written = record.msg if isinstance(record.msg, str) else type(record.msg).__name__
             text = f"{written} (this line of the log cannot be made from its arguments: {error!r})"
-        self._link.send(messages.LogRecord(record.name, record.levelno, record.created, self._redaction.told(text)))
+        self._voice.send(messages.LogRecord(record.name, record.levelno, record.created, self._redaction.told(text)))
 
 
 @dataclass(slots=True)

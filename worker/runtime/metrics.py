@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
-from typing import Any, Final
+from itertools import chain
+from typing import Any, Final, TypeAlias
 
 from connect.chain.tolerance import ErrorCounts
+from connect.measurement import Measurement
 from connect.source import SourceTask
 from worker.runtime.rates import Rates
 from worker.runtime.timings import Timings
 from worker.supervisor.messages import messages
 
-__all__ = ["ActiveTopics", "TaskMetrics", "remaining_gauges"]
+__all__ = ["ActiveTopics", "OwnMeasurements", "TaskMetrics", "measurements_of", "remaining_gauges"]
 
 
 class ActiveTopics:
@@ -42,6 +45,11 @@ class ActiveTopics:
 
 logger = logging.getLogger(__name__)
 _INTERVAL: Final = 1.0
+_AT_REST: Final = 5.0
+_MOST_OWN: Final = 5000
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
+_RUNTIMES: Final = frozenset({"connector", "task"})
+_Series: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
 
 
 class TaskMetrics:
@@ -53,12 +61,19 @@ class TaskMetrics:
         self._rates = Rates(time.monotonic())
         self._counters: Counter[str] = Counter()
         self._gauges: dict[str, float] = {}
-        self._due = 0.0
+        self.next_report = 0.0
+        """When the next report is due, by :func:`time.monotonic`."""
+        self._last: messages.Metrics | None = None
+        self._rests = False
+        self._own = OwnMeasurements()
         self.timings = Timings(time.monotonic())
 
     def count(self, name: str, amount: int) -> None:
-        """Add to a counter."""
+        """Add to a counter. What has rested reports soon again."""
         self._counters[name] += amount
+        if self._rests:
+            self._rests = False
+            self.next_report = min(self.next_report, time.monotonic() + _INTERVAL)
 
     def gauge(self, name: str, value: float | None) -> None:
         """Set a gauge, or remove it: ``None`` is unknown."""
@@ -71,22 +86,78 @@ class TaskMetrics:
         """Set several gauges."""
         self._gauges |= values
 
+    def own(self, measurements: Iterable[Measurement]) -> None:
+        """Take the numbers of the plugin's own; those that are missing are not told any more."""
+        self._own.take(measurements)
+
     def due(self) -> bool:
         """Whether it is time to report again; gauges that cost something are set only then."""
-        return time.monotonic() >= self._due
+        return time.monotonic() >= self.next_report
 
     def report(self) -> None:
-        """Send everything to the worker."""
+        """Send everything to the worker. While nothing changes, the next report is due later."""
         now = time.monotonic()
-        self._due = now + _INTERVAL
         self._gauges |= self._rates.look(now, self._counters)
-        self._send(messages.Metrics(self.values(), self.timings.values(now), dict(self.timings.histograms())))
+        report = messages.Metrics(
+            self.values(), self.timings.values(now), dict(self.timings.histograms()), self._own.changes()
+        )
+        self._rests = report == self._last
+        self.next_report = now + (_AT_REST if self._rests else _INTERVAL)
+        self._last = report
+        self._send(report)
 
     def values(self) -> dict[str, float]:
         """Everything counted and measured so far."""
         errors: Mapping[str, int] = asdict(self._errors)
         named = {name.replace("_", "-"): float(value) for name, value in errors.items() if value}
         return {**{name: float(value) for name, value in self._counters.items()}, **self._gauges, **named}
+
+
+class OwnMeasurements:
+    """The numbers of a plugin's own, of which only what has changed is told. For one thread (I9: at most 5,000)."""
+
+    def __init__(self) -> None:
+        self._told: dict[_Series, Measurement] = {}
+        self._now: dict[_Series, Measurement] = {}
+        self._is_warned = False
+
+    def take(self, measurements: Iterable[Measurement]) -> None:
+        """Take all that there are now. Those that cannot be shown are left out, with a warning."""
+        self._now = {}
+        for each in measurements:
+            if len(self._now) >= _MOST_OWN or not _is_named_well(each):
+                self._warn(each.name)
+                continue
+            self._now[each.name, each.labels] = each
+
+    def changes(self) -> list[tuple[str, list[str], str, float | None]]:
+        """What is other than when this was asked last."""
+        changed: list[tuple[str, list[str], str, float | None]] = [
+            (name, list(chain(*labels)), each.help, float(each.value))
+            for (name, labels), each in self._now.items()
+            if self._told.get((name, labels)) != each
+        ]
+        changed += [
+            (name, list(chain(*labels)), "", None) for name, labels in self._told if (name, labels) not in self._now
+        ]
+        self._told = self._now
+        return changed
+
+    def _warn(self, name: str) -> None:
+        if not self._is_warned:
+            self._is_warned = True
+            logger.warning(
+                "The measurement %r is left out, and perhaps others: a name and labels have small letters, digits and "
+                "underscores, connector and task are the runtime's, the help is one line, and a task has at most %d.",
+                name,
+                _MOST_OWN,
+            )
+
+
+def _is_named_well(each: Measurement) -> bool:
+    labels = {label for label, _ in each.labels}
+    names = all(_NAME.fullmatch(name) for name in (each.name, *labels))
+    return names and len(labels) == len(each.labels) and not labels & _RUNTIMES and each.help.isprintable()
 
 
 def remaining_gauges(task: SourceTask[Any]) -> dict[str, float]:
@@ -96,3 +167,12 @@ def remaining_gauges(task: SourceTask[Any]) -> dict[str, float]:
     except Exception as error:
         logger.warning("The task does not tell what remains: %s", error)
         return {}
+
+
+def measurements_of(task: SourceTask[Any]) -> list[Measurement]:
+    """The numbers of a task's own. A task that cannot tell goes on all the same."""
+    try:
+        return list(task.measurements())
+    except Exception as error:
+        logger.warning("The task does not tell its measurements: %s", error)
+        return []

@@ -10,6 +10,7 @@ import base64
 import html
 import json
 import re
+import threading
 from collections.abc import Iterable, Iterator
 from typing import Final
 from urllib.parse import quote, quote_plus
@@ -36,9 +37,10 @@ def sounds_secret(name: str) -> bool:
 
 
 class Redaction:
-    """Hides the secrets that a process knows. May be used from any thread, and added to from one."""
+    """Hides the secrets that a process knows. May be used from any thread."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._secrets: tuple[str, ...] = ()
         self._short: re.Pattern[str] | None = None
 
@@ -48,10 +50,11 @@ class Redaction:
         One of fewer than four characters is hidden only where it stands alone, without a letter or digit beside it:
         to hide every ``a`` would leave no log, and tell by what is missing.
         """
-        known = {*self._secrets, *(form for secret in secrets for form in _forms(secret))}
-        self._secrets = tuple(sorted(known, key=lambda form: (-len(form), form)))
-        short = "|".join(re.escape(form) for form in self._secrets if len(form) < _SHORT)
-        self._short = re.compile(rf"(?<![^\W_])(?:{short})(?![^\W_])") if short else None
+        forms = {form for secret in secrets for form in _forms(secret)}
+        with self._lock:
+            self._secrets = tuple(sorted(forms.union(self._secrets), key=lambda form: (-len(form), form)))
+            short = "|".join(re.escape(form) for form in self._secrets if len(form) < _SHORT)
+            self._short = re.compile(rf"(?<![^\W_])(?:{short})(?![^\W_])") if short else None
 
     def hide(self, text: str) -> str:
         """The text with every secret in it hidden."""

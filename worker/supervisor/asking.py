@@ -22,7 +22,7 @@ def ask(
 
     ``label`` stands at its lines of the log. ``on_part`` is given what comes before the answer.
     """
-    child = launcher.launch(label)
+    child = launcher.launch(label, inquiry)
     try:
         child.send(inquiry)
         return _answer(child, label, seconds, on_part)

@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 from worker.supervisor.fork_server import LONGEST
@@ -33,7 +34,8 @@ _PRELOAD: Final = (
 )
 _CODE: Final = """
 import json, sys
-descriptor, preload, sys.path[:] = json.loads(sys.argv[1])
+descriptor, preload, path = json.loads(sys.argv[1])
+sys.path[:] = path or sys.path
 from worker.supervisor.fork_server import main
 main(descriptor, preload)
 """
@@ -55,9 +57,13 @@ class Forked:
 
 
 class ForkClient:
-    """Starts the fork server, and restarts it when it is gone. May be used from any thread."""
+    """Starts the fork server, and restarts it when it is gone. May be used from any thread.
 
-    def __init__(self) -> None:
+    Another ``interpreter`` than this process's is that of a folder of plugins, and imports what is installed there.
+    """
+
+    def __init__(self, interpreter: Path | None = None) -> None:
+        self._interpreter = interpreter
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
@@ -113,7 +119,11 @@ class ForkClient:
     def _start(self) -> socket.socket:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            command = [sys.executable, "-P", "-c", _CODE, json.dumps([theirs.fileno(), _PRELOAD, sys.path])]
+            path = sys.path if self._interpreter is None else None
+            # Where this process has modules from by its environment is nothing to another interpreter.
+            options = ["-P"] if self._interpreter is None else ["-P", "-E"]
+            code = [*options, "-c", _CODE, json.dumps([theirs.fileno(), _PRELOAD, path])]
+            command = [str(self._interpreter or sys.executable), *code]
             # In a session of its own, where no terminal reaches it.
             self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], start_new_session=True)
         ours.settimeout(_ANSWERED)
@@ -140,8 +150,8 @@ def _forked(answer: dict[str, Any], descriptors: list[int]) -> Forked:
 
 
 @cache
-def fork_client() -> ForkClient:
-    """Return the client of this process's fork server, which ends with the process."""
-    client = ForkClient()
+def fork_client(interpreter: Path | None = None) -> ForkClient:
+    """Return the client of this process's fork server of an interpreter, which ends with the process."""
+    client = ForkClient(interpreter)
     atexit.register(client.close)
     return client

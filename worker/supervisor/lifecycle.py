@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from typing import Final
 
-__all__ = ["Event", "Phase", "next_phase"]
+__all__ = ["LIVE", "Event", "Phase", "next_phase"]
 
 
 class Phase(enum.Enum):
@@ -34,9 +34,11 @@ class Event(enum.Enum):
     FAILED = "failed"
     STOP_ASKED = "stop asked"
     EXITED = "exited"
+    MOVED = "moved"
 
 
-_LIVE: Final = (Phase.STARTING, Phase.RUNNING, Phase.PAUSED, Phase.DRAINED)
+LIVE: Final = (Phase.STARTING, Phase.RUNNING, Phase.PAUSED, Phase.DRAINED)
+"""The phases of what is to run on."""
 
 _TABLE: Final[dict[tuple[Phase, Event], Phase]] = {
     (Phase.STARTING, Event.STARTED): Phase.RUNNING,
@@ -49,10 +51,12 @@ _TABLE: Final[dict[tuple[Phase, Event], Phase]] = {
     (Phase.PAUSED, Event.DRAINED): Phase.DRAINED,
     (Phase.DRAINED, Event.PAUSED): Phase.DRAINED,
     (Phase.DRAINED, Event.RESUMED): Phase.DRAINED,
-    **{(phase, Event.FAILED): Phase.FAILED for phase in _LIVE},
-    **{(phase, Event.STOP_ASKED): Phase.STOPPING for phase in _LIVE},
+    **{(phase, Event.FAILED): Phase.FAILED for phase in LIVE},
+    **{(phase, Event.STOP_ASKED): Phase.STOPPING for phase in LIVE},
+    # It begins again in another process.
+    **{(phase, Event.MOVED): Phase.STARTING for phase in LIVE},
     # A process that ends without a report has failed; one that was asked to stop, or reported that it failed, is gone.
-    **{(phase, Event.EXITED): Phase.FAILED for phase in _LIVE},
+    **{(phase, Event.EXITED): Phase.FAILED for phase in LIVE},
     (Phase.FAILED, Event.EXITED): Phase.FAILED,
     (Phase.FAILED, Event.STOP_ASKED): Phase.GONE,
     (Phase.STOPPING, Event.EXITED): Phase.GONE,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import struct
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
@@ -56,6 +57,13 @@ class WorkerEnd:
         self.flush()
         if len(self._outgoing) > _LONGEST:
             self.closed = True
+
+    def pass_descriptor(self, descriptor: int) -> None:
+        """Give the child a copy of a descriptor. Raises ``OSError`` if it cannot be had to take it now."""
+        if self._outgoing or self.closed:
+            raise OSError("the process does not take what it is sent")
+        with socket.socket(fileno=os.dup(self.fileno())) as pipe:
+            socket.send_fds(pipe, [b"\0"], [descriptor])
 
     def flush(self) -> None:
         """Send as much of the waiting commands as the pipe takes."""

@@ -18,15 +18,27 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection, Pipe
+from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
 from worker.supervisor.descendants import kill_descendants, kill_session_of
-from worker.supervisor.fork_client import Forked, fork_client
+from worker.supervisor.fork_client import ForkClient, Forked, fork_client
 from worker.supervisor.messages.messages import Command, LogRecord, Report
 from worker.supervisor.output import Output
 from worker.supervisor.pipe import WorkerEnd
+from worker.supervisor.plugin_homes import PluginHomes
 
-__all__ = ["Child", "ChildMain", "ForkServerLauncher", "Launcher", "ThreadLauncher", "log_record", "ready_children"]
+__all__ = [
+    "Child",
+    "ChildMain",
+    "ForkServerLauncher",
+    "Launcher",
+    "Piped",
+    "Stillborn",
+    "ThreadLauncher",
+    "log_record",
+    "ready_children",
+]
 
 ChildMain = Callable[[Connection], None]
 """The function that a child runs; it returns when the child is to end. The first message says what to run."""
@@ -35,6 +47,11 @@ LeasedMain = Callable[[Connection, str | None], None]
 """The same in a process, with the path of its worker's lease, if the worker has one."""
 
 _REAPED: Final = 5.0
+_OUT_OF: Final = "Is the machine out of memory, or at its limit of processes or of open files (ulimit -n)?"
+_NO_SLUICE: Final = (
+    "Its interpreter is {0}; the worker's standard error has what it said. It has to be there, and to have Sluice with "
+    "all that Sluice needs: sluice plugins install --into FOLDER, with the folder that it is in, mends that."
+)
 _LONGEST_STATUS: Final = 16
 _PIPES_OF_A_START: Final = 8
 """A start takes seven descriptors at most, and other threads open some meanwhile."""
@@ -78,6 +95,10 @@ class Child(Protocol):
     def pid(self) -> int | None:
         """The process id, if the child is a process."""
 
+    @property
+    def shares(self) -> bool:
+        """Whether the child is one of several in a process, all of which are ended when it is killed."""
+
 
 C = TypeVar("C", bound=Child)
 
@@ -85,8 +106,14 @@ C = TypeVar("C", bound=Child)
 class Launcher(Protocol):
     """Starts children."""
 
-    def launch(self, label: str) -> Child:
-        """Start a child that waits for its first command; ``label`` names it where it can be named."""
+    def launch(self, label: str, first: Command | None = None) -> Child:
+        """Start a child that waits for its first command; ``label`` names it where it can be named.
+
+        ``first`` is that command, or one of those to come, and is not sent: it tells which interpreter the child needs.
+        """
+
+    def home(self, command: Command) -> str:
+        """What units must have in common to share a child: an interpreter, and where their plugins are."""
 
     def prepare(self) -> None:
         """Prepare for the next launch, so that it is quick."""
@@ -132,10 +159,11 @@ def log_record(context: str, said: LogRecord) -> None:
         target.handle(record)
 
 
-class _Piped:
-    """The part that every kind of child shares: its pipe."""
+class Piped:
+    """The part that every kind of child shares: its pipe. See :class:`Child`."""
 
     pid: int | None = None
+    shares: bool = False
     crash: str | None = None
 
     def __init__(self, connection: Connection | None) -> None:
@@ -143,23 +171,28 @@ class _Piped:
 
     @property
     def output(self) -> int | None:
+        """None: what the child prints does not come here."""
         return None
 
     @property
     def sentinel(self) -> int | None:
+        """None: the end of the pipe tells the end of the child."""
         return None
 
     def send(self, command: Command) -> None:
+        """Send the child a command."""
         self.pipe.send(command)
 
     def receive(self) -> Iterator[Report]:
+        """Yield the reports that have arrived."""
         return self.pipe.receive()
 
     def gone(self) -> bool:
+        """Whether the child has ended and all its reports are received."""
         return self.pipe.closed
 
 
-class _Process(_Piped):
+class _Process(Piped):
     """A process. Its end shows in a descriptor of its own: processes that it forked may hold the pipe open.
 
     The fork server tells its end and its status when nothing is left below it. If the fork server is gone the end of
@@ -264,38 +297,47 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-class _Stillborn(_Piped):
+class Stillborn(Piped):
     """A child that could not be started, and is gone from the beginning."""
 
-    def __init__(self, error: Exception) -> None:
+    def __init__(self, error: Exception, remedy: str = _OUT_OF) -> None:
         super().__init__(None)
         self._error = error
+        self._remedy = remedy
 
     def kill(self) -> None:
         """Do nothing: there is no process."""
 
     def join(self) -> str:
-        return (
-            f"could not be started: {self._error!r}. Is the machine out of memory, or at its limit of processes or of "
-            "open files (ulimit -n)?"
-        )
+        """Tell why."""
+        return f"could not be started: {self._error!r}. {self._remedy}"
 
 
 class ForkServerLauncher:
     """Starts children as processes, from a fork server that lives as long as the worker, or is started anew.
 
     One child is always started ahead, so that a connector or task begins without waiting for its process. ``main`` is
-    a function of a module; ``lease`` is the path of the worker's lease.
+    a function of a module; ``lease`` is the path of the worker's lease. ``homes`` tells which interpreters there
+    are beside this one, and who needs which.
     """
 
-    def __init__(self, main: LeasedMain, lease: str | None = None) -> None:
+    def __init__(
+        self,
+        main: LeasedMain,
+        lease: str | None = None,
+        homes: PluginHomes | None = None,
+    ) -> None:
         self._main = main
         self._lease = lease
+        self._homes = homes
         self._server = fork_client()
         self._spare: _Process | None = None
 
-    def launch(self, label: str) -> Child:
+    def launch(self, label: str, first: Command | None = None) -> Child:
         """Start a process; see :class:`Launcher`."""
+        interpreter = None if first is None or self._homes is None else self._homes.interpreter(first)
+        if interpreter is not None:
+            return self._start(label, interpreter)
         spare, self._spare = self._spare, None
         if spare is None:
             return self._start(label)
@@ -304,6 +346,10 @@ class ForkServerLauncher:
         # Such as with the lease, while this worker was not part of its cluster.
         spare.join()
         return self._start(label)
+
+    def home(self, command: Command) -> str:
+        """Where the plugins of a unit are; see :class:`Launcher`."""
+        return "" if self._homes is None else self._homes.home(command)
 
     def prepare(self) -> None:
         """Start a child ahead, if there is none."""
@@ -316,22 +362,23 @@ class ForkServerLauncher:
             self._spare.kill()
             self._spare.join()
 
-    def _start(self, label: str) -> _Process | _Stillborn:
+    def _start(self, label: str, interpreter: Path | None = None) -> _Process | Stillborn:
+        server = self._server if interpreter is None else fork_client(interpreter)
         try:
             try:
-                return self._fork(label)
+                return self._fork(server, label)
             except EOFError:
                 # The fork server is gone, and another takes its place.
-                return self._fork(label)
+                return self._fork(server, label)
         except (OSError, EOFError) as error:
-            return _Stillborn(error)
+            return Stillborn(error) if interpreter is None else Stillborn(error, _NO_SLUICE.format(interpreter))
 
-    def _fork(self, label: str) -> _Process:
+    def _fork(self, server: ForkClient, label: str) -> _Process:
         _make_sure_of_descriptors()
         ours, theirs = Pipe()
         output, printed = os.pipe()
         try:
-            forked = self._server.fork(self._main, theirs.fileno(), printed, self._lease, label)
+            forked = server.fork(self._main, theirs.fileno(), printed, self._lease, label)
         except (OSError, EOFError):
             ours.close()
             os.close(output)
@@ -350,7 +397,7 @@ def _make_sure_of_descriptors() -> None:
                 stack.callback(os.close, descriptor)
 
 
-class _Thread(_Piped):
+class _Thread(Piped):
     def __init__(self, connection: Connection, thread: threading.Thread) -> None:
         super().__init__(connection)
         self._thread = thread
@@ -372,7 +419,7 @@ class ThreadLauncher:
     def __init__(self, main: ChildMain) -> None:
         self._main = main
 
-    def launch(self, label: str) -> Child:
+    def launch(self, label: str, first: Command | None = None) -> Child:  # noqa: ARG002 - there is one interpreter
         """Start a thread; see :class:`Launcher`."""
         ours, theirs = Pipe()
 
@@ -385,6 +432,10 @@ class ThreadLauncher:
         thread = threading.Thread(target=run, name=label, daemon=True)
         thread.start()
         return _Thread(ours, thread)
+
+    def home(self, command: Command) -> str:  # noqa: ARG002 - all have this process
+        """Nothing: all plugins of a test are here."""
+        return ""
 
     def prepare(self) -> None:
         """Do nothing: a thread starts quickly."""

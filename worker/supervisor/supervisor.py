@@ -4,6 +4,20 @@ It starts, commands, watches and ends them, and tells the herder what became of 
 ``task.shutdown.graceful.timeout.ms`` of being asked to is killed; one that ends unasked has failed. Crash point: if the
 worker is killed, its children see their pipe end and exit at once, so at most uncommitted work is done again
 (invariant I3).
+
+A connector that watches nothing rests: its process ends once its task configs are known, and the connector goes on in
+the phase RUNNING. Nothing but this supervisor knows of it, and it holds nothing, so its crash points are few:
+
+==================================================  =============================================================
+kill -9 here                                        then
+==================================================  =============================================================
+the process, before it was told to rest             the connector has failed, as one that does not rest
+the process, while it ends because it was told to   it rests all the same: what it had to say is said
+the worker, while a connector rests                 who runs the connector next starts it anew, and hears its task
+                                                    configs again; those that are kept stay as they are
+the worker or the process, while it is started      as at any start: it is started again, or has failed
+again (a restart, another configuration)
+==================================================  =============================================================
 """
 
 from __future__ import annotations
@@ -15,36 +29,33 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from queue import Empty, SimpleQueue
-from typing import Final, TypeAlias
+from typing import Final
 
-from worker.metrics.buckets import BOUNDS
-from worker.metrics.snapshot import ClientSeen
-from worker.supervisor.lifecycle import Event, Phase, next_phase
+from worker.supervisor.hosts.hosts import Hosts, RunUnit
+from worker.supervisor.lifecycle import LIVE, Event, Phase, next_phase
+from worker.supervisor.memory import MEMORY_LIMIT, MemoryLimit
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import Command, Report
+from worker.supervisor.notices import (
+    Answered,
+    AnsweredInPart,
+    Changed,
+    Hangs,
+    Launched,
+    Notice,
+    OwnershipAsked,
+    Published,
+    Rested,
+    noticed,
+)
 from worker.supervisor.process import Child, Launcher, log_record, ready_children
 from worker.supervisor.silence import Silence
 from worker.supervisor.stacks import told_crash
 from worker.unit import Unit
 
-__all__ = [
-    "Answered",
-    "AnsweredInPart",
-    "Changed",
-    "ClientMeasured",
-    "Expires",
-    "Hangs",
-    "Launched",
-    "Loaded",
-    "Measured",
-    "Notice",
-    "OwnershipAsked",
-    "Published",
-    "Supervisor",
-    "TopicsUsed",
-]
+__all__ = ["Supervisor"]
 
 logger = logging.getLogger(__name__)
 _WAKES: Final = 4096
@@ -55,146 +66,24 @@ _EVENTS: Final[Mapping[type[Report], Event]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
-    """A unit entered a phase. ``trace`` says why it failed."""
-
-    unit: Unit
-    phase: Phase
-    trace: str | None
-    version: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Published:
-    """A connector said which tasks it wants."""
-
-    connector: str
-    configs: tuple[dict[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Launched:
-    """A process has been started for a unit."""
-
-    unit: Unit
-    pid: int
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """A unit reported its counters and gauges: those for statuses, those for scrapes, and histograms."""
-
-    unit: Unit
-    values: dict[str, float]
-    details: dict[str, float] = field(default_factory=dict)
-    histograms: dict[str, tuple[float, ...]] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, unit: Unit, report: messages.Metrics) -> Measured:
-        """What a report says. What is no number, as a source may say of what remains, is left out."""
-        histograms = {
-            name: tuple(map(float, kept))
-            for name, kept in report.histograms.items()
-            if name in BOUNDS and len(kept) == len(BOUNDS[name]) + 2
-        }
-        return cls(unit, _numbers(report.values), _numbers(report.details), histograms)
-
-
-@dataclass(frozen=True, slots=True)
-class ClientMeasured:
-    """A Kafka client of a unit has told its statistics."""
-
-    unit: Unit
-    client: ClientSeen
-
-    @classmethod
-    def of(cls, unit: Unit, report: messages.ClientMetrics) -> ClientMeasured:
-        """What a report says."""
-        lags = tuple((str(topic), int(partition), int(lag)) for topic, partition, lag in report.lags)
-        return cls(unit, ClientSeen(str(report.kind), str(report.client_id), _numbers(report.values), lags))
-
-
-@dataclass(frozen=True, slots=True)
-class Hangs:
-    """A call of a unit's plugin hangs, or goes on: then ``hanging`` is ``None``."""
-
-    unit: Unit
-    hanging: messages.Hanging | None
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """A bulk sink has begun a load, is further with it, or has ended it."""
-
-    unit: Unit
-    loads: messages.Loads
-
-
-@dataclass(frozen=True, slots=True)
-class TopicsUsed:
-    """A task said which topics it writes to or reads from."""
-
-    unit: Unit
-    topics: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Expires:
-    """A unit said for how many seconds the values from its config providers hold."""
-
-    unit: Unit
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class OwnershipAsked:
-    """The process of a unit asks whether the unit is still this worker's; ``confirm``, from any thread, says yes."""
-
-    unit: Unit
-    confirm: Callable[[], None]
-
-
-@dataclass(frozen=True, slots=True)
-class AnsweredInPart:
-    """A part of the answer to an inquiry, which comes before it."""
-
-    request: int
-    report: Report
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """The outcome of an inquiry: the report that answers it, or a ``Failed`` if its process could not finish."""
-
-    request: int
-    report: Report
-
-
-Notice: TypeAlias = (
-    Launched
-    | Changed
-    | Published
-    | Measured
-    | ClientMeasured
-    | Loaded
-    | Hangs
-    | TopicsUsed
-    | Expires
-    | OwnershipAsked
-    | AnsweredInPart
-    | Answered
-)
-
-
 @dataclass(slots=True)
 class _Running:
     child: Child
+    command: RunUnit
     phase: Phase = Phase.STARTING
     trace: str | None = None
     version: str | None = None
+    resting: bool = False
     deadline: float | None = None
     within: float = 0.0
+    is_reaped: bool = False
+    clears: bool = False
+    """Whether it is to be let go of, though it has failed, once its process is gone."""
+    moves: bool = False
+    held: list[Command] = field(default_factory=list)
+    """What it is told once it has moved."""
+    drain: Command | None = None
+    hangs: bool = False
     silence: Silence = field(default_factory=Silence)
     commits: set[Future[Command]] = field(default_factory=set)
     when_settled: list[Callable[[], None]] = field(default_factory=list)
@@ -222,12 +111,15 @@ class Supervisor:
         on_offsets: Callable[[messages.ReadOffsets | messages.CommitOffsets, str], Future[Command]],
         graceful_timeout: float,
         inquiry_timeout: float = 90.0,
+        memory_limit: int = 0,
     ) -> None:
         self._launcher = launcher
+        self._hosts = Hosts(launcher)
         self._notify = notify
         self._on_offsets = on_offsets
         self._graceful_timeout = graceful_timeout
         self._inquiry_timeout = inquiry_timeout
+        self._memory = MemoryLimit(memory_limit)
         self._inbox: SimpleQueue[Callable[[], None]] = SimpleQueue()
         # Not closed by hand: another thread may still want to wake a supervisor that has just ended.
         self._wake_reader, self._wake_writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -243,7 +135,7 @@ class Supervisor:
         """Begin to supervise."""
         self._thread.start()
 
-    def start(self, unit: Unit, command: messages.RunConnector | messages.RunTask) -> None:
+    def start(self, unit: Unit, command: RunUnit) -> None:
         """Start a unit; does nothing if it is running."""
         self._do(lambda: self._start(unit, command))
 
@@ -292,18 +184,31 @@ class Supervisor:
         while not (self._ending and not self._running):
             if not self._ending:
                 self._launcher.prepare()
-            units = {running.child: unit for unit, running in self._running.items()}
-            asked = {asked.child: request for request, asked in self._asked.items()}
-            for child in ready_children([*units, *asked], self._wake_reader, self._patience()):
-                if child in units:
-                    self._hear(units[child])
-                else:
-                    self._hear_answer(asked[child])
+            self._listen()
             with contextlib.suppress(BlockingIOError):
                 os.read(self._wake_reader, _WAKES)
             self._work_off_inbox()
             self._kill_overdue()
-        self._launcher.close()
+            self._kill_swollen()
+            self._move_misplaced()
+        self._hosts.close()
+
+    def _listen(self) -> None:
+        """Wait until something is said or is due, and hear it."""
+        units = {running.child: unit for unit, running in self._running.items()}
+        asked = {asked.child: request for request, asked in self._asked.items()}
+        shared = list(self._hosts.shared())
+        ready = ready_children([*units, *asked, *shared], self._wake_reader, self._patience())
+        for child in ready:
+            if child in asked:
+                self._hear_answer(asked[child])
+            elif child in units:
+                # It may have ended meanwhile, with others of its host.
+                if (running := self._running.get(units[child])) is not None and running.child is child:
+                    self._hear(units[child])
+            else:
+                for unit in self._hosts.hear(child):
+                    self._hear(unit)
 
     def _work_off_inbox(self) -> None:
         while True:
@@ -320,21 +225,27 @@ class Supervisor:
     def _patience(self) -> float | None:
         deadlines = [running.deadline for running in self._running.values() if running.deadline is not None]
         deadlines += [asked.deadline for asked in self._asked.values()]
+        deadlines += [due for unit, running in self._running.items() if (due := self._condemns(unit, running))]
+        deadlines += [due for due in (self._hosts.next_acquittal(), self._memory.next_look) if due is not None]
         return max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
 
-    def _start(self, unit: Unit, command: messages.RunConnector | messages.RunTask) -> None:
+    def _start(self, unit: Unit, command: RunUnit) -> None:
         if self._ending or unit in self._running:
             return
-        child = self._launcher.launch(str(unit))
-        self._running[unit] = _Running(child)
+        self._running[unit] = _Running(self._hosts.launch(unit, command), command)
+        self._begin(unit, self._running[unit])
+
+    def _begin(self, unit: Unit, running: _Running) -> None:
+        """Tell a child that waits for its first command what to do."""
+        child = running.child
         logger.info("process %s runs %s", child.pid, unit)
         if child.pid is not None:
             self._notify(Launched(unit, child.pid))
-        child.send(command)
+        child.send(running.command)
         for name, level in self._levels.items():
             child.send(messages.SetLogLevel(name, level))
         if child.gone():
-            self._ended(unit, self._running[unit])
+            self._ended(unit, running)
 
     def _stop(self, unit: Unit, within: float) -> None:
         running = self._running.get(unit)
@@ -345,26 +256,49 @@ class Supervisor:
             running.deadline = min(deadline, running.deadline or deadline)
             return
         if running.phase is Phase.FAILED:
-            if not _is_reaped(running):
+            if not running.is_reaped and running.child.shares:
+                # Its thread is about to end. If that does not, it has to be killed, with all that live there.
+                running.clears, running.deadline = True, min(deadline, running.deadline or deadline)
+                return
+            if not running.is_reaped:
                 running.child.kill()
                 running.child.join()
+                self._leave(unit, running)
             self._settle(running, lambda: self._clear(unit, running))
             return
         running.deadline = deadline
         self._advance(unit, running, Event.STOP_ASKED)
-        running.child.send(messages.Stop())
+        if running.resting and running.is_reaped:
+            running.deadline = None
+            self._settle(running, lambda: self._advance(unit, running, Event.EXITED))
+        else:
+            running.child.send(messages.Stop())
 
     def _command(self, unit: Unit, command: Command) -> None:
         running = self._running.get(unit)
-        if running is not None:
-            running.child.send(command)
+        if running is None:
+            return
+        if running.resting and isinstance(command, messages.Fail):
+            # There is nobody to tell any more.
+            running.trace = running.trace or command.reason
+            self._advance(unit, running, Event.FAILED)
+            return
+        match command:
+            case messages.Pause() | messages.Resume() if isinstance(running.command, messages.RunTask):
+                running.command = replace(running.command, paused=isinstance(command, messages.Pause))
+            case messages.Drain():
+                running.drain = command
+            case _ if running.moves and not isinstance(command, messages.SetLogLevel):
+                running.held.append(command)
+                return
+        running.child.send(command)
 
     def _inquire(self, request: int, inquiry: messages.Inquiry) -> None:
         if self._ending:
             self._notify(Answered(request, messages.Failed("The worker is stopping.")))
             return
         what = type(inquiry).__name__
-        child = self._launcher.launch(what)
+        child = self._launcher.launch(what, inquiry)
         self._asked[request] = _Asked(child, what, time.monotonic() + self._inquiry_timeout)
         try:
             child.send(inquiry)
@@ -403,10 +337,68 @@ class Supervisor:
                 logger.warning("%s had no answer within %.1f s and is cancelled", asked.what, self._inquiry_timeout)
                 self._answered(request, messages.Failed(f"There was no answer within {self._inquiry_timeout:g} s."))
         for unit, running in list(self._running.items()):
+            if (due := self._condemns(unit, running)) is not None and due <= now:
+                logger.warning("%s does not stop; what shares its process moves out before that is killed", unit)
+                self._hosts.condemn(unit)
             if running.deadline is not None and running.deadline <= now:
                 logger.warning("%s did not stop within %.1f s and is killed", unit, running.within)
                 running.deadline = None
+                self._hosts.is_killed(unit)
                 running.child.kill()
+
+    def _kill_swollen(self) -> None:
+        """Kill the processes that have more memory than they may."""
+        processes = {running.child.pid: unit for unit, running in self._running.items() if running.child.pid}
+        for pid, used in self._memory.exceeded(processes):
+            unit = processes[pid]
+            running = self._running[unit]
+            told = f"has {used} bytes of memory, more than {MEMORY_LIMIT}={self._memory.limit}, and is killed"
+            if running.child.shares:
+                self._hosts.kill(unit, told)
+                continue
+            self._hosts.is_killed(unit)
+            running.child.kill()
+            if running.phase in LIVE:
+                self._handle(unit, running, messages.Failed(f"The process of {unit} {told}."))
+
+    def _condemns(self, unit: Unit, running: _Running) -> float | None:
+        """When all are to leave the process of a unit that is to end, since that may have to be killed."""
+        if running.deadline is None or not running.child.shares or self._hosts.is_condemned(unit):
+            return None
+        return running.deadline - running.within / 2
+
+    def _move_misplaced(self) -> None:
+        """Have units move whose hosts are condemned, and others one by one."""
+        if self._ending:
+            return
+        for unit in self._hosts.misplaced():
+            running = self._running[unit]
+            if running.moves or running.resting or running.phase not in LIVE or running.is_reaped:
+                continue
+            if self._hosts.is_condemned(unit) or all(
+                not other.moves and other.phase is not Phase.STARTING for other in self._running.values()
+            ):
+                logger.info("%s moves to another process", unit, extra={"context": str(unit)})
+                running.moves = True
+                running.within, running.deadline = self._graceful_timeout, time.monotonic() + self._graceful_timeout
+                running.child.send(messages.Stop())
+
+    def _start_again(self, unit: Unit, running: _Running) -> None:
+        """Start a unit in another host, where it begins with what was committed."""
+        if running.phase not in LIVE:
+            self._advance(unit, running, Event.EXITED)
+            return
+        self._advance(unit, running, Event.MOVED)
+        if running.hangs:
+            running.hangs = False
+            self._notify(Hangs(unit, None))
+        running.moves = running.is_reaped = False
+        running.silence = Silence()
+        running.child = self._hosts.launch(unit, running.command)
+        told, running.held = [*running.held, *([running.drain] if running.drain is not None else [])], []
+        self._begin(unit, running)
+        for command in told:
+            running.child.send(command)
 
     def _hear(self, unit: Unit) -> None:
         running = self._running[unit]
@@ -431,11 +423,35 @@ class Supervisor:
     def _ended(self, unit: Unit, running: _Running) -> None:
         how = running.child.join()
         running.deadline = None
-        if running.phase is not Phase.STOPPING:
+        goes_on = self._leave(unit, running) or running.moves
+        rests = running.resting and running.phase is Phase.RUNNING
+        if running.phase in LIVE and goes_on and not rests:
+            self._settle(running, lambda: self._start_again(unit, running))
+            return
+        if running.phase is not Phase.STOPPING and not rests:
             running.trace = running.trace or _last_words(unit, how, running.child.crash)
         elif running.child.crash is not None:
             logger.warning("%s", _last_words(unit, how, running.child.crash), extra={"context": str(unit)})
+        if rests:
+            logger.info("%s rests: it watches nothing, and its process has ended", unit)
+            self._notify(Rested(unit))
+            return
         self._settle(running, lambda: self._advance(unit, running, Event.EXITED))
+        if running.clears:
+            self._settle(running, lambda: self._clear(unit, running))
+
+    def _let_rest(self, running: _Running) -> None:
+        """Have the process of a connector end that watches nothing; from now on only this supervisor speaks for it."""
+        if running.phase is Phase.RUNNING and not (running.resting or running.moves):
+            running.resting = True
+            self._expect_end(running)
+            running.child.send(messages.Rest())
+
+    def _leave(self, unit: Unit, running: _Running) -> bool:
+        """Take note that the process of a unit is gone; whether it was another's fault."""
+        running.is_reaped = True
+        unasked = running.phase in LIVE and running.trace is None and not (running.moves or running.resting)
+        return self._hosts.left(unit, unasked=unasked)
 
     def _clear(self, unit: Unit, running: _Running) -> None:
         """Let go of a unit that has failed and whose process is gone."""
@@ -466,11 +482,13 @@ class Supervisor:
                 | messages.ActiveTopics()
                 | messages.ConfigExpires()
             ):
-                self._notify(_noticed(unit, report))
+                self._notify(noticed(unit, report))
             case messages.ReadOffsets() | messages.CommitOffsets() | messages.ConfirmOwnership():
                 self._pass_on(unit, running, report)
             case messages.TaskConfigs(configs):
                 self._notify(Published(unit.connector, tuple(configs)))
+            case messages.Idle():
+                self._let_rest(running)
             case messages.Started(version):
                 running.version = version
                 self._advance(unit, running, Event.STARTED)
@@ -482,6 +500,10 @@ class Supervisor:
                 self._advance(unit, running, Event.FAILED)
             case messages.Watched() | messages.Hanging() | messages.HangOver() | messages.Silent():
                 self._hear_of_hang(unit, running, report)
+            case messages.NeedsProcess():
+                self._hosts.needs_process(unit)
+                running.moves = True
+                self._expect_end(running)
             case messages.Paused() | messages.Resumed() | messages.Drained():
                 self._advance(unit, running, _EVENTS[type(report)])
             case _:
@@ -497,15 +519,19 @@ class Supervisor:
             case messages.Watched():
                 running.silence.watched(report)
             case messages.Hanging():
+                running.hangs = True
                 self._notify(Hangs(unit, report))
             case messages.HangOver(method):
                 if running.silence.over() or method is not None:
+                    running.hangs = False
                     self._notify(Hangs(unit, None))
             case messages.Silent():
                 outcome = running.silence.heard(report)
                 if isinstance(outcome, messages.Hanging):
+                    running.hangs = True
                     self._notify(Hangs(unit, outcome))
                 elif outcome is not None:
+                    self._hosts.is_killed(unit)
                     running.child.kill()
                     self._handle(unit, running, outcome)
 
@@ -537,6 +563,7 @@ class Supervisor:
         running.phase = next_phase(before, event)
         if running.phase is Phase.GONE:
             del self._running[unit]
+            self._hosts.gone(unit)
         if running.phase is not before:
             trace = running.trace if running.phase is Phase.FAILED else None
             self._notify(Changed(unit, running.phase, trace, running.version))
@@ -564,27 +591,6 @@ class Supervisor:
         self._notify(Answered(request, report))
 
 
-def _numbers(values: Mapping[str, float | None]) -> dict[str, float]:
-    return {name: float(value) for name, value in values.items() if value is not None}
-
-
-def _noticed(
-    unit: Unit,
-    report: messages.Metrics | messages.ClientMetrics | messages.Loads | messages.ActiveTopics | messages.ConfigExpires,
-) -> Notice:
-    match report:
-        case messages.Metrics():
-            return Measured.of(unit, report)
-        case messages.ClientMetrics():
-            return ClientMeasured.of(unit, report)
-        case messages.Loads():
-            return Loaded(unit, report)
-        case messages.ActiveTopics(topics):
-            return TopicsUsed(unit, tuple(topics))
-        case messages.ConfigExpires(ttl_ms):
-            return Expires(unit, ttl_ms / 1000)
-
-
 def _last_words(unit: Unit, how: str, crash: str | None) -> str:
     sentence = f"The process of {unit} {how}"
     return f"{sentence}." if crash is None else told_crash(sentence, crash)
@@ -592,7 +598,3 @@ def _last_words(unit: Unit, how: str, crash: str | None) -> str:
 
 def _unanswered(how: str) -> messages.Failed:
     return messages.Failed(f"The process ended without an answer: it {how}.")
-
-
-def _is_reaped(running: _Running) -> bool:
-    return running.child.pipe.closed and running.child.sentinel is None

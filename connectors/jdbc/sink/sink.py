@@ -253,6 +253,7 @@ class JdbcSinkConnector(SinkConnector[JdbcSinkConfig]):
     """Writes topics to tables of SQL databases."""
 
     task_class = JdbcSinkTask
+    watches = False
 
     @classmethod
     def alter_offsets(cls, config: JdbcSinkConfig, offsets: Mapping[TopicPartition, int | None]) -> bool:

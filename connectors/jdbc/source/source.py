@@ -139,7 +139,9 @@ class JdbcSourceConnector(SourceConnector[JdbcSourceConfig]):
     def start(self) -> None:
         self._splits: TableSplits | None = None
         self._monitor: TableMonitor | None = None
-        if not self.config.statement:
+        # The tables that there are may change, a query is what it is.
+        self.watches = not self.config.statement
+        if self.watches:
             self._monitor = TableMonitor(self.config, self.context)
             self._monitor.start()
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from connect.data import Schema, SourceRecord
 from connect.errors import ConnectError, RetriableError
+from connect.measurement import Measurement
 from connect.source import SourceTask
 from connectors.mirror.asking import StoppedError
 from connectors.mirror.checkpoint.group_sync import GroupSync
+from connectors.mirror.checkpoint.numbers import FailoverNumbers
 from connectors.mirror.checkpoint.sharing import assigned
-from connectors.mirror.checkpoints import Checkpoints, FlowTopics
+from connectors.mirror.checkpoints import Checkpoints, FlowTopics, GroupOffset
 from connectors.mirror.clients import Clients, Cluster
 from connectors.mirror.config.checkpoint import MirrorCheckpointTaskConfig
 from connectors.mirror.filters import topic_filter
@@ -44,6 +47,7 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointTaskConfig]):
         self._checkpoints = Checkpoints()
         self._due = self._sync_due = 0.0
         self._untold: frozenset[str] = frozenset()
+        self._numbers = FailoverNumbers(config.source_cluster_alias, config.target_cluster_alias)
         policy = replication_policy(config.originals)
         self._policy = policy
         self._topic = policy.checkpoints_topic(config.source_cluster_alias)
@@ -75,6 +79,9 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointTaskConfig]):
         if not records:
             self._wait()
         return records
+
+    def measurements(self) -> Iterable[Measurement]:
+        return self._numbers.measurements()
 
     def stop(self) -> None:
         offsets, self._offsets = getattr(self, "_offsets", None), None
@@ -124,9 +131,15 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointTaskConfig]):
             self._record(checkpoint, timestamp)
             for group, found in committed.items()
             if not isinstance(found, ConnectError)
-            for checkpoint, _ in self._flow.checkpoints(offsets.translator, group, found)
+            for checkpoint in self._translated(offsets, group, found)
             if self._checkpoints.emit(checkpoint)
         ]
+
+    def _translated(self, offsets: OffsetTopics, group: str, found: Sequence[GroupOffset]) -> Iterator[Checkpoint]:
+        translated = list(self._flow.checkpoints(offsets.translator, group, found))
+        taken = sum(self._flow.filter.should_replicate_topic(place.topic) for place in found)
+        self._numbers.note(group, sum(place.again for _, place in translated), taken - len(translated))
+        return (checkpoint for checkpoint, _ in translated)
 
     def _tell(self, refused: dict[str, ConnectError]) -> None:
         """Log groups whose offsets cannot be read, each once until it can."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, Literal
 
-from connect.config import HIGH, LOW, MEDIUM, ConfigRuleError, Long, PluginName, Short, option, unique_list
+from connect.config import HIGH, LOW, MEDIUM, ConfigRuleError, Long, PluginName, Short, at_least, option, unique_list
 from connect.errors import ConfigError
 from connect.kafka.settings.kind import ClientKind
 from connectors.mirror.clients import Cluster, Role, java_settings
@@ -113,12 +113,41 @@ class MirrorSourceConfig(TopicsConfig):
         doc="Whether to mirror topics of heartbeats even if topics does not have them.",
     )
 
-    mirror_gap_policy: Literal["fail", "continue"] = option(
+    mirror_gap_policy: Literal["fail", "continue", "mark"] = option(
         default="continue",
         importance=MEDIUM,
         doc="What becomes of a partition whose next records are gone at the source, by retention or because the topic "
-        "was made anew: continue tells the lost offsets in the log and goes on with what there is, fail fails the task "
-        "before it skips any.",
+        "was made anew, or whose copies are gone because the topic at the target was: continue tells the lost offsets "
+        "in the log and goes on with what there is, mark writes a record about them to a topic at the target as well, "
+        "mm2-gaps with the alias of the source, fail fails the task before it skips any.",
+    )
+
+    mirror_bytes_per_second: Long = option(
+        default=0,
+        importance=LOW,
+        validator=at_least(0),
+        doc="How many bytes of keys, values and headers the connector reads in a second at most, in equal shares for "
+        "its tasks; 0 is as many as there are.",
+    )
+    mirror_provenance_header: str = option(
+        default="",
+        importance=LOW,
+        doc="The name of a header that says which clusters a record comes from: each copy has one more, with the alias "
+        "of its source, and records that have been at the target are left out. Empty for none. With it topics can "
+        "keep their names in flows both ways.",
+    )
+    mirror_topic_deletion_policy: Literal["keep", "delete"] = option(
+        default="keep",
+        importance=MEDIUM,
+        doc="What becomes of a mirrored topic whose source is deleted: keep, or delete it as well after "
+        "mirror.topic.deletion.grace.ms. Only topics that the connector has stored offsets of are deleted. With "
+        "delete, ACLs that vanish at the source while the connector runs are taken back as well.",
+    )
+    mirror_topic_deletion_grace_ms: Long = option(
+        default=3_600_000,
+        importance=LOW,
+        validator=at_least(0),
+        doc="Milliseconds that a topic has to be missing at a source that answers, before it is deleted at the target.",
     )
 
     @property
@@ -155,6 +184,18 @@ class MirrorSourceTaskConfig(MirrorSourceConfig):
         importance=LOW,
         internal=True,
         doc="The partitions of the source that the task mirrors, as TOPIC-PARTITION.",
+    )
+    task_topic_ids: str = option(
+        default="",
+        importance=LOW,
+        internal=True,
+        doc="Stands for the ids of the topics of the task, at both ends.",
+    )
+    task_bytes_per_second: Long = option(
+        default=0,
+        importance=LOW,
+        internal=True,
+        doc="The task's share of mirror.bytes.per.second.",
     )
     task_index: int = option(
         default=0,

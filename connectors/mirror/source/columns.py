@@ -8,9 +8,10 @@ from typing import Any, Final, TypeAlias
 import confluent_kafka
 
 from connect.data import BytesHeaders, Constant, Offset, Schema, SourceBatch, TopicPartition, ValueColumn
-from connectors.mirror.source.offsets import source_offset
+from connectors.mirror.source.offsets import RecordOffsets
+from connectors.mirror.source.provenance import Provenance
 
-__all__ = ["Message", "RecordOffsets", "by_partition", "mirrored"]
+__all__ = ["Message", "by_partition", "foreign", "mirrored", "size"]
 
 Message: TypeAlias = Any
 """A ``confluent_kafka.Message``. Its stubs have every attribute optional, which only those of errors are."""
@@ -24,23 +25,6 @@ _topic: Final[Callable[[Message], Any]] = confluent_kafka.Message.topic
 _partition: Final[Callable[[Message], Any]] = confluent_kafka.Message.partition
 
 _BYTES: Final = Schema.bytes(optional=True)
-
-
-class RecordOffsets(Sequence[Offset]):
-    """The source offsets of records, made of their ``numbers`` when they are looked at: mostly only the last one is."""
-
-    __slots__ = ("numbers",)
-
-    def __init__(self, numbers: Sequence[int]) -> None:
-        self.numbers = numbers
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return RecordOffsets(self.numbers[index])
-        return source_offset(self.numbers[index])
 
 
 def by_partition(
@@ -63,11 +47,19 @@ def by_partition(
         yield TopicPartition(*place), group
 
 
-def mirrored(messages: Sequence[Message], topic: str, partition: int, source_partition: Offset) -> SourceBatch:
+def mirrored(
+    messages: Sequence[Message],
+    topic: str,
+    partition: int,
+    source_partition: Offset,
+    provenance: Provenance | None = None,
+) -> SourceBatch:
     """Messages of one partition as records of ``topic``: the same partition, keys, values, headers and timestamps."""
     length = len(messages)
     keys = list(map(_key, messages))
     headers = list(map(_headers, messages))
+    if provenance is not None:
+        headers = [provenance.added(each) for each in headers]
     return SourceBatch.of(
         topic,
         ValueColumn(list(map(_value, messages)), _BYTES),
@@ -78,3 +70,15 @@ def mirrored(messages: Sequence[Message], topic: str, partition: int, source_par
         partitions=Constant(partition, length),
         headers=BytesHeaders(headers) if headers.count(None) < length else None,
     )
+
+
+def foreign(messages: Sequence[Message], provenance: Provenance) -> Sequence[Message]:
+    """The messages that have not been at the target."""
+    return [message for message in messages if not provenance.comes_from_target(message.headers())]
+
+
+def size(messages: Sequence[Message]) -> int:
+    """How many bytes the keys, values and headers of messages have."""
+    total = sum(map(len, messages)) + sum(map(len, filter(None, map(_key, messages))))
+    headers = (header for of in filter(None, map(_headers, messages)) for header in of)
+    return total + sum(len(name) + len(value or b"") for name, value in headers)

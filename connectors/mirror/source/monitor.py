@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
+from uuid import UUID
 
 from confluent_kafka.admin import AdminClient
 
@@ -20,14 +22,22 @@ from connectors.mirror.filters import config_property_filter
 from connectors.mirror.policies import replication_policy
 from connectors.mirror.selection import TopicSelection
 from connectors.mirror.topics.cluster import ClusterTopics
+from connectors.mirror.topics.deletion import Deletions
 from connectors.mirror.topics.upkeep import TopicUpkeep
 
 __all__ = ["TopicMonitor"]
 
 logger = logging.getLogger(__name__)
 
+Ids: TypeAlias = tuple[UUID | None, UUID | None]
+"""The ids of a topic, at the source and at the target."""
+
 _JOIN: Final = 5.0
 _RETRY: Final = 2.0
+_NEW_SECONDS: Final = 3.0
+"""How long the ids of new topics are waited for; old brokers have none."""
+_NEW_LOOK: Final = 0.1
+_NO_IDS: Final[Ids] = (None, None)
 _PATIENCE: Final = 10.0
 """Seconds for a first look; a cluster that is away is not waited for longer, but asked again soon."""
 
@@ -55,6 +65,11 @@ class TopicMonitor:
         self._answered = threading.Event()
         """The clusters were looked at once, or cannot be."""
         self._partitions: tuple[TopicPartition, ...] | None = None
+        self._ids: Mapping[str, Ids] = {}
+        self._deletes = config.mirror_topic_deletion_policy == "delete"
+        self._orphans: Mapping[str, int] = {}
+        self._own: frozenset[str] = frozenset()
+        self._source_away: Callable[[], None] = lambda: None
         self._away: str | None = None
         self._thread = threading.Thread(target=self._run, name="mirror-topics", daemon=True)
 
@@ -72,6 +87,20 @@ class TopicMonitor:
         """The partitions to mirror, waited for that long; none if they are not known by then."""
         self._answered.wait(seconds)
         return self._partitions or ()
+
+    @property
+    def orphans(self) -> Mapping[str, int]:
+        """The topics that are gone at the source, and how many partitions each has at the target."""
+        return self._orphans
+
+    def may_delete(self, own: Iterable[str]) -> None:
+        """Say which of these the connector has mirrored itself, so that they may be deleted at the target."""
+        self._own = frozenset(own)
+
+    def ids_of(self, share: Iterable[TopicPartition]) -> str:
+        """A text that changes when one of the topics of these partitions is made anew, at either end."""
+        told = repr([(topic, self._ids.get(topic)) for topic in sorted({partition.topic for partition in share})])
+        return hashlib.sha256(told.encode()).hexdigest()[:16]
 
     def _run(self) -> None:
         try:
@@ -108,12 +137,18 @@ class TopicMonitor:
         source, target = self._topics(admins, Cluster.SOURCE, seconds), self._topics(admins, Cluster.TARGET, seconds)
         selection = TopicSelection.configured(props)
         alias, chosen = config.source_cluster_alias, config_property_filter(props)
-        upkeep = TopicUpkeep(source, target, selection, alias, chosen, config.replication_factor)
+        grace = config.mirror_topic_deletion_grace_ms / 1000
+        deletions = Deletions(grace) if self._deletes else None
+        upkeep = TopicUpkeep(source, target, selection, alias, chosen, config.replication_factor, deletions)
+        self._source_away = upkeep.source_is_away
         refresh = config.refresh_topics_interval_seconds if config.refresh_topics_enabled else 0
         jobs = [_Job(lambda: self._look(upkeep), refresh)]
         if config.emit_offset_syncs_enabled:
             at = Cluster(config.offset_syncs_topic_location)
-            jobs.insert(0, _Job(lambda: self._create_internal(self._topics(admins, at, seconds)), 0))
+            jobs.insert(0, _Job(lambda: self._create_internal(self._topics(admins, at, seconds), *self._of_syncs()), 0))
+        if config.mirror_gap_policy == "mark":
+            gaps = replication_policy(props).gaps_topic(alias)
+            jobs.insert(0, _Job(lambda: self._create_internal(target, gaps), 0))
         if config.sync_topic_acls_enabled:
             jobs.append(_Job(upkeep.sync_acls, config.sync_topic_acls_interval_seconds))
         if config.sync_topic_configs_enabled:
@@ -125,29 +160,50 @@ class TopicMonitor:
         alias = config.source_cluster_alias if cluster is Cluster.SOURCE else config.target_cluster_alias
         return ClusterTopics(admins[cluster], alias, min(seconds, _PATIENCE))
 
-    def _create_internal(self, topics: ClusterTopics) -> None:
-        there = topics.partitions()
+    def _of_syncs(self) -> tuple[str, str]:
         policy, alias = replication_policy(self._config.originals), self._config.alias_in_syncs
-        for topic in (policy.offset_syncs_topic(alias), policy.offset_runs_topic(alias)):
+        return policy.offset_syncs_topic(alias), policy.offset_runs_topic(alias)
+
+    def _create_internal(self, topics: ClusterTopics, *names: str) -> None:
+        there = topics.partitions()
+        for topic in names:
             if topic not in there:
                 topics.create_compacted(topic, self._config.offset_syncs_topic_replication_factor)
 
     def _look(self, upkeep: TopicUpkeep) -> None:
-        found, before = upkeep.look(), self._partitions
+        found, before = upkeep.look(), (self._partitions, self._ids)
+        ids = self._ids_now(upkeep, found)
+        if self._deletes:
+            self._orphans = upkeep.orphans()
+            upkeep.delete(self._orphans, self._own, time.monotonic())
         if self._away is not None:
             logger.info("The clusters answer again.")
             self._away = None
-        self._partitions = found
+        self._partitions, self._ids = found, ids
         self._answered.set()
-        if found == before:
+        if (found, ids) == before:
             return
         if not found:
             logger.warning("No topic is chosen by the configuration; looking again later.")
-        if before is not None:
-            logger.info("There are other partitions than before: %d now.", len(found))
+        if before[0] is not None:
+            logger.info("There are other partitions or topics than before: %d partitions now.", len(found))
         self._context.request_task_reconfiguration()
 
+    def _ids_now(self, upkeep: TopicUpkeep, found: Sequence[TopicPartition]) -> dict[str, Ids]:
+        """The ids of the topics at both ends; of one that does not tell it is as before. New topics have a moment."""
+        deadline = time.monotonic() + _NEW_SECONDS
+        while True:
+            ids = upkeep.ids(found)
+            settled = all(topic in self._ids or None not in both for topic, both in ids.items())
+            if settled or time.monotonic() > deadline or self._stopped.wait(_NEW_LOOK):
+                before = {topic: self._ids.get(topic, _NO_IDS) for topic in ids}
+                return {
+                    topic: (source or before[topic][0], target or before[topic][1])
+                    for topic, (source, target) in ids.items()
+                }
+
     def _tell_away(self, error: str) -> None:
+        self._source_away()
         if error != self._away:
             logger.warning("%s; asking again every few seconds.", error)
         self._away = error

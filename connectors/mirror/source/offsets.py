@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from connect.data import Offset, TopicPartition
 from connect.errors import ConnectError
 
-__all__ = ["check_offset", "position", "source_offset", "source_partition"]
+__all__ = ["RecordOffsets", "check_offset", "position", "source_offset", "source_partition"]
 
 _INT_MAX: Final = 2**31 - 1
 
@@ -20,6 +21,23 @@ def source_partition(alias: str, partition: TopicPartition) -> dict[str, Any]:
 def source_offset(offset: int) -> dict[str, int]:
     """The source offset of a record."""
     return {"offset": offset}
+
+
+class RecordOffsets(Sequence[Offset]):
+    """The source offsets of records, made of their ``numbers`` when they are looked at: mostly only the last one is."""
+
+    __slots__ = ("numbers",)
+
+    def __init__(self, numbers: Sequence[int]) -> None:
+        self.numbers = numbers
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return RecordOffsets(self.numbers[index])
+        return source_offset(self.numbers[index])
 
 
 def position(stored: Offset | None) -> int | None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Place
 
 from connect.data import TopicPartition
-from connect.errors import ConnectError, RetriableError
+from connect.errors import RetriableError
 from connectors.mirror.source.columns import Message, by_partition
+from connectors.mirror.source.gaps import Gap, Reason
+from connectors.mirror.source.numbers import Standing
 
 __all__ = ["Read", "SourceReader"]
 
@@ -27,14 +29,14 @@ _TIMEOUT: Final = 10.0
 class SourceReader:
     """Reads from the positions that it is given; for the task's thread.
 
-    The consumer is to be made with ``auto.offset.reset=none``: it then says so when its next record is gone, and the
-    reader goes on with the oldest that there is, if it may continue over gaps. Whatever else the client complains of
-    is logged and tried again, as by MirrorMaker.
+    The consumer is to be made with ``auto.offset.reset=none``: it then says so when its next record is gone. The reader
+    tells ``meet`` of the gap, and goes on with the oldest record that there is, unless that raises an error. Whatever
+    else the client complains of is logged and tried again, as by MirrorMaker.
     """
 
-    def __init__(self, consumer: Consumer, *, continues: bool) -> None:
+    def __init__(self, consumer: Consumer, meet: Callable[[Gap], None]) -> None:
         self._consumer = consumer
-        self._continues = continues
+        self._meet = meet
         self._next: dict[TopicPartition, int] = {}
         self._only: TopicPartition | None = None
         self._many_come = False
@@ -49,7 +51,7 @@ class SourceReader:
         self._consumer.assign([Place(topic, partition, at) for (topic, partition), at in positions.items()])
 
     def poll(self, most: int, seconds: float) -> list[Read]:
-        """The next records by partition; raises :class:`~connect.errors.ConnectError` at a gap it may not pass."""
+        """The next records by partition; raises what ``meet`` does at a gap."""
         try:
             return self._read(most, seconds)
         except KafkaException as error:
@@ -71,14 +73,18 @@ class SourceReader:
 
     def lag(self) -> int | None:
         """How many records are left to read at most, as far as the client knows without asking; else ``None``."""
-        known = False
-        left = 0
+        places = self.places()
+        return sum(max(0, place.end - place.next) for place in places.values()) if places else None
+
+    def places(self) -> dict[TopicPartition, Standing]:
+        """Where the partitions stand of which the client knows it without asking."""
+        found: dict[TopicPartition, Standing] = {}
         for partition, at in self._next.items():
             if at >= 0:
                 _, end = self._consumer.get_watermark_offsets(Place(*partition), cached=True)
-                known = known or end >= 0
-                left += max(0, end - at)
-        return left if known else None
+                if end >= 0:
+                    found[partition] = Standing(at, end)
+        return found
 
     def close(self) -> None:
         """Leave the source."""
@@ -117,25 +123,12 @@ class SourceReader:
         if begin <= expected <= end:
             self._seek(partition, expected)
             return
-        gap = self._gap(partition, expected, begin, end)
-        if not self._continues:
-            raise ConnectError(
-                f"{gap} Set the offset of the partition by the REST API to continue there, or set "
-                "mirror.gap.policy=continue."
-            )
-        logger.error("%s Going on at offset %d.", gap, begin)
-        self._seek(partition, begin)
-
-    def _gap(self, partition: TopicPartition, expected: int, begin: int, end: int) -> str:
         if expected > end:
             self.anew.add(partition)
-            return (
-                f"{_name(partition)} ends at offset {end} at the source, and {expected} was to be read next: the topic "
-                "was made anew, or has lost records."
-            )
-        return (
-            f"Offsets {expected} to {begin - 1} of {_name(partition)} are gone at the source before they were mirrored."
-        )
+            self._meet(Gap(partition, Reason.LOST, expected, None, begin))
+        else:
+            self._meet(Gap(partition, Reason.EXPIRED, expected, begin - 1, begin))
+        self._seek(partition, begin)
 
     def _seek(self, partition: TopicPartition, offset: int) -> None:
         self._next[partition] = offset

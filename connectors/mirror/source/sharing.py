@@ -7,10 +7,13 @@ from typing import Final
 
 from connect.data import TopicPartition
 
-__all__ = ["ASSIGNED", "INDEX", "assigned", "shared", "written"]
+__all__ = ["ASSIGNED", "BYTES", "IDS", "INDEX", "assigned", "shared", "written"]
 
 ASSIGNED: Final = "task.assigned.partitions"
 INDEX: Final = "task.index"
+BYTES: Final = "task.bytes.per.second"
+IDS: Final = "task.topic.ids"
+"""Changes when a topic of the task is made anew at either end, so that the task is restarted and sees to it."""
 
 
 def shared(

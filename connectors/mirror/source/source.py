@@ -4,30 +4,32 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
-from uuid import UUID
 
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END
 
 from connect.data import Offset, SourceBatch, TopicPartition
-from connect.errors import ConnectError
 from connect.kafka.settings.kind import ClientKind
+from connect.measurement import Measurement
 from connect.source import Delivered, ExactlyOnceSupport, SourceConnector, SourceTask
+from connectors.mirror.asking import StoppedError
 from connectors.mirror.clients import Clients, Cluster, Role, java_settings
-from connectors.mirror.compacted import TO_END, read_to_end
 from connectors.mirror.config.source import MirrorSourceConfig, MirrorSourceTaskConfig
 from connectors.mirror.policies import ReplicationPolicy, replication_policy
-from connectors.mirror.run_records import StoredRuns
-from connectors.mirror.runs import Generation, Runs
-from connectors.mirror.source.columns import RecordOffsets, mirrored
-from connectors.mirror.source.journal import JournalTopics, OffsetJournal, is_other
+from connectors.mirror.source.columns import Message, foreign, mirrored, size
+from connectors.mirror.source.gaps import Gaps
+from connectors.mirror.source.journal import OffsetJournal
 from connectors.mirror.source.monitor import TopicMonitor
-from connectors.mirror.source.offsets import check_offset, position, source_partition
+from connectors.mirror.source.numbers import MirrorNumbers
+from connectors.mirror.source.offsets import RecordOffsets, check_offset, position, source_partition
+from connectors.mirror.source.opening import JournalOpening
+from connectors.mirror.source.provenance import Provenance
 from connectors.mirror.source.reader import SourceReader
-from connectors.mirror.source.sharing import ASSIGNED, INDEX, assigned, shared, written
-from connectors.mirror.topics.cluster import ClusterTopics
+from connectors.mirror.source.sharing import ASSIGNED, BYTES, IDS, INDEX, assigned, shared, written
+from connectors.mirror.source.throttle import Throttle
 
 __all__ = ["MirrorSourceConnector", "MirrorSourceTask"]
 
@@ -37,8 +39,6 @@ _FIRST_LOOK: Final = 20.0
 _MOST: Final = 10_000
 _WAIT: Final = 0.1
 """Seconds that a poll waits at most: what is acknowledged meanwhile is seen to between two polls."""
-_JOURNAL_SECONDS: Final = 60.0
-_ID_SECONDS: Final = 10.0
 _CONSUMER: Final = Role(Cluster.SOURCE, ClientKind.CONSUMER, "replication-consumer")
 
 
@@ -46,45 +46,87 @@ class MirrorSourceTask(SourceTask[MirrorSourceTaskConfig]):
     """Mirrors its partitions, each from the record after the one that was mirrored last.
 
     Crash points: records that were acknowledged after the last commit of offsets are mirrored again; with exactly-once
-    support none are. Runs do not know of what was mirrored in the last second: with exactly-once support offsets there
-    are translated a little early, else they may be translated too late until these records are mirrored again.
+    support none are. Runs do not know of what was mirrored in the last second before a kill: until these records are
+    mirrored again, or as many others, the runs stay as they were, so that translations are early and never late.
     """
 
     def start(self) -> None:
         config = self.config
         self._policy: ReplicationPolicy = replication_policy(config.originals)
         self._clients = Clients(config.originals, config.task_index)
+        self._gaps_topic = self._policy.gaps_topic(config.source_cluster_alias)
         self._share = assigned(config.task_assigned_partitions)
         self._pending: deque[SourceBatch] = deque()
+        rate, header = config.task_bytes_per_second, config.mirror_provenance_header
+        self._throttle = Throttle(rate) if rate else None
+        aliases = config.source_cluster_alias, config.target_cluster_alias
+        self._provenance = Provenance(header, *aliases) if header else None
+        self._gaps = Gaps(config.mirror_gap_policy, config.source_cluster_alias, self._gaps_topic)
+        names = {partition.topic: self._remote(partition.topic) for partition in self._share}
+        labels = ("source", config.source_cluster_alias), ("target", config.target_cluster_alias)
+        self._numbers = MirrorNumbers(labels, names)
         self._reader: SourceReader | None = None
         self._journal: OffsetJournal | None = None
         settings = java_settings(config.originals, _CONSUMER)
         self._most = int(settings.get("max.poll.records", _MOST))
         self._wait = min(_WAIT, config.consumer_poll_timeout_ms / 1000)
         self._at_first = OFFSET_END if settings["auto.offset.reset"] == "latest" else OFFSET_BEGINNING
+        from_beginning = self._at_first == OFFSET_BEGINNING
+        self._opening = JournalOpening(
+            config, self._policy, self._share, self._gaps.meet, from_beginning=from_beginning
+        )
 
     def poll(self) -> SourceBatch | None:
         if not self._pending:
-            reader = self._reader if self._reader is not None else self._opened()
-            for partition, messages in reader.poll(self._most, self._wait):
-                place = source_partition(self.config.source_cluster_alias, partition)
-                remote = self._remote(partition.topic)
-                self._pending.append(mirrored(messages, remote, partition.partition, place))
-            while reader.anew:
-                self._begin_anew(reader.anew.pop())
-        return self._pending.popleft() if self._pending else None
+            try:
+                self._read(self._reader if self._reader is not None else self._opened())
+            except StoppedError:
+                return None
+        return self._gaps.take_mark() or (self._pending.popleft() if self._pending else None)
+
+    def _read(self, reader: SourceReader) -> None:
+        if self._throttle is not None and (owed := self._throttle.wait()) > 0:
+            self.context.wait(min(owed, self._wait))
+            return
+        for partition, messages in reader.poll(self._most, self._wait):
+            self._take(partition, messages)
+        if reader.anew and self._journal is not None:
+            for partition, generation in self._opening.generations(sorted(reader.anew)).items():
+                self._journal.begin_anew(partition, generation)
+        reader.anew.clear()
+
+    def _take(self, partition: TopicPartition, messages: Sequence[Message]) -> None:
+        if self._throttle is not None:
+            self._throttle.take(size(messages))
+        provenance = self._provenance
+        if provenance is not None:
+            messages = foreign(messages, provenance)
+        if messages:
+            place = source_partition(self.config.source_cluster_alias, partition)
+            remote = self._remote(partition.topic)
+            batch = mirrored(messages, remote, partition.partition, place, provenance)
+            self._numbers.read(partition, batch, sum(map(len, messages)), time.time())
+            self._pending.append(batch)
 
     def remaining(self) -> Mapping[str, int]:
         """How many records are not mirrored yet."""
         lag = None if self._reader is None else self._reader.lag()
         return {} if lag is None else {"records": lag + sum(map(len, self._pending))}
 
+    def measurements(self) -> Iterable[Measurement]:
+        """The numbers of each partition."""
+        places = {} if self._reader is None else self._reader.places()
+        return self._numbers.measurements(places, self._gaps.counts, time.time())
+
     def delivered(self, delivered: Delivered) -> None:
-        if self._journal is None:
+        if delivered.topic == self._gaps_topic:
             return
         place, offsets = delivered.source_partition, delivered.source_offsets
         upstream = offsets.numbers if isinstance(offsets, RecordOffsets) else [each["offset"] for each in offsets]
-        self._journal.acknowledged(TopicPartition(place["topic"], place["partition"]), upstream, delivered.offsets)
+        partition = TopicPartition(place["topic"], place["partition"])
+        self._numbers.acknowledged(partition, upstream[-1], time.time())
+        if self._journal is not None:
+            self._journal.acknowledged(partition, upstream, delivered.offsets)
 
     def commit(self) -> None:
         if self._journal is not None:
@@ -105,9 +147,10 @@ class MirrorSourceTask(SourceTask[MirrorSourceTaskConfig]):
         stored = {partition: position(offset) for partition, offset in zip(self._share, kept, strict=True)}
         starts = {partition: self._at_first if at is None else at for partition, at in stored.items()}
         if self.config.emit_offset_syncs_enabled:
-            starts |= dict.fromkeys(self._open_journal(stored), OFFSET_BEGINNING)
+            self._journal, anew = self._opening.open(stored, self.context.wait)
+            starts |= dict.fromkeys(anew, OFFSET_BEGINNING)
         consumer = self._clients.consumer(Cluster.SOURCE, _CONSUMER.name, self._forced())
-        self._reader = SourceReader(consumer, continues=self.config.mirror_gap_policy == "continue")
+        self._reader = SourceReader(consumer, self._gaps.meet)
         self._reader.assign(starts)
         return self._reader
 
@@ -116,65 +159,6 @@ class MirrorSourceTask(SourceTask[MirrorSourceTaskConfig]):
         creates = java_settings(self.config.originals, _CONSUMER).get("allow.auto.create.topics", "false")
         isolation = self.config.isolation_level
         return {"auto.offset.reset": "none", "isolation.level": isolation, "allow.auto.create.topics": creates}
-
-    def _open_journal(self, stored: Mapping[TopicPartition, int | None]) -> list[TopicPartition]:
-        """Go on with the syncs and runs; the partitions whose stored offsets speak of a topic that is no more."""
-        at, alias = Cluster(self.config.offset_syncs_topic_location), self.config.alias_in_syncs
-        topics = JournalTopics(self._policy.offset_syncs_topic(alias), self._policy.offset_runs_topic(alias))
-        records = self._stored_runs(at, topics.runs)
-        ids = {cluster: self._ids(cluster) for cluster in Cluster}
-        producer = self._clients.producer(at, f"offset-syncs-{at}-producer")
-        self._journal = OffsetJournal(producer, topics, self.config.offset_lag_max)
-        anew: list[TopicPartition] = []
-        for partition in self._share:
-            topic = partition.topic
-            now = Generation(ids[Cluster.SOURCE].get(topic), ids[Cluster.TARGET].get(self._remote(topic)))
-            before = records.runs(*partition)
-            if stored[partition] is not None and before is not None and is_other(before.generation.source, now.source):
-                self._refuse_gap(partition)
-                anew.append(partition)
-            runs = self._journal.open(partition, records, now)
-            if partition in anew or (stored[partition] is None and self._at_first == OFFSET_BEGINNING):
-                # Before the oldest record there is none.
-                runs.resume(0)
-            else:
-                _resume(runs, stored[partition])
-        return anew
-
-    def _stored_runs(self, at: Cluster, topic: str) -> StoredRuns:
-        records = StoredRuns()
-        consumer = self._clients.consumer(at, "offset-runs-consumer", TO_END)
-        try:
-            read_to_end(consumer, topic, records.read, _JOURNAL_SECONDS)
-        finally:
-            consumer.close()
-        return records
-
-    def _ids(self, cluster: Cluster) -> Mapping[str, UUID]:
-        config, is_source = self.config, cluster is Cluster.SOURCE
-        topics = {each.topic if is_source else self._remote(each.topic) for each in self._share}
-        alias = config.source_cluster_alias if is_source else config.target_cluster_alias
-        admin = self._clients.admin(cluster, f"replication-{cluster}-admin")
-        return ClusterTopics(admin, alias, _ID_SECONDS).ids(topics)
-
-    def _refuse_gap(self, partition: TopicPartition) -> None:
-        told = (
-            f"Topic {partition.topic} was made anew at the source, so that the stored offset of partition "
-            f"{partition.partition} means nothing in it."
-        )
-        if self.config.mirror_gap_policy == "fail":
-            raise ConnectError(
-                f"{told} Reset the offsets of the partition by the REST API to mirror the new topic from its "
-                "beginning, or set mirror.gap.policy=continue."
-            )
-        logger.error("%s The new topic is mirrored from its beginning.", told)
-
-    def _begin_anew(self, partition: TopicPartition) -> None:
-        if self._journal is not None:
-            ids = {cluster: self._ids(cluster) for cluster in Cluster}
-            remote = self._remote(partition.topic)
-            now = Generation(ids[Cluster.SOURCE].get(partition.topic), ids[Cluster.TARGET].get(remote))
-            self._journal.begin_anew(partition, now)
 
     def _remote(self, topic: str) -> str:
         return self._policy.format_remote_topic(self.config.source_cluster_alias, topic)
@@ -197,10 +181,23 @@ class MirrorSourceConnector(SourceConnector[MirrorSourceConfig]):
         if self._monitor is None:
             return []
         self._shares = shared(self._monitor.partitions(_FIRST_LOOK), max_tasks, self._shares)
-        return [
-            {**self.config.originals, ASSIGNED: written(share), INDEX: str(index)}
-            for index, share in enumerate(self._shares)
-        ]
+        self._monitor.may_delete(
+            topic for topic, count in self._monitor.orphans.items() if self._has_mirrored(topic, count)
+        )
+        return [self._task_config(self._monitor, index) for index in range(len(self._shares))]
+
+    def _has_mirrored(self, topic: str, partitions: int) -> bool:
+        alias = self.config.source_cluster_alias
+        places = [source_partition(alias, TopicPartition(topic, number)) for number in range(partitions)]
+        return any(offset is not None for offset in self.context.offset_storage_reader.offsets(places))
+
+    def _task_config(self, monitor: TopicMonitor, index: int) -> Mapping[str, str | None]:
+        share = self._shares[index]
+        rate = self.config.mirror_bytes_per_second
+        own = {ASSIGNED: written(share), INDEX: str(index), IDS: monitor.ids_of(share)}
+        if rate:
+            own[BYTES] = str(max(1, rate // len(self._shares)))
+        return {**self.config.originals, **own}
 
     def stop(self) -> None:
         monitor, self._monitor = getattr(self, "_monitor", None), None
@@ -218,10 +215,3 @@ class MirrorSourceConnector(SourceConnector[MirrorSourceConfig]):
         for partition, offset in offsets.items():
             check_offset(json.loads(partition), offset)
         return True
-
-
-def _resume(runs: Runs, at: int | None) -> None:
-    """Go on with runs at this offset; what was mirrored after their end is not known, if anything was."""
-    end = runs.upstream_end
-    if at is not None and end is not None and at <= end:
-        runs.resume(at)

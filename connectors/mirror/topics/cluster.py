@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AclBinding as KafkaAcl,
 )
@@ -22,10 +23,12 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ConfigSource,
     NewPartitions,
     NewTopic,
+    OffsetSpec,
     ResourcePatternType,
     ResourceType,
 )
 
+from connect.data import TopicPartition
 from connect.errors import ConnectError, RetriableError
 from connectors.mirror.topics.acls import AclBinding
 from connectors.mirror.topics.settings import Setting
@@ -36,6 +39,12 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _TOPIC: Final = ConfigResource.Type.TOPIC
+_OffsetSpec: Any = OffsetSpec
+# The stubs of it have no types.
+_LATEST: Final[Any] = _OffsetSpec.latest()
+_NOT_THERE: Final = frozenset(
+    {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
+)
 _THERE_ALREADY: Final = frozenset({KafkaError.TOPIC_ALREADY_EXISTS})
 _COMPACTED: Final[Mapping[str, str]] = {"cleanup.policy": "compact"}
 
@@ -71,6 +80,11 @@ class ClusterTopics:
         """Give a topic more partitions; whether it has them."""
         futures = self._admin.create_partitions([NewPartitions(topic, partitions)], request_timeout=self._seconds)
         return self._done(f"Topic {topic} cannot be given {partitions} partitions", futures[topic])
+
+    def delete(self, topic: str) -> bool:
+        """Delete a topic; whether it is gone."""
+        futures = self._admin.delete_topics([topic], request_timeout=self._seconds)
+        return self._done(f"Topic {topic} cannot be deleted", futures[topic], _NOT_THERE)
 
     def settings(self, topics: Collection[str]) -> dict[str, list[Setting]]:
         """The settings of some topics; those that cannot be had are left out."""
@@ -133,22 +147,19 @@ class ClusterTopics:
 
     def allow(self, acls: Iterable[AclBinding]) -> None:
         """Add ACLs; those that are there stay."""
-        bindings = [
-            KafkaAcl(
-                ResourceType.TOPIC,
-                acl.topic,
-                ResourcePatternType.LITERAL,
-                acl.principal,
-                acl.host,
-                AclOperation[acl.operation],
-                AclPermissionType[acl.permission],
-            )
-            for acl in acls
-        ]
+        bindings = [_kafka_acl(KafkaAcl, acl) for acl in acls]
         if not bindings:
             return
         for binding, future in self._admin.create_acls(bindings, request_timeout=self._seconds).items():
             self._done(f"The ACL of {binding.principal} for topic {binding.name} cannot be added", future)
+
+    def disallow(self, acls: Iterable[AclBinding]) -> None:
+        """Remove ACLs."""
+        filters = [_kafka_acl(AclBindingFilter, acl) for acl in acls]
+        if not filters:
+            return
+        for binding, future in self._admin.delete_acls(filters, request_timeout=self._seconds).items():
+            self._done(f"The ACL of {binding.principal} for topic {binding.name} cannot be removed", future)
 
     def ids(self, topics: Collection[str]) -> dict[str, UUID]:
         """The ids of those topics that are there, if the brokers give them any."""
@@ -165,6 +176,20 @@ class ClusterTopics:
                 continue
             if (number := _number(described.topic_id)) != 0:
                 found[topic] = UUID(int=number)
+        return found
+
+    def ends(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """The offset after the last record of each partition that is there, open transactions included."""
+        if not partitions:
+            return {}
+        asked = {Place(*partition): _LATEST for partition in partitions}
+        found: dict[TopicPartition, int] = {}
+        for place, future in self._admin.list_offsets(asked, request_timeout=self._seconds).items():
+            try:
+                found[TopicPartition(place.topic, place.partition)] = future.result().offset
+            except KafkaException as error:
+                if error.args[0].code() not in _NOT_THERE:
+                    raise self._failed(f"tell the end of {place.topic}-{place.partition}", error) from error
         return found
 
     def _asked(self, what: str, ask: Callable[[], T]) -> T:
@@ -192,6 +217,18 @@ class ClusterTopics:
         except KafkaException as error:
             logger.warning("%s at %s: %s", failure, self._alias, error.args[0].str())
             return None
+
+
+def _kafka_acl(kind: Any, acl: AclBinding) -> Any:
+    return kind(
+        ResourceType.TOPIC,
+        acl.topic,
+        ResourcePatternType.LITERAL,
+        acl.principal,
+        acl.host,
+        AclOperation[acl.operation],
+        AclPermissionType[acl.permission],
+    )
 
 
 def _setting(entry: Any) -> Setting:

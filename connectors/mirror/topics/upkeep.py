@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from uuid import UUID
 
 from connect.data import TopicPartition
 from connectors.mirror.filters import ConfigPropertyFilter
-from connectors.mirror.selection import TopicSelection
-from connectors.mirror.topics.acls import mirrored_acl
+from connectors.mirror.selection import LeftOut, TopicSelection
+from connectors.mirror.topics.acls import AclBinding, mirrored_acl
 from connectors.mirror.topics.cluster import ClusterTopics
+from connectors.mirror.topics.deletion import Deletions
 from connectors.mirror.topics.settings import settings_at_creation, settings_to_alter
 
 __all__ = ["TopicUpkeep"]
@@ -20,7 +22,8 @@ logger = logging.getLogger(__name__)
 class TopicUpkeep:
     """Compares two clusters and changes the target. For one thread.
 
-    Nothing is ever deleted at the target. Where an alias stands, it is that of the source.
+    With ``deletions``, ACLs that vanish at the source are taken back at the target, and topics can be deleted. Where an
+    alias stands, it is that of the source.
     """
 
     def __init__(
@@ -31,6 +34,7 @@ class TopicUpkeep:
         alias: str,
         chosen: ConfigPropertyFilter,
         replication: int,
+        deletions: Deletions | None = None,
     ) -> None:
         self._source = source
         self._target = target
@@ -38,6 +42,8 @@ class TopicUpkeep:
         self._alias = alias
         self._chosen = chosen
         self._replication = replication
+        self._deletions = deletions
+        self._acls: frozenset[AclBinding] = frozenset()
         self._told: frozenset[str] = frozenset()
 
     def look(self) -> tuple[TopicPartition, ...]:
@@ -45,13 +51,50 @@ class TopicUpkeep:
 
         Raises :class:`~connect.errors.RetriableError` if a cluster does not answer.
         """
-        chosen = self._chosen_topics()
-        there = self._target.partitions()
+        every, there = self._source.partitions(), self._target.partitions()
+        self._tell_of_connect(every)
+        chosen = {topic: count for topic, count in every.items() if topic in self._selection}
         self._create({topic: count for topic, count in chosen.items() if self._remote(topic) not in there})
         for topic, count in chosen.items():
             if there.get(self._remote(topic), count) < count:
                 self._target.grow(self._remote(topic), count)
         return tuple(TopicPartition(topic, number) for topic in sorted(chosen) for number in range(chosen[topic]))
+
+    def ids(self, partitions: Collection[TopicPartition]) -> dict[str, tuple[UUID | None, UUID | None]]:
+        """The ids of the topics of these partitions at the source and at the target, where they are known."""
+        topics = {partition.topic for partition in partitions}
+        source, target = self._source.ids(topics), self._target.ids({self._remote(topic) for topic in topics})
+        return {topic: (source.get(topic), target.get(self._remote(topic))) for topic in topics}
+
+    def source_is_away(self) -> None:
+        """Note that a cluster has not answered."""
+        if self._deletions is not None:
+            self._deletions.source_is_away()
+
+    def orphans(self) -> dict[str, int]:
+        """The topics whose mirrors are there while they are gone at the source, and the partitions that these have."""
+        there, policy = self._source.partitions(), self._selection.policy
+        upstream = {
+            policy.upstream_topic(topic): count
+            for topic, count in self._target.partitions().items()
+            if policy.topic_source(topic) == self._alias
+        }
+        return {
+            topic: count
+            for topic, count in upstream.items()
+            if topic is not None and topic not in there and topic in self._selection
+        }
+
+    def delete(self, orphans: Collection[str], own: Collection[str], now: float) -> None:
+        """Delete the mirrors of those ``orphans`` that are gone for long enough, if they are the connector's ``own``.
+
+        ``now`` is in seconds, of any clock.
+        """
+        if self._deletions is None:
+            return
+        for topic in self._deletions.due(self._source.partitions(), orphans, now):
+            if topic in own and self._target.delete(self._remote(topic)):
+                logger.warning("Topic %s is deleted, since %s was at the source.", self._remote(topic), topic)
 
     def sync_settings(self) -> None:
         """Give the topics at the target the settings of those at the source."""
@@ -67,7 +110,11 @@ class TopicUpkeep:
             self._tell("The source has no authorizer: no ACLs are copied.")
             return
         chosen = [(acl, self._remote(acl.topic)) for acl in acls if acl.topic in self._selection]
-        self._target.allow(new for acl, topic in chosen if (new := mirrored_acl(acl, topic)) is not None)
+        mirrored = frozenset(new for acl, topic in chosen if (new := mirrored_acl(acl, topic)) is not None)
+        self._target.allow(mirrored)
+        if self._deletions is not None:
+            self._target.disallow(self._acls - mirrored)
+        self._acls = mirrored
 
     def _chosen_topics(self) -> dict[str, int]:
         return {topic: count for topic, count in self._source.partitions().items() if topic in self._selection}
@@ -78,6 +125,14 @@ class TopicUpkeep:
             own = settings_at_creation(settings.get(topic, ()), self._chosen)
             if self._target.create(self._remote(topic), count, self._replication, own):
                 logger.info("Topic %s is mirrored to %s, which is new.", topic, self._remote(topic))
+
+    def _tell_of_connect(self, topics: Collection[str]) -> None:
+        for topic in sorted(topics):
+            if self._selection.left_out(topic) is LeftOut.CONNECT:
+                self._tell(
+                    f"Topic {topic} looks like one of Kafka Connect's own and is not mirrored. If it is not, name it "
+                    "in topics."
+                )
 
     def _remote(self, topic: str) -> str:
         return self._selection.policy.format_remote_topic(self._alias, topic)

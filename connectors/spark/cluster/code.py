@@ -26,7 +26,7 @@ SHIPPED_VARIABLE: Final = "SLUICE_SHIPPED"
 
 _NAME: Final = "sluice-code"
 _PACKAGES: Final = ("connect", "converters", "connectors")
-_LEFT_OUT: Final = frozenset({"__pycache__", ".git"})
+_LEFT_OUT: Final = frozenset({"__pycache__", ".git", ".venv"})
 _MOST: Final = 256 * 1024 * 1024
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Final
 
 from connect.chain.sink_context import SinkContext
 from connect.chain.tolerance import Failure, Stage, Tolerance
@@ -14,6 +14,8 @@ from connect.data import Offset, SourceRecord, TopicPartition
 from connect.errors import ConnectError
 
 __all__ = ["KnownOffsets", "NoTopics", "PlacelessContext", "PlainConnectorContext", "SourceContext", "sleep"]
+
+_LOOK: Final = 0.05
 
 
 class KnownOffsets:
@@ -81,6 +83,10 @@ class SourceContext(_Waiting):
         self.errant_record_reporter = self
         self._tolerance = tolerance
         self._task_class = task_class
+
+    def poll_when_readable(self, descriptors: Collection[int], seconds: float) -> None:  # noqa: ARG002
+        """Wait a little, unless it is the end."""
+        self.wait(min(seconds, _LOOK))
 
     def report(self, record: SourceRecord, error: Exception) -> None:
         """Give up on data that cannot be parsed."""

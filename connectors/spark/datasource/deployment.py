@@ -8,16 +8,17 @@ from typing import Any
 
 from connect.bulk import BulkSinkTask
 from connect.bulk_source import BulkSourceTask
-from connect.chain.specs import transformation_specs
+from connect.chain.specs import VERSION, PredicateSpec, TransformationSpec, transformation_specs
 from connect.chain.steps import Step, transformation_steps
 from connect.config import Config, ConfigRuleError, ConfigType
 from connect.config.errors import InvalidConfigError, keys_of, missing_value
 from connect.connector import Connector, Task
 from connect.errors import ConfigError, ConnectError
-from connect.plugins import PluginKind, PluginRegistry, class_name
+from connect.plugins import PluginKind, PluginRegistry, PluginVersionError, class_name, load_class
 from connect.providers import restore_references
 from connect.sink import SinkConnector
 from connect.source import SourceConnector
+from connect.versions import VersionSpecError
 from connectors.spark.datasource.config import DataSourceConfig
 from connectors.spark.datasource.names import alias_names, written_names
 from connectors.spark.datasource.references import resolved_options
@@ -72,7 +73,8 @@ class Deployment:
         registry = PluginRegistry.discover(_listed(given, "plugin.path"), _listed(given, "plugin.import.allowlist"))
         resolved = resolved_options(given, registry)
         config = DataSourceConfig.parse(resolved.values, secret_keys=resolved.secret_keys)
-        connector_class = registry.load(PluginKind.CONNECTOR, config.connector_class)
+        entry = registry.find(PluginKind.CONNECTOR, config.connector_class, given.get("connector.plugin.version"))
+        registry, connector_class = registry.beside(entry), load_class(entry)
         known = written_names({name: name for name in given}, _known_keys(registry, connector_class, given))
         names = {name: key for key, name in known.items()}
         written = {names[name]: value for name, value in given.items()}
@@ -121,10 +123,9 @@ class Deployment:
         """Raise all that is wrong with the keys of the connector and of the transformations, at once."""
         errors = [*_mistakes(lambda: self._parsed(self.connector_class.config_class, self.props))]
         for spec in transformation_specs(self.props):
-            errors += _plugin_mistakes(self.registry, PluginKind.TRANSFORMATION, spec.prefix, spec.type, spec.props)
+            errors += _plugin_mistakes(self.registry, PluginKind.TRANSFORMATION, spec)
             if (chosen := spec.predicate) is not None:
-                kind = PluginKind.PREDICATE
-                errors += _plugin_mistakes(self.registry, kind, chosen.prefix, chosen.type, chosen.props)
+                errors += _plugin_mistakes(self.registry, PluginKind.PREDICATE, chosen)
         if len(errors) > 1:
             raise InvalidConfigError(errors)
         if errors:
@@ -142,14 +143,18 @@ def _mistakes(parse: Callable[[], object]) -> Sequence[ConfigError]:
 
 
 def _plugin_mistakes(
-    registry: PluginRegistry, kind: PluginKind, prefix: str, name: str, props: Mapping[str, str]
+    registry: PluginRegistry, kind: PluginKind, spec: TransformationSpec | PredicateSpec
 ) -> Iterator[ConfigError]:
     """What is wrong with a transformation or a predicate, under the keys as they are written."""
+    prefix, name, props = spec.prefix, spec.type, spec.props
     if not name:
         yield missing_value(f"{prefix}type")
         return
     try:
-        plugin = registry.load(kind, name)
+        plugin = registry.load(kind, name, spec.version)
+    except (PluginVersionError, VersionSpecError) as error:
+        yield ConfigError(f"{prefix}{VERSION}", spec.version, str(error))
+        return
     except ConnectError as error:
         yield ConfigError(f"{prefix}type", name, str(error))
         return
@@ -166,12 +171,15 @@ def _known_keys(
     """The keys of the connector and its plugins, as their authors write them."""
     yield from (key.name for key in connector_class.config_class.definitions())
     for spec in transformation_specs(options):
-        plugins = [(PluginKind.TRANSFORMATION, spec.prefix, spec.type)]
+        yield f"{spec.prefix}{VERSION}"
+        plugins = [(PluginKind.TRANSFORMATION, spec.prefix, spec.type, spec.version)]
         if spec.predicate is not None:
-            plugins.append((PluginKind.PREDICATE, spec.predicate.prefix, spec.predicate.type))
-        for kind, prefix, name in plugins:
+            chosen = spec.predicate
+            yield f"{chosen.prefix}{VERSION}"
+            plugins.append((PluginKind.PREDICATE, chosen.prefix, chosen.type, chosen.version))
+        for kind, prefix, name, version in plugins:
             try:
-                plugin = registry.load(kind, name)
+                plugin = registry.load(kind, name, version)
             except ConnectError:
                 continue  # which is said when everything is checked
             yield from (prefix + key.name for key in plugin.config_class.definitions())

@@ -75,8 +75,6 @@ class DecodePlan:
     """The bad records that are given up already, by the partition of the topic."""
     by_row: bool = False
     """Whether each record goes through the converters, even if a reader of columns can stand for them."""
-    prefix: bytes = b""
-    """What was cut off the values that began with it, if any were to be cut."""
     placement: Placement | None = None
     """What gives rows the column of their folders, if they are to have it."""
 
@@ -98,7 +96,7 @@ class Decoder:
         """The rows to write of raw rows."""
         for columns in batches:
             if columns.num_rows:
-                raw = RawBatch(self._plan.topic, columns, self._plan.prefix)
+                raw = RawBatch(self._plan.topic, columns)
                 yield from self._decode(raw)
                 if self._report.grown:
                     if self._plan.stops:
@@ -126,7 +124,6 @@ class Decoder:
         plugins = self._plugins
         if (reading := self._reading(raw)) is not None:
             self._report.untyped |= reading.untyped
-            self._report.prefix = reading.prefix
             yield self._rows_of(raw, raw.topic, reading.column, None, raw.offset_array, raw.timestamp_array)
             return
         for batch in self._chain.process(raw.consumed(keys=plugins.reads_keys, headers=plugins.reads_headers)):
@@ -138,10 +135,7 @@ class Decoder:
         if plugins.reader is None or plan.by_row or raw.has_nulls:
             return None
         try:
-            if plugins.envelopes is not None and (rests := raw.rest_array) is not None:
-                reading = plugins.envelopes.read_payloads(rests, plan.prefix)
-            else:
-                reading = plugins.reader(raw.value_array, value_part(plan.schema, plan.beside))
+            reading = plugins.reader(raw.value_array, value_part(plan.schema, plan.beside))
             if plan.names != "none" and reading.column.schema is not None:
                 _check_names(reading.column.schema, plan.names)
         except UncertainReadingError:

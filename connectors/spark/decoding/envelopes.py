@@ -43,20 +43,14 @@ class EnvelopeReader:
             raise UncertainReadingError
         return self._read(pc.binary_slice(array, len(prefix), -1), prefix)
 
-    def read_payloads(self, array: Any, prefix: bytes) -> Reading:
-        """Read what follows this prefix in messages: their payloads, each with the brace that closes the envelope."""
-        if not pc.all(pc.ends_with(array, "}")).as_py():
-            raise UncertainReadingError
-        return self._read(array, prefix, closing=b"\n")
-
-    def _read(self, payloads: Any, prefix: bytes, **closing: bytes) -> Reading:
+    def _read(self, payloads: Any, prefix: bytes) -> Reading:
         schema = self._schema_of(prefix)
         if schema is None:
             raise UncertainReadingError
         # Nulls are allowed here and looked for below: pyarrow would refuse them within a null, too.
-        rows = parse_json(payloads, arrow_type(table_schema(schema)), **closing)
+        rows = parse_json(payloads, arrow_type(table_schema(schema)))
         _check_nulls(rows, schema)
-        return Reading(ArrowColumn(select(rows, schema), schema), prefix=prefix)
+        return Reading(ArrowColumn(select(rows, schema), schema))
 
 
 def _are_all_like(array: Any, prefix: bytes) -> bool:

@@ -14,11 +14,15 @@ from pyspark.accumulators import Accumulator, AccumulatorParam
 from connect.data import Schema
 from connect.garbage import collect_seldom
 from connect.offset_set import OffsetSet
-from connectors.spark.decoding.decoder import DecodePlan, Decoder
+from connectors.spark.decoding.decoder import DecodePlan, Decoder, Mode
 from connectors.spark.decoding.failures import Examiner
+from connectors.spark.decoding.intake import Intake
+from connectors.spark.decoding.marks import Marks
+from connectors.spark.decoding.part_files import PartFiles, PartWriter
 from connectors.spark.decoding.report import PassReports, Report, Reports
+from connectors.spark.types import table_type
 
-__all__ = ["Pass", "Passes", "ReportsParam", "spare_the_collector"]
+__all__ = ["Pass", "Passes", "ReportsParam", "spare_the_collector", "survey_splits"]
 
 
 class ReportsParam(AccumulatorParam[PassReports[Any]]):
@@ -49,44 +53,121 @@ class Passes:
         )
         self._number = 0
 
-    def begin(self, plan: DecodePlan) -> Pass:
-        """Begin the next pass."""
+    def begin(self, plan: DecodePlan, intake: Intake, files: PartFiles | None = None) -> Pass:
+        """Begin the next pass, over the numbers of splits.
+
+        It gives out the rows of the table, but nothing except :data:`MARKS` if these go to ``files``, or nowhere.
+        """
         self._number += 1
         self._accumulator.value.begin(self._number, Reports())
-        return Pass(self._number, partial(_decode_partition, plan, self._number, self._accumulator))
+        if files is not None:
+            run: Callable[..., Iterator[pa.RecordBatch]] = partial(_write_split, files)
+        else:
+            run = _survey_split if plan.mode is Mode.SURVEY else _decode_split
+        return Pass(self._number, partial(run, plan, intake, self._number, self._accumulator))
 
     def end(self, ended: Pass) -> Reports:
         """The reports of a pass whose job has ended; what comes later counts for nothing."""
         return self._accumulator.value.end(ended.number)
 
     def examine(
-        self, plan: DecodePlan, tables: Mapping[str, Schema], offsets: Mapping[int, OffsetSet], budget: int
+        self,
+        plan: DecodePlan,
+        intake: Intake,
+        tables: Mapping[str, Schema],
+        offsets: Mapping[int, OffsetSet],
+        budget: int,
     ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
         """A pass that tells what is wrong with some records, for ``mapInArrow``; nothing of it is counted."""
-        return partial(_examine_partition, plan, tables, offsets, budget)
+        return partial(_examine_split, plan, intake, tables, offsets, budget)
 
 
-def _decode_partition(
-    plan: DecodePlan, number: int, accumulator: Accumulator[PassReports[Reports]], batches: Iterable[pa.RecordBatch]
+def survey_splits(plan: DecodePlan, intake: Intake) -> Reports:
+    """Look at the records of all splits in this process, one split after the other."""
+    reports = Reports()
+    for number, split in enumerate(intake.splits):
+        reports.by_partition[number] = Report(plan.topic)
+        decoder = Decoder(plan, reports.by_partition[number])
+        for _ in decoder.decode(intake.read(split)):
+            raise AssertionError("a survey makes no rows")
+    return reports
+
+
+def _decode_split(
+    plan: DecodePlan,
+    intake: Intake,
+    number: int,
+    accumulator: Accumulator[PassReports[Reports]],
+    numbers: Iterable[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
+    """Give out the rows of a split."""
     report = Report(plan.topic)
     decoder = Decoder(plan, report)
     spare_the_collector()
-    yield from decoder.decode(iter(batches))
-    context: Any = TaskContext.get()
-    accumulator.add(PassReports({number: Reports({context.partitionId(): report})}))
+    yield from decoder.decode(intake.asked(numbers))
+    accumulator.add(PassReports({number: Reports({_context().partitionId(): report})}))
 
 
-def _examine_partition(
+def _survey_split(
     plan: DecodePlan,
+    intake: Intake,
+    number: int,
+    accumulator: Accumulator[PassReports[Reports]],
+    numbers: Iterable[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """Look at the records of a split, and give out marks."""
+    report, marks = Report(plan.topic), Marks()
+    decoder = Decoder(plan, report)
+    spare_the_collector()
+    for records in intake.asked(numbers):
+        for _ in decoder.decode(iter([records])):
+            raise AssertionError("a survey makes no rows")
+        yield from marks.up_to(report.read)
+    accumulator.add(PassReports({number: Reports({_context().partitionId(): report})}))
+
+
+def _write_split(
+    files: PartFiles,
+    plan: DecodePlan,
+    intake: Intake,
+    number: int,
+    accumulator: Accumulator[PassReports[Reports]],
+    numbers: Iterable[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """Write the rows of a split to files, and give out marks."""
+    assert plan.schema is not None
+    report, task = Report(plan.topic), _context()
+    decoder = Decoder(plan, report)
+    spare_the_collector()
+    columns = table_type(plan.schema).columns
+    with PartWriter(files, columns, task.partitionId(), task.taskAttemptId()) as writer:
+        marks = Marks()
+        for records in intake.asked(numbers):
+            for rows in decoder.decode(iter([records])):
+                writer.write(rows)
+            if report.grown:
+                break
+            yield from marks.up_to(report.read)
+        else:
+            writer.finish()
+    accumulator.add(PassReports({number: Reports({_context().partitionId(): report})}))
+
+
+def _examine_split(
+    plan: DecodePlan,
+    intake: Intake,
     tables: Mapping[str, Schema],
     offsets: Mapping[int, OffsetSet],
     budget: int,
-    batches: Iterable[pa.RecordBatch],
+    numbers: Iterable[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     examiner = Examiner(plan, tables, offsets, budget)
     spare_the_collector()
-    yield from examiner.examine(iter(batches))
+    yield from examiner.examine(intake.asked(numbers))
+
+
+def _context() -> Any:
+    return TaskContext.get()
 
 
 @cache

@@ -17,6 +17,7 @@ from connectors.spark.decoding.reading import UncertainReadingError
 __all__ = ["is_natural", "list_offsets", "parse_json", "select"]
 
 _EXACT: Final = 2.0**53
+_STEP: Final = 4096
 _NATURAL: Final = {Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.FLOAT64, Type.BOOLEAN, Type.STRING}
 
 
@@ -29,14 +30,13 @@ def is_natural(schema: Schema) -> bool:
     return schema.name is None and schema.type in _NATURAL
 
 
-def parse_json(texts: Any, expected: Any, closing: bytes = b"}\n") -> Any:
+def parse_json(texts: Any, expected: Any) -> Any:
     """The JSON objects of an array of bytes as structs: fields in ``expected`` in their types, others as they seem.
 
-    ``closing`` is what the texts lack to end an object that each of them is the last field of, and a line. Raises
-    :class:`UncertainReadingError` unless each text is one object.
+    Raises :class:`UncertainReadingError` unless each text is one object.
     """
     try:
-        rows = _parsed(texts, expected, closing)
+        rows = _parsed(texts, expected)
     except pa.ArrowException as error:
         raise UncertainReadingError from error
     if not kinds.is_struct(rows.type) or rows.null_count:
@@ -44,10 +44,10 @@ def parse_json(texts: Any, expected: Any, closing: bytes = b"}\n") -> Any:
     return rows
 
 
-def _parsed(texts: Any, expected: Any, closing: bytes) -> Any:
+def _parsed(texts: Any, expected: Any) -> Any:
     # pyarrow takes all the texts as one stream. So each is put into an object of its own with its number: the
     # numbers tell when a text was no JSON value or more than one.
-    data: Any = pc.binary_join_element_wise(_openings(len(texts)), texts, closing, b"").buffers()[2]
+    data: Any = pc.binary_join_element_wise(_openings(len(texts)), texts, b"}\n", b"").buffers()[2]
     source: Any = pa.BufferReader(data)
     explicit = [pa.field("i", pa.int64())] + ([] if expected is None else [pa.field("v", expected)])
     parsed: Any = arrow_json.read_json(
@@ -63,13 +63,22 @@ def _parsed(texts: Any, expected: Any, closing: bytes) -> Any:
     return rows
 
 
-@lru_cache(maxsize=8)
 def _openings(length: int) -> Any:
+    return _all_openings(-(-length // _STEP) * _STEP).slice(0, length)
+
+
+def _numbers(length: int) -> Any:
+    return _all_numbers(-(-length // _STEP) * _STEP).slice(0, length)
+
+
+# Batches of records have many lengths.
+@lru_cache(maxsize=8)
+def _all_openings(length: int) -> Any:
     return pa.array([b'{"i":%d,"v":' % number for number in range(length)], pa.binary())
 
 
 @lru_cache(maxsize=8)
-def _numbers(length: int) -> Any:
+def _all_numbers(length: int) -> Any:
     return pa.array(range(length), pa.int64())
 
 

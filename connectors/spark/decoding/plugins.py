@@ -13,15 +13,22 @@ from connect.chain.steps import Step, transformation_steps
 from connect.config import Config
 from connect.converter import Converter, HeaderConverter
 from connect.data import Schema, SchemaAndValue
-from connect.plugins import PluginRegistry
+from connect.plugins import PluginKind, PluginRegistry
 from connectors.spark.cluster.code import plugin_folders, shipped_folders
 from connectors.spark.decoding.columns import column_reader
-from connectors.spark.decoding.envelopes import EnvelopeReader
 from connectors.spark.decoding.reading import ColumnReader
 
-__all__ = ["ExecutorPlugins", "chain_properties", "executor_plugins", "executor_registry", "has_transformations"]
+__all__ = [
+    "ExecutorPlugins",
+    "chain_properties",
+    "executor_connector",
+    "executor_plugins",
+    "executor_registry",
+    "has_transformations",
+]
 
 _PREFIXES = (
+    "connector.plugin.version",
     "key.converter",
     "value.converter",
     "header.converter",
@@ -39,8 +46,6 @@ class ExecutorPlugins:
     converters: Converters
     steps: tuple[Step, ...]
     reader: ColumnReader | None
-    envelopes: EnvelopeReader | None
-    """The reader, if it can read messages that their prefix was cut off."""
     reads_keys: bool
     reads_headers: bool
 
@@ -58,6 +63,12 @@ def has_transformations(props: Mapping[str, str]) -> bool:
 def executor_registry(props: Mapping[str, str]) -> PluginRegistry:
     """The plugins that this configuration may name."""
     return PluginRegistry.discover(shipped_folders(plugin_folders(props)), _listed(props, "plugin.import.allowlist"))
+
+
+def executor_connector(props: Mapping[str, str], name: str) -> type[Any]:
+    """The class of the connector called ``name``, in the version that the configuration asks for."""
+    version = props.get("connector.plugin.version")
+    return executor_registry(props).load(PluginKind.CONNECTOR, name, version)
 
 
 def executor_plugins(props: Mapping[str, str], *, with_keys: bool, with_headers: bool = False) -> ExecutorPlugins:
@@ -78,8 +89,7 @@ def _made(items: tuple[tuple[str, str], ...], with_keys: bool, with_headers: boo
         converter_plugin(registry, props, "header") if reads_headers else _UnreadHeaders(Config()),
     )
     reader = None if with_keys or steps else column_reader(value)
-    envelopes = reader if isinstance(reader, EnvelopeReader) else None
-    return ExecutorPlugins(converters, steps, reader, envelopes, reads_keys, reads_headers)
+    return ExecutorPlugins(converters, steps, reader, reads_keys, reads_headers)
 
 
 def _listed(props: Mapping[str, str], key: str) -> list[str]:

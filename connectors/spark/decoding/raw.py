@@ -1,4 +1,4 @@
-"""Records as Spark has read them from Kafka: one Arrow batch, its columns looked at when they are asked for."""
+"""Records as an executor has read them from Kafka: one Arrow batch, its columns looked at when they are asked for."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from connect.chain.records import ConsumedBatch, RawHeaders
 from connect.data import Constant, TimestampType
@@ -21,49 +20,24 @@ _TIMESTAMP_TYPES: Final = {
 
 
 class RawBatch:
-    """Consumed records of one topic. Only ``partition``, ``offset`` and ``value`` must be among the columns.
+    """Consumed records of one topic. Only ``partition``, ``offset`` and ``value`` must be among the columns."""
 
-    Where the column ``cut`` is true, ``prefix`` was cut off the value before it came here.
-    """
-
-    def __init__(self, topic: str, columns: pa.RecordBatch, prefix: bytes = b"") -> None:
+    def __init__(self, topic: str, columns: pa.RecordBatch) -> None:
         self.topic = topic
         self._columns = columns
-        self._prefix = prefix
-        self._values: Any = None
 
     def __len__(self) -> int:
         return int(self._columns.num_rows)
 
     @property
     def value_array(self) -> Any:
-        """The values as an Arrow array, whole."""
-        if self._values is None:
-            self._values = self._whole_values()
-        return self._values
+        """The values as an Arrow array."""
+        return self._columns.column("value")
 
     @property
     def has_nulls(self) -> bool:
         """Whether a value is null."""
         return bool(self._columns.column("value").null_count)
-
-    @property
-    def rest_array(self) -> Any:
-        """What follows the prefix in the values as an Arrow array, ``None`` if it was not cut off all of them."""
-        cut = self._cut
-        return self._columns.column("value") if cut is not None and pc.all(cut).as_py() else None
-
-    def _whole_values(self) -> Any:
-        values, cut = self._columns.column("value"), self._cut
-        if cut is None:
-            return values
-        none: Any = pa.scalar(b"", pa.binary())
-        return pc.binary_join_element_wise(pc.if_else(cut, pa.scalar(self._prefix, pa.binary()), none), values, none)
-
-    @property
-    def _cut(self) -> Any:
-        index = self._columns.schema.get_field_index("cut")
-        return None if index < 0 else self._columns.column(index)
 
     @property
     def partition_array(self) -> Any:
@@ -82,7 +56,7 @@ class RawBatch:
 
     def take(self, places: Any) -> RawBatch:
         """Some of the records."""
-        return RawBatch(self.topic, self._columns.take(places), self._prefix)
+        return RawBatch(self.topic, self._columns.take(places))
 
     @property
     def partition(self) -> int:

@@ -19,8 +19,6 @@ class Reading(NamedTuple):
 
     column: Column
     untyped: frozenset[str] = frozenset()
-    prefix: bytes = b""
-    """What each of the values begins with, if only what follows is of interest."""
 
 
 ColumnReader = Callable[[Any, Schema | None], Reading]

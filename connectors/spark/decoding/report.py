@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import astuple, dataclass, field
 from typing import Final, Generic, Protocol, Self, TypeVar
@@ -80,8 +79,6 @@ class Report:
     """Fields with nothing but empty arrays or objects, which have no column yet."""
     unknown: set[str] = field(default_factory=set)
     """Fields that have no column, because the tables are not to change (``schema.compatibility``)."""
-    prefix: bytes = b""
-    """What the values begin with that were read last, if only what follows it is of interest."""
     pending: list[int] = field(default_factory=list)
     grown: bool = False
     """Whether rows were found that need another schema: then none of the rest is written."""
@@ -146,15 +143,6 @@ class Reports:
             if len(report.rejected):
                 found[report.partition] = found.get(report.partition, OffsetSet()) | report.rejected
         return found
-
-    @property
-    def prefix(self) -> bytes:
-        """What most of the records begin with, as far as that is known and only what follows is of interest."""
-        found: Counter[bytes] = Counter()
-        for report in self:
-            if report.prefix:
-                found[report.prefix] += report.read
-        return max(found, key=lambda prefix: (found[prefix], prefix), default=b"")
 
     def rejections(self) -> list[Rejection]:
         """The first rejected records, in the order of their offsets within each partition."""

@@ -28,11 +28,11 @@ from connect.consumption.ranges import RangeReader, RangesGoneError, RangesStall
 from connect.data import SinkBatch, SinkRecord, TopicPartition
 from connect.errors import ConnectError, RetriableError
 from connect.offset_set import OffsetSet
-from connect.plugins import PluginKind, class_name
+from connect.plugins import class_name
 from connect.sink import SinkTask
 from connectors.spark.decoding.executor import spare_the_collector
 from connectors.spark.decoding.failures import FAILURE_ROWS, failure_row
-from connectors.spark.decoding.plugins import executor_plugins, executor_registry
+from connectors.spark.decoding.plugins import executor_connector, executor_plugins
 from connectors.spark.decoding.report import PassReports, Rejection
 from connectors.spark.engine.accounts import Account, Accounts, Outcome
 from connectors.spark.engine.orders import SinkOrders
@@ -135,7 +135,7 @@ class SinkRun:
         tolerance = Tolerance(limits, [self._reports], _sleep)
         steps: Steps[SinkBatch, SinkRecord] = Steps(plugins.steps, tolerance)
         chain = SinkChain(steps, plugins.converters, tolerance)
-        connector = executor_registry(orders.chain).load(PluginKind.CONNECTOR, orders.connector)
+        connector = executor_connector(orders.chain, orders.connector)
         task_class: Any = connector.task_class
         context = SinkContext(tolerance, class_name(task_class), self._publisher, _sleep, reports=orders.reports)
         context.encode = chain.encode

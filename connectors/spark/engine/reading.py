@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import logging
 import pickle
+import select
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -23,10 +24,10 @@ from connect.chain.tolerance import Failure, Stage
 from connect.data import Offset, SourceBatch, SourceRecord
 from connect.delivery.transaction import SupersededError
 from connect.errors import ConnectError
-from connect.plugins import PluginKind, class_name
+from connect.plugins import class_name
 from connect.source import SourceTask, TransactionContext
 from connectors.spark.decoding.executor import spare_the_collector
-from connectors.spark.decoding.plugins import executor_registry
+from connectors.spark.decoding.plugins import executor_connector
 from connectors.spark.engine.publishing import Publication, Published, Publisher, TopicsMissing, UntoldError
 
 __all__ = ["OUTCOME", "KnownOffsets", "SplitOrders", "SplitOutcome", "SplitRun", "outcome_of", "run_split"]
@@ -132,6 +133,10 @@ class _Context:
         time.sleep(seconds)
         return True
 
+    def poll_when_readable(self, descriptors: Collection[int], seconds: float) -> None:
+        """Wait at once: there is nothing else to do meanwhile."""
+        select.select(list(descriptors), [], [], seconds)
+
     def report(self, record: SourceRecord, error: Exception) -> None:
         """Give up on a record that cannot be understood."""
         self._publisher.give_up(Failure(Stage.TASK_POLL, self._task_class, error, record=record))
@@ -192,9 +197,7 @@ class SplitRun:
     def _move(self) -> bool:
         """Move records; whether all of them are moved."""
         orders = self._orders
-        task_class: Any = (
-            executor_registry(orders.publication.properties).load(PluginKind.CONNECTOR, orders.connector).task_class
-        )
+        task_class: Any = executor_connector(orders.publication.properties, orders.connector).task_class
         context = _Context(orders.offsets, self._publisher, class_name(task_class))
         task: SourceTask[Any] = task_class(task_class.config_class.parse(orders.task), context)
         try:

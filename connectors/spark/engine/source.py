@@ -56,9 +56,8 @@ from connect.bulk_source import (
 from connect.chain.tolerance import Failure
 from connect.data import Offset
 from connect.errors import ConnectError, RetriableError
-from connect.plugins import PluginKind
 from connect.source import SPLIT_OF, ExactlyOnceSupport, OffsetStorageReader, SourceConnector
-from connectors.spark.decoding.plugins import chain_properties, executor_registry
+from connectors.spark.decoding.plugins import chain_properties, executor_connector
 from connectors.spark.engine.publishing import Publication, Published, failure_digest, settle
 from connectors.spark.engine.slots import Slots
 from connectors.spark.engine.source_config import SparkSourceEngineConfig
@@ -143,8 +142,9 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
             self._slots.release()
 
     def _made(self) -> SourceConnector[Any]:
-        registry = executor_registry(chain_properties(self.context.connector_properties))
-        connector_class: type[SourceConnector[Any]] = registry.load(PluginKind.CONNECTOR, self._class_name)
+        connector_class: type[SourceConnector[Any]] = executor_connector(
+            chain_properties(self.context.connector_properties), self._class_name
+        )
         if connector_class.splits is SourceConnector.splits:
             raise ConnectError(_undivided(self._class_name))
         originals = {key: value for key, value in self.config.originals.items() if value is not None}

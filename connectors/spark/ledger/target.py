@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from connect.bulk import OffsetRange
 from connect.compaction import CompactedTable
 from connect.crash import crash_point
 from connect.data import Schema, TopicPartition
 from connectors.spark.config import SparkSinkConfig
+from connectors.spark.decoding.part_files import PartFiles
 from connectors.spark.decoding.report import Report
 from connectors.spark.formats import make_format
 from connectors.spark.ledger.ledger import Ledger
@@ -20,7 +22,6 @@ from connectors.spark.loading.request import LoadRequest
 from connectors.spark.options.layout import DEFAULT_FILE_SIZE
 from connectors.spark.partitioner import make_partitioner, make_result_partitioner
 from connectors.spark.peeking import Peeked
-from connectors.spark.reader import kafka_partitions
 from connectors.spark.schema import rewritten_columns
 from connectors.spark.sql.windows import OpenWindows, lost_query
 from connectors.spark.stores.opening import open_store
@@ -28,6 +29,7 @@ from connectors.spark.stores.opening import open_store
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from connectors.spark.folders import FolderWriter
     from connectors.spark.hive.registration import HiveRegistration
     from connectors.spark.ledger.merger import FilesMerger
     from connectors.spark.ledger.rewriting import Rewritten
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from connectors.spark.sql.held import WindowState
 
 __all__ = ["FilesTarget"]
+
+_OF_PARQUET: Final = ("spark.sql.parquet.", "spark.hadoop.parquet.")
 
 
 class FilesTarget:
@@ -124,10 +128,13 @@ class FilesTarget:
         outputs: list[_StagingFolder] = []
         requests: list[LoadRequest] = []
         for topic, group in groupby(ranges, key=lambda item: item.topic):
-            outputs.append(_StagingFolder(self, f"{staging}/{topic}"))
+            wanted = list(group)
+            splits = loader.splits(wanted)
+            output = _StagingFolder(self, f"{staging}/{topic}", splits)
             placement, known = self._partitioner.placement(), self._ledger
-            before = self._windows_of(topic)
-            requests.append(LoadRequest(list(group), known.tables, outputs[-1], placement, known.records, before))
+            before, files = self._windows_of(topic), output.files if self._executors_write else None
+            requests.append(LoadRequest(wanted, known.tables, output, placement, known.records, before, splits, files))
+            outputs.append(output)
         loads = loader.load_topics(requests)
         moves: list[Move] = []
         windows = dict(self._ledger.windows)
@@ -194,14 +201,36 @@ class FilesTarget:
             return gathered_moves(self._files, folder, table, reports, self._names, count_rows, number)
         return staged_moves(self._files, folder, table, reports, self._names, count_rows)
 
-    def write(self, frame: DataFrame, schema: Schema, table: str, folder: str) -> None:
-        """Have Spark write the rows of a table into a folder."""
+    @property
+    def _executors_write(self) -> bool:
+        """Whether the executors write the files themselves: a task's rows into one folder, which they can reach.
+
+        Keys that say how Spark writes Parquet are heeded by Spark alone.
+        """
+        plain = not self._partitioner.columns and self._files.executor_path("") is not None
+        own = any(key.startswith(_OF_PARQUET) for key in self._config.originals)
+        return plain and not own and self._format.source == "parquet" and not self._config.has_query
+
+    def files(self, schema: Schema, table: str, folder: str) -> PartFiles:
+        """The files of the rows of a table that executors are to write into a folder."""
+        self._checked(schema)
+        path = self._files.executor_path(folder)
+        assert path is not None
+        return PartFiles(path, str(uuid.uuid4()), self._config.parquet_codec, self._rows_of_a_file(table))
+
+    def _checked(self, schema: Schema) -> FolderWriter:
+        """What has Spark write the rows of a table, if the files and Hive can hold them."""
         from connectors.spark.folders import FolderWriter  # noqa: PLC0415 - it brings pyspark
 
         folders_of = FolderWriter(self._format, self._partitioner, self._config.target_file_size_bytes)
         folders_of.check(schema)
         if self._hive is not None:
             self._hive.check(schema)
+        return folders_of
+
+    def write(self, frame: DataFrame, schema: Schema, table: str, folder: str, splits: Sequence[OffsetRange]) -> None:
+        """Have Spark write the rows of a table into a folder; each of its partitions has those of a split."""
+        folders_of = self._checked(schema)
         frame, columns = folders_of.arranged(frame, schema, named=self._files.names_when_staging)
         writer = frame.write.format(self._format.source).options(**self._format.write_options)
         if (rows := self._rows_of_a_file(table)) is not None:
@@ -211,7 +240,7 @@ class FilesTarget:
         place = self._place(table)
         folders: dict[int, str] = {}
         if self._files.names_when_staging and not columns and not self._config.has_query:
-            folders = {n: self._partitioner.folder(p, "") for n, p in kafka_partitions(frame).items()}
+            folders = {n: self._partitioner.folder(split.partition, "") for n, split in enumerate(splits)}
         self._files.begin(folder, place)
         options = self._files.writer_options(folder, place, folders)
         writer.options(**options).save(self._files.uri(folder))
@@ -255,9 +284,10 @@ class _StagingFolder:
 
     commits = False
 
-    def __init__(self, target: FilesTarget, folder: str) -> None:
+    def __init__(self, target: FilesTarget, folder: str, splits: Sequence[OffsetRange]) -> None:
         self._target = target
         self._folder = folder
+        self._splits = splits
 
     def folder(self, table: str, attempt: int) -> str:
         """Where the files of a table are: an attempt that was given up leaves its own behind."""
@@ -265,4 +295,8 @@ class _StagingFolder:
 
     def write(self, frame: DataFrame, table: str, schema: Schema, attempt: int) -> None:
         """Write the rows of a table."""
-        self._target.write(frame, schema, table, self.folder(table, attempt))
+        self._target.write(frame, schema, table, self.folder(table, attempt), self._splits)
+
+    def files(self, table: str, schema: Schema, attempt: int) -> PartFiles:
+        """What the executors write of the rows of a table."""
+        return self._target.files(schema, table, self.folder(table, attempt))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from connect.bulk import OffsetRange
 from connect.data import Schema
 from connect.offset_set import OffsetSet
+from connectors.spark.decoding.part_files import PartFiles
 from connectors.spark.decoding.placement import Placement
 from connectors.spark.decoding.report import Reports
 
@@ -48,6 +49,9 @@ class LoadRequest:
     With a ``placement`` the frames that are written have the column of the folders besides. ``records`` are the schemas
     of the rows before the query, as a target has kept them for a connector that has one; a target that keeps none has
     the first load of a driver look through its records for them. With ``windows`` the query is asked for complete ones.
+    ``splits`` are the ranges as Spark's tasks read them, by the numbers of its partitions; without them each task reads
+    a range. ``files`` tells what files the executors are to write of the rows of a table in an attempt, where they do
+    that themselves and the output is not called.
     """
 
     ranges: Sequence[OffsetRange]
@@ -56,6 +60,8 @@ class LoadRequest:
     placement: Placement | None = None
     records: Mapping[str, Schema] = field(default_factory=dict)
     windows: WindowState | None = None
+    splits: Sequence[OffsetRange] = ()
+    files: Callable[[str, Schema, int], PartFiles] | None = None
 
     @property
     def topic(self) -> str:

@@ -19,8 +19,10 @@ from connect.offset_set import OffsetSet
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.decoding.beside import METADATA
 from connectors.spark.decoding.decoder import DecodePlan, Mode
-from connectors.spark.decoding.executor import Pass, Passes
+from connectors.spark.decoding.executor import Pass, Passes, survey_splits
 from connectors.spark.decoding.failures import FAILURE_ROWS
+from connectors.spark.decoding.intake import Intake
+from connectors.spark.decoding.marks import MARKS
 from connectors.spark.decoding.placement import FOLDER_COLUMN
 from connectors.spark.decoding.plugins import chain_properties, has_transformations
 from connectors.spark.decoding.report import LoadStop, Reports
@@ -28,7 +30,7 @@ from connectors.spark.loading.bad_records import BadRecords
 from connectors.spark.loading.jobs import Jobs, Work
 from connectors.spark.loading.request import Loaded, LoadRequest, Output
 from connectors.spark.progress import LoadProgress
-from connectors.spark.reader import read_ranges
+from connectors.spark.reader import split_numbers
 from connectors.spark.schema import in_common
 from connectors.spark.sql.held import HoldingOutput
 from connectors.spark.sql.output import QueryOutput
@@ -50,6 +52,8 @@ _TRIES: Final = 5
 _SAMPLE: Final = 1_000
 """How many records at the beginning of a range are surveyed for a guess, of so many ranges at most."""
 _SAMPLED: Final = 16
+_AT_A_TIME: Final = 10_000
+"""How many records are read at a time, unless the consumer's properties say so."""
 _WORTH: Final = 10
 """How many times as many records a load must have for a guess: less are surveyed as quickly."""
 
@@ -76,11 +80,11 @@ class LoadSession:
         self.transformed = has_transformations(self.props)
         self.passes = Passes(spark.sparkContext)
 
-    def read(self, ranges: Sequence[OffsetRange], *, timed: bool, prefix: bytes, whole: bool = False) -> DataFrame:
-        """The records of ranges of one topic, with what of them is asked for by the chain and the columns beside."""
+    def intake(self, splits: Sequence[OffsetRange], *, timed: bool = False, whole: bool = False) -> Intake:
+        """The records of splits of one topic, with what of them is asked for by the chain and the columns beside."""
         whole = whole or self.transformed or self.config.beside.need_whole_records or self.config.changes is not None
-        consumer = self.context.consumer_properties
-        return read_ranges(self.spark, ranges, consumer, whole=whole, timed=timed, prefix=prefix)
+        most = int(self.context.consumer_properties.get("max.poll.records", _AT_A_TIME))
+        return Intake(splits, self.context.consumer_settings, whole, timed, most)
 
     def examine(
         self,
@@ -91,8 +95,8 @@ class LoadSession:
         budget: int,
     ) -> pa.Table:
         """Rows that tell what is wrong with bad records; everything else waits for them."""
-        examining = self.passes.examine(plan, tables, bad, budget)
-        frame: Any = read_ranges(self.spark, ranges, self.context.consumer_properties, whole=True, split=False)
+        examining = self.passes.examine(plan, self.intake(ranges, whole=True), tables, bad, budget)
+        frame: Any = split_numbers(self.spark, len(ranges))
         rows: pa.Table = self.jobs.run(frame.mapInArrow(examining, from_arrow_schema(FAILURE_ROWS)).toArrow)
         return rows
 
@@ -105,8 +109,6 @@ class TopicMemory:
     """The tables that transformations send its records to, as far as they were seen."""
     records: Mapping[str, Schema] = field(default_factory=dict)
     """The schemas of its rows before the query, by table."""
-    prefix: bytes = b""
-    """What most of its values begin with, which need not reach Python: the schema in the envelopes of JSON."""
 
 
 class TopicLoad:
@@ -116,12 +118,12 @@ class TopicLoad:
         self, session: LoadSession, request: LoadRequest, memory: TopicMemory, query: Query | None, attempt: int
     ) -> None:
         self._session = session
-        self._request = request if query is None else replace(request, placement=None)
+        self._request = request if query is None else replace(request, placement=None, files=None)
         self._memory = memory
         self._query = query
         self._attempt = attempt
         self._topic = request.topic
-        self._ranges = request.ranges
+        self._splits = request.splits or request.ranges
         self._bad = BadRecords(request, session.context, session.policy, self._examine)
 
     def steps(self) -> Work[Loaded]:
@@ -148,7 +150,7 @@ class TopicLoad:
         request, memory = self._request, self._memory
         known = {**memory.records, **request.records}
         if request.windows is not None:
-            output = HoldingOutput(self._session.spark, query, request.known, request.output, request.windows)
+            output = HoldingOutput(self._session.spark, query, request, request.windows)
             loaded = yield from self._holding(output, known)
             results = output.results
         else:
@@ -186,10 +188,10 @@ class TopicLoad:
         metadata, fields = beside.metadata, from_arrow_schema(table_type(schema).columns)
         plan = replace(self._plan(Mode.FINAL), tables=frozenset(loaded.tables), table=table, schema=schema)
         plan = replace(plan, beside=beside)
-        looking = session.passes.begin(plan)
+        looking = session.passes.begin(plan, self._intake(plan, whole=True))
         try:
             found: Mapping[int, OffsetSet] = yield lambda: output.late_offsets(
-                self._decoded(looking, plan, fields, self._ranges, whole=True), table, metadata
+                self._rows(looking, fields), table, metadata
             )
         finally:
             session.passes.end(looking)
@@ -205,7 +207,7 @@ class TopicLoad:
         given_up: Mapping[int, OffsetSet] = {}
         for _ in range(_TRIES):
             if tables is None:
-                tables, mode = (yield from self._survey(before, self._ranges)), Mode.FINAL
+                tables, mode = (yield from self._survey(before)), Mode.FINAL
                 attempt = self._attempt + 1
                 _check_tables(self._topic, tables)
             try:
@@ -248,34 +250,41 @@ class TopicLoad:
         """
         sampled = [
             replace(item, end=min(item.end, item.first + _SAMPLE))
-            for item in self._ranges[:: -(-len(self._ranges) // _SAMPLED)]
+            for item in self._splits[:: -(-len(self._splits) // _SAMPLED)]
         ]
-        if sum(map(len, self._ranges)) < _WORTH * sum(map(len, sampled)):
+        if sum(map(len, self._splits)) < _WORTH * sum(map(len, sampled)):
             return None
-        tables = yield from self._survey(known, sampled)
+        plan, intake = self._plan(Mode.SURVEY), self._session.intake(sampled)
+        self._session.progress.stage(f"looking for the schema of {self._topic}")
+        # Here, and not by a job of Spark: that takes longer to plan than these few take to read.
+        reports = yield lambda: survey_splits(plan, intake)
+        tables = self._surveyed(known, reports)
         if not tables or not all(name not in known and schema.fields for name, schema in tables.items()):
             return None
         _check_tables(self._topic, tables)
         return tables
 
-    def _survey(self, known: Mapping[str, Schema], ranges: Sequence[OffsetRange]) -> Work[dict[str, Schema]]:
+    def _survey(self, known: Mapping[str, Schema]) -> Work[dict[str, Schema]]:
         """The tables that the records go to, with schemas that hold all of them as far as any can."""
         session = self._session
         session.progress.stage(f"looking for the schema of {self._topic}")
         plan = self._plan(Mode.SURVEY)
-        surveying = session.passes.begin(plan)
+        surveying = session.passes.begin(plan, self._intake(plan))
         try:
-            yield lambda: _written_nowhere(self._decoded(surveying, plan, "nothing int", ranges))
+            yield lambda: _written_nowhere(self._rows(surveying, from_arrow_schema(MARKS)))
         finally:
             reports = session.passes.end(surveying)
-        self._memory.prefix = reports.prefix or self._memory.prefix
+        return self._surveyed(known, reports)
+
+    def _surveyed(self, known: Mapping[str, Schema], reports: Reports) -> dict[str, Schema]:
+        """The tables of the records that reports tell of."""
         self._bad.refuse(reports.rejections(), {})
+        evolution = self._session.config.evolution
         seen: dict[str, Schema] = {}
-        evolution = session.config.evolution
         for report in reports:
             for table, schema in report.seen.items():
                 seen[table] = in_common(seen.get(table, _EMPTY), schema, branches=evolution.branches)
-        first = session.config.first_schema or _EMPTY
+        first = self._session.config.first_schema or _EMPTY
         tables = {name: evolution.grown(known.get(name, first), schema) for name, schema in seen.items()}
         self._memory.tables = frozenset(tables) | (self._memory.tables or frozenset())
         return tables
@@ -312,13 +321,15 @@ class TopicLoad:
     def _write_table(self, plan: DecodePlan, schema: Schema, output: Output, attempt: int) -> Work[Reports | None]:
         session = self._session
         session.progress.stage(f"writing {plan.table}")
-        writing = session.passes.begin(plan)
-        columns = table_type(schema).columns
-        if plan.placement is not None:
-            columns = columns.append(pa.field(FOLDER_COLUMN, pa.string()))
-        fields = from_arrow_schema(columns)
+        columns = _columns(plan, schema)
+        files = None if self._request.files is None else self._request.files(plan.table, schema, attempt)
+        fields = from_arrow_schema(columns if files is None else MARKS)
+        writing = session.passes.begin(plan, self._intake(plan), files)
         try:
-            yield lambda: output.write(self._decoded(writing, plan, fields, self._ranges), plan.table, schema, attempt)
+            if files is not None:
+                yield lambda: _written_nowhere(self._rows(writing, fields))
+            else:
+                yield lambda: output.write(self._rows(writing, fields), plan.table, schema, attempt)
         except Exception as error:
             stop = LoadStop.found_in(error)
             if stop is None:
@@ -328,16 +339,17 @@ class TopicLoad:
             return None
         finally:
             reports = session.passes.end(writing)
-        self._memory.prefix = reports.prefix or self._memory.prefix
         return reports
 
-    def _decoded(
-        self, decoding: Pass, plan: DecodePlan, fields: Any, ranges: Sequence[OffsetRange], *, whole: bool = False
-    ) -> DataFrame:
+    def _intake(self, plan: DecodePlan, *, whole: bool = False) -> Intake:
         timed = plan.placement is not None and plan.placement.reads_timestamps
-        frame: Any = self._session.read(ranges, timed=timed, prefix=plan.prefix, whole=whole)
-        decoded: DataFrame = frame.mapInArrow(decoding.function, fields)
-        return decoded
+        return self._session.intake(self._splits, timed=timed, whole=whole)
+
+    def _rows(self, running: Pass, fields: Any) -> DataFrame:
+        """What a pass gives out, a frame with these columns."""
+        numbers: Any = split_numbers(self._session.spark, len(self._splits))
+        rows: DataFrame = numbers.mapInArrow(running.function, fields)
+        return rows
 
     # -- bad records -----------------------------------------------------------------------------------------
 
@@ -349,7 +361,7 @@ class TopicLoad:
     def _examine(
         self, ranges: Sequence[OffsetRange], tables: Mapping[str, Schema], bad: Mapping[int, OffsetSet], budget: int
     ) -> pa.Table:
-        return self._session.examine(replace(self._plan(Mode.FINAL), prefix=b""), ranges, tables, bad, budget)
+        return self._session.examine(self._plan(Mode.FINAL), ranges, tables, bad, budget)
 
     def _plan(self, mode: Mode) -> DecodePlan:
         config = self._session.config
@@ -362,7 +374,13 @@ class TopicLoad:
             config.evolution,
             config.field_name_adjustment_mode,
         )
-        return replace(plan, changes=config.changes, placement=self._request.placement, prefix=self._memory.prefix)
+        return replace(plan, changes=config.changes, placement=self._request.placement)
+
+
+def _columns(plan: DecodePlan, schema: Schema) -> pa.Schema:
+    """The columns of the rows of a pass."""
+    columns = table_type(schema).columns
+    return columns if plan.placement is None else columns.append(pa.field(FOLDER_COLUMN, pa.string()))
 
 
 def _check_tables(topic: str, tables: Mapping[str, Schema]) -> None:

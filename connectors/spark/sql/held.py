@@ -30,14 +30,13 @@ from connect.data import Schema, Type
 from connect.data.logical import DATE_NAME, TIMESTAMP_NAME
 from connect.errors import ConnectError, RetriableError
 from connect.offset_set import OffsetSet
-from connectors.spark.reader import kafka_partitions
 from connectors.spark.sql.windows import OpenWindows, WindowPolicy
 from connectors.spark.types import table_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from connectors.spark.loading.request import Loaded, Output
+    from connectors.spark.loading.request import Loaded, LoadRequest
     from connectors.spark.sql.query import Query, Result
 
 __all__ = ["HoldingOutput", "WindowState"]
@@ -92,13 +91,12 @@ class HoldingOutput:
 
     commits = False
 
-    def __init__(
-        self, spark: SparkSession, query: Query, known: Mapping[str, Schema], output: Output, state: WindowState
-    ) -> None:
+    def __init__(self, spark: SparkSession, query: Query, request: LoadRequest, state: WindowState) -> None:
         self._spark = spark
         self._query = query
-        self._known = known
-        self._output = output
+        self._known = request.known
+        self._output = request.output
+        self._splits = request.splits or request.ranges
         self._state = state
         self._kept: dict[str, _Kept] = {}
         self.results: dict[str, Result] = {}
@@ -117,9 +115,8 @@ class HoldingOutput:
         counts = (f.count(f.lit(1)).alias("rows"), f.sum(f.col(_LATE).cast("int")).alias("late"))
         parts = self._read([folder], columns).groupBy(_PART).agg(newest.alias("newest"), *counts).collect()
         latest: dict[int, int | None] = {}
-        partitions = kafka_partitions(frame) if at is not None else {}
         for part in parts if at is not None else ():
-            partition = partitions[part[_PART]]
+            partition = self._splits[part[_PART]].partition
             times = [each for each in (latest.get(partition), part.newest) if each is not None]
             latest[partition] = max(times, default=None)
         rows, late = sum(part.rows for part in parts), sum(part.late for part in parts)

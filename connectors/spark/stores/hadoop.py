@@ -148,6 +148,10 @@ class HadoopStore:
         """None: Spark's own committer keeps failed attempts out of the folder."""
         return {}
 
+    def executor_path(self, path: str) -> None:  # noqa: ARG002
+        """None: it is reached by Hadoop."""
+        return
+
     def uri(self, path: str) -> str:
         """An ``hdfs:`` URI."""
         return f"{self._location.uri}/{path}"

@@ -92,6 +92,10 @@ class LocalStore:
         """None: Spark's own committer keeps failed attempts out of the folder."""
         return {}
 
+    def executor_path(self, path: str) -> str:
+        """The path itself: executors run here, or have the folder mounted."""
+        return str(self.root / path)
+
     def uri(self, path: str) -> str:
         """A ``file:`` URI, in which Hadoop wants nothing to be escaped."""
         return f"file://{self.root / path}"

@@ -144,6 +144,10 @@ class S3Store:
             **{f"sluice.staging.folder.{number}": place for number, place in folders.items() if place},
         }
 
+    def executor_path(self, path: str) -> None:  # noqa: ARG002
+        """None: its uploads are begun by a committer of Spark's."""
+        return
+
     def uri(self, path: str) -> str:
         """An ``s3a:`` URI."""
         return f"{self._location.uri}/{path}"

@@ -97,6 +97,9 @@ class Store(Protocol):
     def names_when_staging(self) -> bool:
         """Whether files have their final names, and cannot be read, from when they are staged."""
 
+    def executor_path(self, path: str) -> str | None:
+        """The path of a file or folder for the Python of executors; ``None`` where only Spark's writers can be used."""
+
     def uri(self, path: str) -> str:
         """What Spark calls a file or folder."""
 

@@ -2,7 +2,7 @@
 exactly-once is promised.
 
 The kills follow from a seed, which is printed: ``SLUICE_CHAOS_SEED`` gives it back. ``SLUICE_CHAOS_KILLS`` is how many
-there are, 32 if it is not set; one in eight is one of the Spark sink.
+there are, 16 if it is not set; one in eight is one of the Spark sink.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from equipment.workers.cluster import Cluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.usefixtures("visible")]
 
-KILLS = int(os.environ.get("SLUICE_CHAOS_KILLS", "32"))
+KILLS = int(os.environ.get("SLUICE_CHAOS_KILLS", "16"))
 SPARK_KILLS = KILLS // 8
 """Spark takes its time to start, and has more kills of its own in ``test_spark_kills.py``."""
 AT_ONCE = 15

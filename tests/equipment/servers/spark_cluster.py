@@ -19,6 +19,7 @@ from connectors.spark.session import java_home
 from equipment.waiting import wait_until
 from equipment.workers.processes import descendants
 from equipment.workers.small_spark import SMALL_JAVA
+from equipment.workers.spark_classes import ARCHIVE_OPTIONS
 from worker.embedded.ports import HOST, any_port
 from worker.supervisor.descendants import kill_descendants
 
@@ -53,7 +54,7 @@ class SparkCluster:
             "spark.driver.bindAddress": HOST,
             "spark.executor.memory": "512m",
             "spark.executor.cores": "1",
-            "spark.executor.extraJavaOptions": SMALL_JAVA,
+            "spark.executor.extraJavaOptions": f"{SMALL_JAVA} {ARCHIVE_OPTIONS}",
         }
 
     def start(self) -> None:
@@ -117,11 +118,13 @@ class SparkCluster:
         place.mkdir(exist_ok=True)
         home, java = sluice_home(), find_java(minimum=17)
         spark = Path(pyspark.__file__).parent
+        # As Spark puts it together for drivers and executors: the archive of classes is for this one alone.
+        class_path = ":".join([f"{spark}/conf", *map(str, spark.glob("jars/slf4j-api-*.jar")), f"{spark}/jars/*"])
         recovery = ("-Dspark.deploy.recoveryMode=FILESYSTEM", f"-Dspark.deploy.recoveryDirectory={self._folder}/known")
         quick = ("-Dspark.worker.timeout=20", "-Dspark.master.rest.enabled=false")
         command = [
-            *(str(java.executable), "-Xmx192m", *SMALL_JAVA.split(), *recovery, *quick),
-            *("-cp", f"{spark}/jars/*", f"{_PACKAGE}.{name}", *arguments),
+            *(str(java.executable), "-Xmx192m", *SMALL_JAVA.split(), *ARCHIVE_OPTIONS.split(), *recovery, *quick),
+            *("-cp", class_path, f"{_PACKAGE}.{name}", *arguments),
         ]
         environ = {
             **os.environ,

@@ -18,8 +18,10 @@ from equipment.workers.spark_classes import ARCHIVE_OPTIONS, make_archive
 __all__ = [
     "COMPILING_SPARK",
     "DRIVER",
+    "SMALL_DELTA",
     "SMALL_JAVA",
     "SMALL_SPARK",
+    "SPARK_ENVIRON",
     "end_spark",
     "prepare_spark",
     "sink_props",
@@ -30,22 +32,38 @@ DRIVER: Final = Path(spark_driver.__file__)
 """A process that loads a topic as the worker does."""
 
 _JAVA: Final = Path(spark_java.__file__)
-SMALL_JAVA: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
+# Hadoop starts thousands of little processes, such as chmod: without VFORK each of them is two. With the quick compiler
+# alone there is too little room for code by default, and what is thrown away is needed again.
+SMALL_JAVA: Final = (
+    "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:-UsePerfData "
+    "-Djdk.lang.Process.launchMechanism=VFORK"
+)
 """The options of any Java of Spark that is to start quickly."""
 # Compiling code for each of a few small loads takes longer than it saves.
-_JAVA_OPTIONS: Final = f"{SMALL_JAVA} -Dspark.sql.codegen.wholeStage=false -Dspark.sql.codegen.factoryMode=NO_CODEGEN"
-SMALL_SPARK: Final = {
-    "spark.master": "local[2]",
-    "spark.driver.memory": "512m",
-    "spark.driver.extraJavaOptions": f"{_JAVA_OPTIONS} {ARCHIVE_OPTIONS}",
+_SPARK_OPTIONS: Final = f"{SMALL_JAVA} -Dspark.sql.codegen.wholeStage=false -Dspark.sql.codegen.factoryMode=NO_CODEGEN"
+SPARK_ENVIRON: Final = {
+    "SPARK_SUBMIT_OPTS": f"{_SPARK_OPTIONS} {ARCHIVE_OPTIONS}",
+    "SPARK_LAUNCHER_OPTS": SMALL_JAVA,
 }
-COMPILING_SPARK: Final = {**SMALL_SPARK, "spark.driver.extraJavaOptions": f"{SMALL_JAVA} {ARCHIVE_OPTIONS}"}
+"""The environment in which each Java of Spark is a small one, whoever starts it."""
+SMALL_SPARK: Final = {"spark.master": "local[2]", "spark.driver.memory": "512m"}
+COMPILING_SPARK: Final = {
+    **SMALL_SPARK,
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+}
 """A small Spark that compiles code for each query, as that of users does."""
+SMALL_DELTA: Final = {
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.adaptive.enabled": "false",
+}
+"""Settings besides for logs of Delta that have few entries: each look at one is a query."""
 
 
 def prepare_spark() -> None:
     """Have what makes a small Spark start quickly, before the first one starts."""
-    make_archive(_JAVA_OPTIONS)
+    make_archive(_SPARK_OPTIONS)
 
 
 def sink_props(store: Mapping[str, str]) -> dict[str, str]:

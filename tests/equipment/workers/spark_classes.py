@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import os
 import subprocess
 import sys
 from functools import cache
@@ -52,6 +53,7 @@ def make_archive(java_options: str) -> None:
         # It goes on in the background, and has the lock as long as it lives.
         subprocess.run(
             [sys.executable, str(_MAKER), str(_ARCHIVE), f"{java_options} {_QUIET}"],
+            env={key: value for key, value in os.environ.items() if key != "SPARK_SUBMIT_OPTS"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

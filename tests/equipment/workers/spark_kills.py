@@ -130,7 +130,7 @@ class Reader(threading.Thread):
                 self.amiss.append(repr(error))
             self.looks += 1
             # Looks that cost much leave the machine to those who are looked at.
-            pause = max(self._pause, 3 * (time.monotonic() - began))
+            pause = max(self._pause, 9 * (time.monotonic() - began))
 
     def end(self) -> None:
         """Look no more."""

@@ -24,7 +24,7 @@ from connectors.spark.sink import SparkSinkTask
 from equipment.brokers.filled_topic import FilledTopic
 from equipment.waiting import wait_until
 from equipment.workers.bulk_context import BulkContext
-from equipment.workers.small_spark import SMALL_SPARK
+from equipment.workers.small_spark import SMALL_DELTA, SMALL_SPARK
 
 SparkSession = pytest.importorskip("pyspark.sql").SparkSession
 udf = pytest.importorskip("pyspark.sql.functions").udf
@@ -59,9 +59,8 @@ class Sink:
             "key.converter": "converters.byte_array.ByteArrayConverter",
             "header.converter": "converters.simple_header.SimpleHeaderConverter",
             "name": "sink",
-            "spark.databricks.delta.snapshotPartitions": "1",
-            "spark.sql.shuffle.partitions": "2",
             **SMALL_SPARK,
+            **SMALL_DELTA,
             **props,
         }
 

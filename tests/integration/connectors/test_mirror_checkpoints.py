@@ -5,102 +5,45 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 from click.testing import CliRunner, Result
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource
 
 from connect.data import SourceRecord
 from connect.data import TopicPartition as Partition
-from connect.testing import ConnectorTestContext, StoredOffsets, run_source, running_source
-from connectors.mirror import MirrorCheckpointConnector, MirrorClient, MirrorHeartbeatConnector, RemoteOffset
-from connectors.mirror.records import Checkpoint, Heartbeat, OffsetSync
-from connectors.mirror.run_records import RunWriter
-from connectors.mirror.runs import Runs
-from equipment.brokers.topics import committed, create_topic, read_topic
+from connect.testing import (
+    ConnectorTestContext,
+    SourceTaskRun,
+    SourceTaskTestContext,
+    StoredOffsets,
+    run_source,
+    running_source,
+)
+from connectors.mirror import (
+    MirrorCheckpointConnector,
+    MirrorCheckpointTask,
+    MirrorClient,
+    MirrorHeartbeatConnector,
+    RemoteOffset,
+)
+from connectors.mirror.records import Checkpoint, Heartbeat
+from equipment.brokers.proxy import Proxy
+from equipment.brokers.topics import committed, read_topic
+from equipment.brokers.written_flow import WrittenFlow, commit, write
 from equipment.waiting import wait_until
 from worker.cli.mirror.command import mirror
 from worker.embedded.broker.server import BrokerInfo
-
-
-class Flow:
-    """A flow between the two clusters of the run, with aliases and topics of its own."""
-
-    def __init__(self, source: str, target: str) -> None:
-        unique = uuid4().hex[:8]
-        self.source, self.target = source, target
-        self.a, self.b = f"a{unique}", f"b{unique}"
-        self.topic, self.group = f"orders-{unique}", f"group-{unique}"
-        self.remote = f"{self.a}.{self.topic}"
-        self._runs = Runs()
-        self._writer = RunWriter(self.topic, 0)
-        create_topic(source, self.topic)
-        create_topic(target, self.remote)
-
-    @property
-    def props(self) -> dict[str, str]:
-        """What its connectors are configured with."""
-        return {
-            "source.cluster.alias": self.a,
-            "target.cluster.alias": self.b,
-            "source.cluster.bootstrap.servers": self.source,
-            "target.cluster.bootstrap.servers": self.target,
-            "topics": self.topic,
-            "groups": f"{self.group}.*",
-            "consumer.poll.timeout.ms": "50",
-            "emit.checkpoints.interval.seconds": "0",
-            "sync.group.offsets.interval.seconds": "0",
-            "checkpoints.topic.replication.factor": "1",
-            "heartbeats.topic.replication.factor": "1",
-        }
-
-    def write_syncs(self, *pairs: tuple[int, int]) -> None:
-        """Write offset syncs as the source task does."""
-        syncs = [OffsetSync(self.topic, 0, upstream, downstream) for upstream, downstream in pairs]
-        _write(self.source, f"mm2-offset-syncs.{self.b}.internal", [(sync.key(), sync.value()) for sync in syncs])
-
-    def write_runs(self, *added: tuple[int, int, int]) -> None:
-        """Write runs as the source task does."""
-        for run in added:
-            self._runs.add(*run)
-        _write(self.source, f"mm2-offset-runs.{self.b}.internal", list(self._writer.records(self._runs)))
-
-    def commit(self, offset: int, group: str | None = None) -> None:
-        """Have a group at the source get on."""
-        commit(self.source, group or self.group, self.topic, offset)
-
-
-def _write(bootstrap: str, topic: str, records: Sequence[tuple[bytes, bytes | None]]) -> None:
-    if topic not in AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=30).topics:
-        create_topic(bootstrap, topic, **{"cleanup.policy": "compact"})
-    producer = Producer({"bootstrap.servers": bootstrap})
-    for key, value in records:
-        producer.produce(topic, value, key, partition=0)
-    assert producer.flush(30) == 0
-
-
-def commit(bootstrap: str, group: str, topic: str, offset: int) -> None:
-    """Commit an offset for a group that nobody uses."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-
-    def is_done() -> bool:
-        place = TopicPartition(topic, 0, offset, "noted")
-        asked = admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, [place])])
-        (done,) = asked[group].result(30).topic_partitions
-        # A broker that has only just started has no coordinator yet.
-        return done.error is None
-
-    wait_until("the offset is committed", is_done)
+from worker.embedded.ports import any_port
 
 
 @pytest.fixture
-def flow(bootstrap: str, second_broker: BrokerInfo) -> Flow:
+def flow(bootstrap: str, second_broker: BrokerInfo) -> WrittenFlow:
     """A flow from the first cluster to the second."""
-    return Flow(bootstrap, second_broker.bootstrap_servers)
+    return WrittenFlow(bootstrap, second_broker.bootstrap_servers)
 
 
 def _checkpoints(records: Sequence[SourceRecord]) -> list[Checkpoint]:
@@ -108,7 +51,7 @@ def _checkpoints(records: Sequence[SourceRecord]) -> list[Checkpoint]:
 
 
 @contextmanager
-def _running(flow: Flow, **props: str) -> Iterator[Callable[[Callable[[], bool]], list[Checkpoint]]]:
+def _running(flow: WrittenFlow, **props: str) -> Iterator[Callable[[Callable[[], bool]], list[Checkpoint]]]:
     """A task whose checkpoints are written to the target; what is yielded polls until something is so."""
     given = {**flow.props, **{name.replace("_", "."): value for name, value in props.items()}}
     topic = f"{flow.a}.checkpoints.internal"
@@ -119,7 +62,7 @@ def _running(flow: Flow, **props: str) -> Iterator[Callable[[Callable[[], bool]]
 
             def polled() -> bool:
                 found = run.poll()
-                _write(flow.target, topic, [(record.key, record.value) for record in found])
+                write(flow.target, topic, [(record.key, record.value) for record in found])
                 return is_so()
 
             wait_until("it is so", polled)
@@ -128,7 +71,7 @@ def _running(flow: Flow, **props: str) -> Iterator[Callable[[Callable[[], bool]]
         yield until
 
 
-def test_offsets_of_a_group_come_to_the_target_exactly_where_runs_tell_them(flow: Flow) -> None:
+def test_offsets_of_a_group_come_to_the_target_exactly_where_runs_tell_them(flow: WrittenFlow) -> None:
     flow.write_syncs((0, 0), (100, 100), (900, 900))
     flow.commit(450)
     with _running(flow, sync_group_offsets_enabled="true") as until:
@@ -151,17 +94,17 @@ def test_offsets_of_a_group_come_to_the_target_exactly_where_runs_tell_them(flow
         assert found == [Checkpoint(flow.group, flow.remote, 0, 600, 600, "noted")]
 
 
-def _last(flow: Flow) -> Checkpoint:
+def _last(flow: WrittenFlow) -> Checkpoint:
     message = read_topic(flow.target, f"{flow.a}.checkpoints.internal")[-1]
     return Checkpoint.decode(message.key(), message.value())
 
 
-def test_a_task_that_starts_again_moves_no_group_back(flow: Flow) -> None:
+def test_a_task_that_starts_again_moves_no_group_back(flow: WrittenFlow) -> None:
     flow.write_syncs((0, 0), (100, 100), (900, 900))
     flow.write_runs((0, 0, 1000))
     flow.commit(450)
     checkpoint = Checkpoint(flow.group, flow.remote, 0, 450, 450, "noted")
-    _write(flow.target, f"{flow.a}.checkpoints.internal", [(b"broken", b""), (checkpoint.key(), checkpoint.value())])
+    write(flow.target, f"{flow.a}.checkpoints.internal", [(b"broken", b""), (checkpoint.key(), checkpoint.value())])
     with _running(flow, sync_group_offsets_enabled="true") as until:
         # It is known already, so nothing is emitted; it is committed all the same.
         assert until(lambda: committed(flow.target, flow.group, flow.remote) == [450]) == []
@@ -178,7 +121,7 @@ def test_a_task_that_starts_again_moves_no_group_back(flow: Flow) -> None:
 
 
 def test_a_group_that_is_used_at_the_target_is_left_alone_and_told_of_once(
-    flow: Flow, caplog: pytest.LogCaptureFixture
+    flow: WrittenFlow, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
     flow.write_runs((0, 0, 1000))
@@ -200,7 +143,7 @@ def test_a_group_that_is_used_at_the_target_is_left_alone_and_told_of_once(
         consumer.close()
 
 
-def test_a_group_that_is_new_gets_a_task(flow: Flow) -> None:
+def test_a_group_that_is_new_gets_a_task(flow: WrittenFlow) -> None:
     props = {**flow.props, "name": "c", "connector.class": "c", "refresh.groups.interval.seconds": "0"}
     context = ConnectorTestContext(StoredOffsets())
     connector = MirrorCheckpointConnector(MirrorCheckpointConnector.config_class.parse(props), context)
@@ -238,7 +181,7 @@ def test_heartbeats_are_written_to_a_compacted_topic(second_broker: BrokerInfo, 
     assert admin.describe_configs([asked])[asked].result(30)["cleanup.policy"].value == "compact"
 
 
-def test_too_many_replicas_fail_with_the_key_to_change(flow: Flow) -> None:
+def test_too_many_replicas_fail_with_the_key_to_change(flow: WrittenFlow) -> None:
     props = {**flow.props, "name": "c", "connector.class": "c", "checkpoints.topic.replication.factor": "3"}
     context = ConnectorTestContext(StoredOffsets())
     connector = MirrorCheckpointConnector(MirrorCheckpointConnector.config_class.parse(props), context)
@@ -255,16 +198,8 @@ def _sluice(*words: str) -> Result:
     return CliRunner().invoke(mirror, list(words))
 
 
-def test_a_group_moves_over_and_comes_home_with_what_it_has_read(flow: Flow, tmp_path: Path) -> None:
-    file = tmp_path / "mm2.properties"
-    props = {
-        "clusters": f"{flow.a}, {flow.b}",
-        f"{flow.a}.bootstrap.servers": flow.source,
-        f"{flow.b}.bootstrap.servers": flow.target,
-        f"{flow.a}->{flow.b}.enabled": "true",
-        "topics": flow.topic,
-    }
-    file.write_text("".join(f"{key} = {value}\n" for key, value in props.items()))
+def test_a_group_moves_over_and_comes_home_with_what_it_has_read(flow: WrittenFlow, tmp_path: Path) -> None:
+    file = _file(tmp_path, flow)
     # Ten offsets of the source have no record, such as those of aborted transactions.
     flow.write_runs((0, 0, 300), (310, 300, 190))
     flow.commit(320)
@@ -298,7 +233,7 @@ def test_a_group_moves_over_and_comes_home_with_what_it_has_read(flow: Flow, tmp
     assert "is there already" in again.stdout
 
 
-def test_a_group_moves_without_its_source_by_the_last_checkpoint(flow: Flow, tmp_path: Path) -> None:
+def test_a_group_moves_without_its_source_by_the_last_checkpoint(flow: WrittenFlow, tmp_path: Path) -> None:
     file = tmp_path / "mm2.properties"
     props = {
         "clusters": f"{flow.a}, {flow.b}",
@@ -309,7 +244,7 @@ def test_a_group_moves_without_its_source_by_the_last_checkpoint(flow: Flow, tmp
     }
     file.write_text("".join(f"{key} = {value}\n" for key, value in props.items()))
     checkpoint = Checkpoint(flow.group, flow.remote, 0, 320, 310, "noted")
-    _write(flow.target, f"{flow.a}.checkpoints.internal", [(checkpoint.key(), checkpoint.value())])
+    write(flow.target, f"{flow.a}.checkpoints.internal", [(checkpoint.key(), checkpoint.value())])
     away = _sluice("failover", str(file), flow.group)
     assert away.exit_code == 1
     assert "--from-checkpoints" in away.output
@@ -319,3 +254,76 @@ def test_a_group_moves_without_its_source_by_the_last_checkpoint(flow: Flow, tmp
     assert committed(flow.target, flow.group, flow.remote) == [310]
     other = _sluice("failover", str(file), "other", "--from-checkpoints")
     assert "has committed no offset" in other.stdout
+
+
+def test_groups_of_the_new_protocol_are_translated_and_left_alone_while_they_have_members(
+    flow: WrittenFlow, tmp_path: Path
+) -> None:
+    flow.write_runs((0, 0, 1000))
+    settings = {"group.id": flow.group, "group.protocol": "consumer", "auto.offset.reset": "earliest"}
+    with closing(Consumer({**settings, "bootstrap.servers": flow.source})) as reading:
+        reading.subscribe([flow.topic])
+        wait_until("the consumer has its partition", lambda: reading.poll(0.1) or reading.assignment())
+        reading.commit(offsets=[TopicPartition(flow.topic, 0, 450)], asynchronous=False)
+        with _running(flow, sync_group_offsets_enabled="true") as until:
+            until(lambda: committed(flow.target, flow.group, flow.remote) == [450])
+    commit(flow.source, flow.group, flow.topic, 460)
+    with closing(Consumer({**settings, "bootstrap.servers": flow.target})) as reading:
+        reading.subscribe([flow.remote])
+        wait_until("the consumer has its partition there", lambda: reading.poll(0.1) or reading.assignment())
+        refused = _sluice("failover", str(_file(tmp_path, flow)), flow.group)
+        assert refused.exit_code == 1
+        assert "has members at" in refused.output
+        assert committed(flow.target, flow.group, flow.remote) == [450]
+
+
+def test_a_task_waits_for_a_source_that_is_away_and_tells_what_a_failover_would_read_again(flow: WrittenFlow) -> None:
+    flow.write_syncs((0, 0), (100, 100))
+    flow.commit(150)
+    flow.commit(100, f"{flow.group}-2")
+    port = any_port(taken=0)
+    props = {
+        **flow.props,
+        "source.cluster.bootstrap.servers": f"127.0.0.1:{port}",
+        "task.assigned.groups": f"{flow.group},{flow.group}-2",
+        "task.index": "0",
+        "name": "c",
+        "connector.class": "c",
+        "admin.timeout.ms": "2000",
+    }
+    offsets = StoredOffsets()
+    context = SourceTaskTestContext(offsets)
+    task = MirrorCheckpointTask(MirrorCheckpointTask.config_class.parse(props), context)
+    run = SourceTaskRun(task, context, offsets)
+    task.start()
+    try:
+        assert run.poll() == []
+        proxy = Proxy({port: int(flow.source.rpartition(":")[2])})
+        try:
+            wait_until("the checkpoints come", lambda: run.poll() and len(run.records) == 2)
+        finally:
+            proxy.close()
+        told = {(each.name, each.labels[-1][1]): each.value for each in task.measurements()}
+        assert told == {
+            ("mirror_failover_read_again", flow.group): 49,
+            ("mirror_failover_unknown_partitions", flow.group): 0,
+            ("mirror_failover_read_again", f"{flow.group}-2"): 0,
+            ("mirror_failover_unknown_partitions", f"{flow.group}-2"): 0,
+        }
+    finally:
+        context.stop()
+        task.stop()
+
+
+def _file(folder: Path, flow: WrittenFlow) -> Path:
+    """A file of this flow alone."""
+    file = folder / "mm2.properties"
+    props = {
+        "clusters": f"{flow.a}, {flow.b}",
+        f"{flow.a}.bootstrap.servers": flow.source,
+        f"{flow.b}.bootstrap.servers": flow.target,
+        f"{flow.a}->{flow.b}.enabled": "true",
+        "topics": flow.topic,
+    }
+    file.write_text("".join(f"{key} = {value}\n" for key, value in props.items()))
+    return file

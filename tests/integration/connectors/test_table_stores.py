@@ -22,7 +22,7 @@ from equipment.brokers.filled_topic import FilledTopic
 from equipment.servers.s3 import S3Server, running_moto, running_versitygw, versitygw
 from equipment.stores.contract import unique_prefix
 from equipment.workers.bulk_context import BulkContext
-from equipment.workers.small_spark import SMALL_SPARK, sink_props
+from equipment.workers.small_spark import SMALL_DELTA, SMALL_SPARK, sink_props
 
 pytestmark = [
     pytest.mark.integration,
@@ -64,7 +64,7 @@ def spark(s3_server: S3Server) -> Iterator[Any]:
     locks = [jar for name in ("iceberg", "sqlite") for jar in read_lock(folder / f"{name}.jars")]
     jars = ",".join(map(str, resolve_jars(locks, home=sluice_home())))
     access = store_access(StoreOptions.parse({"store.url": f"s3://{s3_server.bucket}/", **s3_server.props}))
-    settings = {"table.format": "delta", "spark.jars": jars, "spark.databricks.delta.snapshotPartitions": "1"}
+    settings = {"table.format": "delta", "spark.jars": jars, **SMALL_DELTA}
     session = start_session({**SMALL_SPARK, **settings}, "stores", access)
     yield session
     session.stop()

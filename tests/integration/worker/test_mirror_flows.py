@@ -2,68 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
-from urllib.error import URLError
-from urllib.request import urlopen
 
 import pytest
 
 from equipment.waiting import wait_until
-
-
-class _Node:
-    """A driver of one file."""
-
-    def __init__(self, folder: Path, props: dict[str, str]) -> None:
-        folder.mkdir()
-        file = folder / "mm2.properties"
-        file.write_text("".join(f"{key} = {value}\n" for key, value in props.items()))
-        self._log = folder / "log"
-        with self._log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "worker.cli.main", "mirror", str(file)],
-                stdout=log,
-                stderr=log,
-                stdin=subprocess.DEVNULL,
-            )
-
-    @property
-    def log(self) -> str:
-        """What it has logged."""
-        return self._log.read_text()
-
-    def url(self) -> str | None:
-        """Where it serves its flows."""
-        found = re.search(r"served below (\S+)/ ", self.log)
-        return found[1] if found else None
-
-    def get(self, path: str) -> Any:
-        """The answer of its REST API; ``None`` while there is none."""
-        try:
-            with urlopen(f"{self.url()}{path}", timeout=30) as answer:
-                return json.load(answer)
-        except (URLError, ValueError):
-            return None
-
-    def stop(self) -> int:
-        """Stop it by a signal; its exit status."""
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(90)
-
-    def close(self) -> None:
-        """Leave nothing running."""
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait(30)
+from equipment.workers.mirror_node import MirrorNode
 
 
 @pytest.fixture
@@ -95,15 +45,15 @@ def nodes(tmp_path: Path) -> Iterator[Any]:
     """Starts drivers."""
     with ExitStack() as stack:
 
-        def start(name: str, props: dict[str, str]) -> _Node:
-            node = _Node(tmp_path / name, props)
+        def start(name: str, props: dict[str, str]) -> MirrorNode:
+            node = MirrorNode(tmp_path / name, props)
             stack.callback(node.close)
             return node
 
         yield start
 
 
-def _states(node: _Node, path: str) -> dict[str, list[str]]:
+def _states(node: MirrorNode, path: str) -> dict[str, list[str]]:
     found = node.get(f"{path}/connectors?expand=status") or {}
     return {
         name: [task["state"] for task in (views.get("status") or {"tasks": []})["tasks"]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -35,6 +35,7 @@ class SourceContext:
     errant_record_reporter: Reporter
     committed: dict[str, Offset] = field(default_factory=dict)
     waits: list[float] = field(default_factory=list)
+    wishes: list[tuple[tuple[int, ...], float]] = field(default_factory=list)
     transaction_context: None = None
 
     @property
@@ -54,6 +55,9 @@ class SourceContext:
     def wait(self, seconds: float) -> bool:
         self.waits.append(seconds)
         return True
+
+    def poll_when_readable(self, descriptors: Collection[int], seconds: float) -> None:
+        self.wishes.append((tuple(descriptors), seconds))
 
 
 @pytest.fixture

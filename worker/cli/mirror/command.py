@@ -14,10 +14,13 @@ __all__ = ["mirror"]
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 _RUN: Final = "run"
 _ELSEWHERE: Final = {
+    "cut-over": ("worker.cli.mirror.cut_over", "cut_over"),
     "deploy": ("worker.cli.mirror.deploy", "deploy"),
     "failback": ("worker.cli.mirror.moving", "failback"),
     "failover": ("worker.cli.mirror.moving", "failover"),
+    "groups": ("worker.cli.mirror.moving", "groups"),
     "plan": ("worker.cli.mirror.plan", "plan"),
+    "verify": ("worker.cli.mirror.verify", "verify"),
 }
 """Commands in modules of their own: module and name."""
 

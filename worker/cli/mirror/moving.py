@@ -1,4 +1,7 @@
-"""``sluice mirror failover`` and ``failback``: a consumer group moved to the other cluster of a flow, and back."""
+"""``sluice mirror failover`` and ``failback``: a consumer group moved to the other cluster of a flow, and back.
+
+``sluice mirror groups`` tells beforehand what that would come to for each group.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,15 @@ from worker.cli.mirror.flow_file import FLOW_FILE, FlowFile
 from worker.cli.output import Output, columns, output_option, print_document
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from connectors.mirror.moves import Move
 
-__all__ = ["failback", "failover"]
+__all__ = ["failback", "failover", "groups", "moves_text"]
 
 _CHECKPOINT: Final = "MirrorCheckpointConnector"
 _CHANGES: Final = 3
+_HEADER: Final = ("TOPIC", "PARTITION", "OFFSET", "THERE", "OFFSET THERE", "READ AGAIN", "REMARK")
 
 
 @click.command()
@@ -58,6 +62,42 @@ def failback(file: Path, group: str, flow: str | None, dry_run: bool, output: Ou
     _move(file, group, flow, "failback", output, from_checkpoints=False, dry_run=dry_run)
 
 
+@click.command()
+@click.argument("file", type=FLOW_FILE)
+@click.argument("flow", required=False)
+@output_option
+def groups(file: Path, flow: str | None, output: Output) -> None:
+    """Show how many records each group would read again if it failed over now, by FLOW, as in 'A->B'.
+
+    Nothing is changed. Groups that have not read anything that the flow mirrors are left out. Without FLOW it is the
+    only one that is enabled.
+
+    Exit status: 0 done, 1 a cluster does not answer.
+    """
+    from connect.errors import ConnectError  # noqa: PLC0415 - only these commands need it
+    from connectors.mirror.moves import read_again  # noqa: PLC0415
+    from connectors.mirror.moving import Direction, GroupMover  # noqa: PLC0415
+
+    named = FlowFile.read(file).named(flow)
+    try:
+        moves = GroupMover(named.connectors[_CHECKPOINT], Direction.OVER).planned_for_all()
+    except ConnectError as error:
+        raise click.ClickException(str(error)) from error
+    document = [
+        {"group": group, "read_again": read_again(rows), "partitions": [row.document() for row in rows]}
+        for group, rows in moves.items()
+    ]
+    print_document(document, output, lambda: moves_text(moves))
+
+
+def moves_text(moves: Mapping[str, Sequence[Move]]) -> str:
+    """A table of the partitions of several groups."""
+    if not moves:
+        return "No group has committed an offset that this flow translates."
+    rows = [(group, *_row(move)) for group, each in moves.items() for move in each]
+    return columns(("GROUP", *_HEADER), rows)
+
+
 def _move(
     file: Path, group: str, flow: str | None, way: str, output: Output, *, from_checkpoints: bool, dry_run: bool
 ) -> None:
@@ -86,16 +126,10 @@ def _hint(way: str, from_checkpoints: bool) -> str:
 def _text(group: str, moves: Sequence[Move]) -> str:
     if not moves:
         return f"The group {group} has committed no offset that this flow translates."
-    rows = [
-        (
-            move.origin.topic,
-            move.origin.partition,
-            move.origin.offset,
-            move.topic,
-            None if move.found is None else move.found.offset,
-            move.read_again,
-            move.remark,
-        )
-        for move in moves
-    ]
-    return columns(("TOPIC", "PARTITION", "OFFSET", "THERE", "OFFSET THERE", "READ AGAIN", "REMARK"), rows)
+    return columns(_HEADER, [_row(move) for move in moves])
+
+
+def _row(move: Move) -> tuple[object, ...]:
+    origin, found = move.origin, move.found
+    there = None if found is None else found.offset
+    return origin.topic, origin.partition, origin.offset, move.topic, there, move.read_again, move.remark

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from worker.herder.inbox import Inbox
 from worker.herder.units import Units
 from worker.stores.config.store import ConfigStore
-from worker.supervisor.supervisor import OwnershipAsked
+from worker.supervisor.notices import OwnershipAsked
 from worker.unit import Unit
 
 __all__ = ["Ownership"]

@@ -14,7 +14,7 @@ from typing import Final
 
 from worker.herder.inbox import Inbox, Later
 from worker.supervisor.lifecycle import Phase
-from worker.supervisor.supervisor import Changed, Expires
+from worker.supervisor.notices import Changed, Expires
 from worker.unit import Unit
 
 __all__ = ["Reloads"]

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 import orjson
 
 from connect.chain.converters import converter_plugin
+from connect.chain.specs import VERSION
 from connect.converter import Converter
 from connect.errors import DataError
 from connect.plugins import PluginKind
@@ -141,7 +142,7 @@ class PartForms:
         """The connector's own, and those of its values as JSON, without and with their schema."""
         registry, role, props = self._assembly.registry, self._role, self._assembly.effective_props()
         key = f"{role}.converter"
-        plugin = registry.load(PluginKind.CONVERTER, props[key])
+        plugin = registry.load(PluginKind.CONVERTER, props[key], props.get(f"{key}.{VERSION}"))
         keys = {definition.name for definition in plugin.config_class.definitions()}
         fixed = {f"{key}.{name}": value for name, value in _as_it_is(data).items() if name in keys}
         as_json = {f"{role}.{name}": value for name, value in _AS_JSON.items()}

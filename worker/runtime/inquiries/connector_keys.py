@@ -6,13 +6,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from connect.chain.specs import PredicateSpec, TransformationSpec, predicate_specs, transformation_specs
-from connect.config import HIGH, MEDIUM, Config, ConfigKey, ConfigType, Recommender, Width, embed
+from connect.chain.specs import VERSION, PredicateSpec, TransformationSpec, predicate_specs, transformation_specs
+from connect.config import HIGH, MEDIUM, Config, ConfigKey, ConfigType, Recommender, Visibility, Width, embed
 from connect.connector import Connector
-from connect.errors import ConnectError
-from connect.plugins import PluginKind
+from connect.errors import ConnectError, PluginError
+from connect.plugins import PluginEntry, PluginKind
 from connect.source import SourceConnector
 from worker.config.connector import ConnectorConfig, SinkConnectorConfig, SourceConnectorConfig
+from worker.config.plugin_versions import CONNECTOR_VERSION, version_range
 from worker.runtime.assembly import Assembly
 
 __all__ = ["chain_groups", "chain_keys", "connector_keys", "engine_config_of", "framework_of", "known_keys"]
@@ -30,14 +31,41 @@ def framework_of(connector: type[Connector[Any]]) -> type[ConnectorConfig]:
 
 
 def connector_keys(connector: type[Connector[Any]], assembly: Assembly) -> Iterator[ConfigKey]:
-    """The framework's keys; those of converters default to the worker's and recommend the ones there are."""
+    """The framework's keys; those of converters and versions default to the worker's and offer the ones there are."""
     for key in framework_of(connector).definitions():
+        owner = key.name.removesuffix(f".{VERSION}")
         if kind := _CONVERTERS.get(key.name):
-            names = [entry.class_name for entry in assembly.registry.entries(kind)]
             default = getattr(assembly.worker, key.name.replace(".", "_"))
-            yield replace(key, default=default, recommender=_offering(names))
+            yield replace(key, default=default, recommender=_offering(class_names(assembly, kind)))
+        elif key.name == CONNECTOR_VERSION:
+            yield _versioned(key, assembly, assembly.connector_entry)
+        elif owner != key.name and (kind := _CONVERTERS.get(owner)):
+            of_worker = getattr(assembly.worker, owner.replace(".", "_")), assembly.worker_props.get(key.name)
+            named, version = (assembly.props[owner], None) if assembly.props.get(owner) else of_worker
+            entry = _listed(assembly, kind, named, version)
+            # As in Java there is nothing to choose of a converter that is not there.
+            yield replace(_versioned(key, assembly, entry), visible=_shown_if(entry is not None))
         else:
             yield key
+
+
+def class_names(assembly: Assembly, kind: PluginKind) -> list[str]:
+    """The classes of the plugins of a kind, each once however many versions of it there are."""
+    return list(dict.fromkeys(entry.class_name for entry in assembly.registry.entries(kind)))
+
+
+def _listed(assembly: Assembly, kind: PluginKind, name: str, version: str | None = None) -> PluginEntry | None:
+    try:
+        return assembly.registry.find(kind, name, version)
+    except PluginError:
+        return None
+
+
+def _versioned(key: ConfigKey, assembly: Assembly, entry: PluginEntry | None) -> ConfigKey:
+    """A key for the version of this plugin: by default the one that is taken, and it offers all there are."""
+    if entry is None:
+        return replace(key, recommender=_offering([]))
+    return replace(key, default=entry.version, recommender=_offering(assembly.registry.versions(entry)))
 
 
 def engine_config_of(assembly: Assembly) -> type[Config]:
@@ -67,11 +95,15 @@ def known_keys(assembly: Assembly) -> set[str]:
 def _converter_names(assembly: Assembly) -> Iterator[str]:
     for role, kind in _CONVERTERS.items():
         try:
-            plugin = assembly.registry.load(kind, assembly.props.get(role, ""))
+            plugin = assembly.registry.load(kind, assembly.props.get(role, ""), assembly.props.get(f"{role}.{VERSION}"))
         except ConnectError:
             # It names none, or one whose absence is said where it is needed.
             continue
         yield from (f"{role}.{key.name}" for key in plugin.config_class.definitions())
+
+
+def _shown_if(is_shown: bool) -> Visibility:
+    return lambda _: is_shown
 
 
 def _offering(names: list[str]) -> Recommender:
@@ -89,7 +121,6 @@ def _group(spec: TransformationSpec | PredicateSpec) -> str:
 def _embedded(assembly: Assembly, spec: TransformationSpec | PredicateSpec) -> Iterator[ConfigKey]:
     kind = PluginKind.TRANSFORMATION if isinstance(spec, TransformationSpec) else PluginKind.PREDICATE
     prefix, group = spec.prefix, _group(spec)
-    names = [entry.class_name for entry in assembly.registry.entries(kind)]
     yield ConfigKey(
         name=f"{prefix}type",
         type=ConfigType.CLASS,
@@ -100,17 +131,31 @@ def _embedded(assembly: Assembly, spec: TransformationSpec | PredicateSpec) -> I
         group=group,
         order_in_group=0,
         width=Width.LONG,
-        recommender=_offering(names),
+        recommender=_offering(class_names(assembly, kind)),
     )
+    version = ConfigKey(
+        name=f"{prefix}{VERSION}",
+        type=ConfigType.STRING,
+        importance=HIGH,
+        documentation=f"Version of the {kind.value}, or range of versions such as [1.0,2.0); the newest when absent.",
+        required=False,
+        nullable=True,
+        validator=version_range,
+        display_name=f"{kind.suffix} version for {spec.alias}",
+        group=group,
+        order_in_group=1,
+        width=Width.LONG,
+    )
+    yield _versioned(version, assembly, _listed(assembly, kind, spec.type))
     try:
-        plugin = assembly.registry.load(kind, spec.type)
+        plugin = assembly.registry.load(kind, spec.type, spec.version)
     except ConnectError:
         # Said of its type already.
         return
     keys: Iterable[ConfigKey] = plugin.config_class.definitions()
     if kind is PluginKind.TRANSFORMATION:
         keys = (*keys, *_CHOICE)
-    yield from embed(keys, prefix=prefix, group=group, first_order=1)
+    yield from embed(keys, prefix=prefix, group=group, first_order=2)
 
 
 _CHOICE: Final = (

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from connect.config import ConfigKey, key_info
 from connect.errors import ConfigError, ConnectError, NotFoundError, PluginError
 from connect.plugins import PluginKind, load_class
+from worker.config.plugin_versions import CONNECTOR_VERSION
 from worker.errors import BadRequestError
 from worker.runtime.assembly import Assembly
 from worker.runtime.control import Link
@@ -66,16 +69,12 @@ def _look_up(inquiry: messages.LookUpValues, redaction: Redaction) -> messages.V
 def _describe(inquiry: messages.DescribePlugin, redaction: Redaction) -> messages.PluginDescribed:
     assembly = Assembly.resolve(inquiry.worker, {}, redaction)
     kind = PluginKind(inquiry.kind)
-    entry = assembly.registry.find(kind, inquiry.name)
+    entry = assembly.plugins.find(kind, inquiry.name, inquiry.version)
     plugin = load_class(entry)
-    version = str(entry.version or getattr(plugin, "version", "undefined"))
-    if inquiry.version not in ("latest", version):
-        raise BadRequestError(
-            f"Plugin {entry.class_name} not found that matches the version range "
-            f"[{inquiry.version},{inquiry.version}], available versions: [{version}]"
-        )
     keys: tuple[ConfigKey, ...] = plugin.config_class.definitions() if hasattr(plugin, "config_class") else ()
     if kind is PluginKind.CONNECTOR:
         own = {key.name for key in keys}
-        keys += tuple(key for key in framework_of(plugin).definitions() if key.name not in own)
+        framework = framework_of(plugin).definitions()
+        versioned = (replace(key, default=entry.version) if key.name == CONNECTOR_VERSION else key for key in framework)
+        keys += tuple(key for key in versioned if key.name not in own)
     return messages.PluginDescribed([dict(key_info(key)) for key in keys if not key.internal])

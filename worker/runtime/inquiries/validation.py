@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from connect.chain.specs import predicate_specs, props_below, transformation_specs
+from connect.chain.converters import converter_props
+from connect.chain.specs import VERSION, predicate_specs, transformation_specs
 from connect.config import ConfigKey, ConfigType, ConfigValue, config_info, validate_keys
 from connect.config.errors import keys_of
 from connect.errors import ConfigError, ConnectError
 from connect.kafka.settings.overrides import refused_overrides
-from connect.plugins import PluginKind, UnlistedPluginError, class_name
-from worker.config.connector import COMMON
+from connect.plugins import PluginEntry, PluginKind, PluginVersionError, UnlistedPluginError, class_name, load_class
+from connect.versions import VersionSpecError
+from worker.config.connector import COMMON, SinkConnectorConfig, SourceConnectorConfig
+from worker.config.plugin_versions import CONNECTOR_VERSION
 from worker.config.restarts import RestartConfig
 from worker.config.schema_files import refused_schema_file
 from worker.config.spark_policy import refused_spark_keys
@@ -45,6 +48,42 @@ def validate(command: messages.ValidateConfig, redaction: Redaction) -> messages
     """
     given = {key: value for key, value in command.config.items() if value is not None}
     assembly = Assembly.resolve(command.worker, given, redaction)
+    try:
+        # Nothing can be said of a connector of which there is no such version.
+        assembly.connector_entry  # noqa: B018 - it is looked up once
+    except PluginVersionError as error:
+        return _refused_version(command, assembly, ("connector.class", CONNECTOR_VERSION), redaction.told(str(error)))
+    except VersionSpecError as error:
+        refused = ConfigError(CONNECTOR_VERSION, given[CONNECTOR_VERSION], str(error))
+        return _refused_version(command, assembly, (CONNECTOR_VERSION,), redaction.told(str(refused)))
+    return _validate(command, assembly, given, redaction)
+
+
+def _refused_version(
+    command: messages.ValidateConfig, assembly: Assembly, keys: Sequence[str], error: str
+) -> messages.Validated:
+    """The answer where the version of the connector is refused, said of these ``keys`` and of no other."""
+    name = str(command.config["connector.class"])
+    newest = assembly.plugins.find(PluginKind.CONNECTOR, name)
+    framework = SourceConnectorConfig if newest.type == "source" else SinkConnectorConfig
+    defaults, offered = {CONNECTOR_VERSION: newest.version}, {CONNECTOR_VERSION: assembly.plugins.versions(newest)}
+    configs = [
+        config_info(
+            replace(definition, default=defaults.get(definition.name)),
+            ConfigValue(
+                definition.name, command.config[definition.name], tuple(offered.get(definition.name, ())), (error,)
+            ),
+        )
+        for definition in framework.definitions()
+        if definition.name in keys
+    ]
+    infos = {"name": name, "error_count": len(configs), "groups": [COMMON], "configs": configs}
+    return messages.Validated(infos, newest.type or "source", [])
+
+
+def _validate(
+    command: messages.ValidateConfig, assembly: Assembly, given: Mapping[str, str], redaction: Redaction
+) -> messages.Validated:
     connector_class = assembly.connector_class
     assembly.hide_secrets()
     framework, own = framework_of(connector_class), connector_class.config_class
@@ -105,13 +144,14 @@ def _merged(*several: Pairs) -> Pairs:
 
 
 def _with_worker_converters(values: Iterable[ConfigValue], keys: Iterable[ConfigKey]) -> Iterator[ConfigValue]:
-    """The framework's values, with the worker's converters where the connector names none."""
-    converters = {key.name: key for key in keys if key.name.endswith(".converter")}
+    """The framework's values, with the worker's converters and the newest versions where the connector names none."""
+    converters = {key.name: key for key in keys if key.name.endswith((".converter", f".{VERSION}"))}
     for value in values:
         if (key := converters.get(value.name)) is not None:
             recommended = tuple(key.recommender({})) if key.recommender else ()
             chosen = key.default if value.value is None and not value.errors else value.value
-            yield replace(value, value=chosen, recommended_values=recommended)
+            visible = key.visible({}) if key.visible else value.visible
+            yield replace(value, value=chosen, recommended_values=recommended, visible=visible)
         else:
             yield value
 
@@ -198,11 +238,11 @@ def _converter_pairs(assembly: Assembly) -> Pairs:
     for role, kind in _converters(assembly):
         prefix = f"{role}."
         try:
-            plugin = assembly.registry.load(kind, assembly.props[role])
+            plugin = assembly.registry.load(kind, assembly.props[role], assembly.props.get(f"{prefix}{VERSION}"))
         except ConnectError:
             # Said of its name already.
             continue
-        own = props_below(assembly.props, prefix) | {"converter.type": role.partition(".")[0]}
+        own = converter_props(assembly.props, role.partition(".")[0])
         for key in plugin.config_class.definitions():
             value = next(item for item in plugin.config_class.validate(own) if item.name == key.name)
             below = replace(key, name=prefix + key.name)
@@ -211,9 +251,14 @@ def _converter_pairs(assembly: Assembly) -> Pairs:
 
 
 def _plugin_errors(assembly: Assembly, said: Pairs) -> Iterator[tuple[str, str]]:
-    """Errors of the plugins a connector names: of their names, or of their own keys."""
+    """Errors of the plugins a connector names: of their names, their versions, or of their own keys."""
+    for role in ("key.converter", "value.converter", "header.converter"):
+        key = f"{role}.{VERSION}"
+        if (version := assembly.props.get(key)) and not assembly.props.get(role):
+            reason = f"It is the version of a {role} that is not given; give both, or neither for the worker's own"
+            yield key, str(ConfigError(key, version, reason))
     for role, kind in _converters(assembly):
-        own = props_below(assembly.props, f"{role}.") | {"converter.type": role.partition(".")[0]}
+        own = converter_props(assembly.props, role.partition(".")[0])
         yield from _errors_of(assembly, kind, role, own, said)
     for transformation in transformation_specs(assembly.props):
         key = f"{transformation.prefix}type"
@@ -226,20 +271,15 @@ def _errors_of(
     assembly: Assembly, kind: PluginKind, key: str, props: Mapping[str, str], said: Pairs
 ) -> Iterator[tuple[str, str]]:
     prefix = key.removesuffix("type") if kind in (PluginKind.TRANSFORMATION, PluginKind.PREDICATE) else f"{key}."
-    if not (name := assembly.props.get(key)):
+    if not assembly.props.get(key):
         # That it is missing is said already.
         return
-    try:
-        assembly.registry.find(kind, name)
-    except UnlistedPluginError as error:
-        yield key, str(ConfigError(key, name, str(error)))
-        return
-    except ConnectError:
-        reason = f"Class {name} could not be found.{assembly.registry.suggestion(kind, name)}"
-        yield key, str(ConfigError(key, name, reason))
+    entry = _entry_or_errors(assembly, kind, key, f"{prefix}{VERSION}")
+    if not isinstance(entry, PluginEntry):
+        yield from entry
         return
     try:
-        plugin = assembly.registry.load(kind, name)
+        plugin = load_class(entry)
     except ConnectError as error:
         yield key, str(error)
         return
@@ -256,6 +296,26 @@ def _errors_of(
         plugin.configured(props)
     except ConfigError as error:
         yield from ((f"{prefix}{own}", str(error)) for own in keys_of(error))
+
+
+def _entry_or_errors(
+    assembly: Assembly, kind: PluginKind, key: str, version_key: str
+) -> PluginEntry | list[tuple[str, str]]:
+    """The plugin that a key names, or why there is none."""
+    name, version = assembly.props[key], assembly.props.get(version_key)
+    try:
+        return assembly.registry.find(kind, name, version)
+    except VersionSpecError:
+        # Said by the rule of its key.
+        return []
+    except PluginVersionError as error:
+        return [(version_key, str(ConfigError(version_key, version, str(error))))]
+    except UnlistedPluginError as error:
+        return [(key, str(ConfigError(key, name, str(error))))]
+    except ConnectError:
+        registry = assembly.registry
+        reason = f"Class {name} could not be found.{registry.suggestion(kind, name)}{registry.interpreter_hint}"
+        return [(key, str(ConfigError(key, name, reason)))]
 
 
 def _converters(assembly: Assembly) -> Iterator[tuple[str, PluginKind]]:

@@ -29,6 +29,7 @@ __all__ = [
 
 logger = logging.getLogger(__name__)
 _READ_TIMEOUT: Final = 30.0
+_UNDER_WAY: Final = 0.1
 
 
 class WorkerOffsetReader:
@@ -165,6 +166,11 @@ class OffsetCommitter:
             self._hear()
         elif time.monotonic() >= self._due:
             self._begin()
+
+    @property
+    def next_look(self) -> float:
+        """When to advance, by :func:`time.monotonic`: where offsets are kept it may not be told when they are."""
+        return time.monotonic() + _UNDER_WAY if self._under_way else self._due
 
     def finish(self) -> bool:
         """Commit all that is committable and wait for it, once; whether that came about."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack
 from itertools import islice
 from typing import Any, Final
@@ -31,6 +31,7 @@ logger = logging.getLogger(__name__)
 
 _RETRY: Final = 1.0
 _IDLE: Final = 0.01
+_LOOK: Final = 0.05
 _REGISTERS: Final = "auto.register.schemas"
 
 
@@ -50,6 +51,10 @@ class _Context:
         """Wait, but not beyond the end of the preview."""
         time.sleep(max(0.0, min(seconds, self._deadline - time.monotonic())))
         return time.monotonic() < self._deadline
+
+    def poll_when_readable(self, descriptors: Collection[int], seconds: float) -> None:  # noqa: ARG002
+        """Wait a little: a preview does not last long."""
+        self.wait(min(seconds, _LOOK))
 
     def report(self, record: SourceRecord, error: Exception) -> None:
         """Show a record that the task cannot understand, and go on."""

@@ -47,6 +47,8 @@ __all__ = ["SinkLoop"]
 
 logger = logging.getLogger(__name__)
 _POLL: Final = 0.1
+_QUIET_POLL: Final = 0.5
+_QUIET: Final = 5.0
 _PAUSED_POLL: Final = 0.5
 _RETRY: Final = 1.0
 
@@ -106,6 +108,7 @@ class SinkLoop:
         self._pending: list[_Pending] = []
         self._retry_due = 0.0
         self._put_due: float | None = None
+        self._found_at = time.monotonic()
         self._is_done = False
         self._ends: EndOffsets | None = None
         self._metrics = TaskMetrics(control.send, tolerance.counts)
@@ -162,11 +165,16 @@ class SinkLoop:
 
     def _patience(self) -> float:
         due = self._retry_due if self._pending else self._put_due
-        return _POLL if due is None else min(_POLL, max(0.0, due - time.monotonic()))
+        # The client cannot be interrupted: who has little to do hears of a stop a little later.
+        longest = _QUIET_POLL if time.monotonic() >= self._found_at + _QUIET else _POLL
+        return longest if due is None else min(longest, max(0.0, due - time.monotonic()))
 
     def _take(self, found: Sequence[Message]) -> None:
+        if not found:
+            return
+        self._found_at = time.monotonic()
         self._timings.size("batch-size", len(found))
-        born = max(0, found[0].timestamp()[1]) / 1000 if found else 0.0
+        born = max(0, found[0].timestamp()[1]) / 1000
         for consumed in by_topic(found, self._only_topic, self._subscription.only_partition):
             if any(partition.entered is None for partition in self._progress.values()):
                 self._progress.enter(first_offsets(consumed))

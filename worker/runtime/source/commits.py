@@ -49,6 +49,10 @@ class SourceCommits(Protocol):
     def serve(self) -> None:
         """Do whatever is due between two polls."""
 
+    @property
+    def next_look(self) -> float:
+        """When, by :func:`time.monotonic`, to serve at the latest, while nothing else happens."""
+
     def refusal(self, error: KafkaError, *, sent: bool, of_record: bool) -> ConnectError | None:
         """The error, if any, that fails the task because a record was refused, after it was ``sent`` or before.
 
@@ -137,6 +141,11 @@ class AtLeastOnce:
         """Tell the task of what is acknowledged, and commit it if it is time."""
         self._tell_records()
         self._committer.advance()
+
+    @property
+    def next_look(self) -> float:
+        """When the next commit is due, or that under way may have ended."""
+        return self._committer.next_look
 
     def refusal(self, error: KafkaError, *, sent: bool, of_record: bool) -> ConnectError | None:  # noqa: ARG002
         """Each record is for itself."""

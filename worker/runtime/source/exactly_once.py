@@ -49,6 +49,8 @@ __all__ = ["ExactlyOnce", "TransactionOffsets", "TransactionSizes"]
 logger = logging.getLogger(__name__)
 _SLICE: Final = 0.5
 _RETRY: Final = 1.0
+_OPEN: Final = 0.1
+_CLOSED: Final = 0.5
 
 
 class TransactionSizes:
@@ -180,6 +182,11 @@ class ExactlyOnce:
     def serve(self) -> None:
         """Commit if it is time."""
         self._end(self.boundary.while_idle(time.monotonic()))
+
+    @property
+    def next_look(self) -> float:
+        """Soon while a transaction is open: when it ends is for the boundary to say."""
+        return time.monotonic() + (_OPEN if self._producer.is_open else _CLOSED)
 
     def refusal(self, error: KafkaError, *, sent: bool, of_record: bool) -> ConnectError | None:
         """The error after a broker refused a record of a transaction, as in Java whatever ``errors.tolerance`` is."""

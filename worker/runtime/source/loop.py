@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
@@ -35,7 +36,7 @@ from worker.metrics.buckets import POLL
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.control import Control
-from worker.runtime.metrics import ActiveTopics, TaskMetrics, remaining_gauges
+from worker.runtime.metrics import ActiveTopics, TaskMetrics, measurements_of, remaining_gauges
 from worker.runtime.source.commits import SourceCommits, ToldTask
 from worker.runtime.source.guarantee import Guarantee
 from worker.runtime.source.transactions import Ending, portions
@@ -48,7 +49,17 @@ logger = logging.getLogger(__name__)
 _IDLE: Final = 0.01
 _RETRY: Final = 1.0
 _SLICE: Final = 0.5
+_LEAST_ACKNOWLEDGED: Final = 0.02
+_MOST_ACKNOWLEDGED: Final = 0.1
 _LARGER: Final = " Raise producer.override.max.request.size and the topic's max.message.bytes."
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """When a task wants to be polled again."""
+
+    descriptors: Collection[int]
+    until: float
 
 
 class SourceTaskRuntimeContext:
@@ -61,10 +72,20 @@ class SourceTaskRuntimeContext:
         self.offset_storage_reader = guarantee.reader
         self.errant_record_reporter = self
         self.transaction_context = guarantee.transaction_context
+        self._wish: _Wish | None = None
 
     def wait(self, seconds: float) -> bool:
         """Wait, unless the task is stopped or paused first."""
         return self._control.wait(seconds)
+
+    def poll_when_readable(self, descriptors: Collection[int], seconds: float) -> None:
+        """Keep in mind when the task wants to be polled again."""
+        self._wish = _Wish(tuple(descriptors), time.monotonic() + seconds)
+
+    def take_wish(self) -> _Wish | None:
+        """What the last poll has asked for, once."""
+        wish, self._wish = self._wish, None
+        return wish
 
     def report(self, record: SourceRecord, error: Exception) -> None:
         """Give up on a record that cannot be understood."""
@@ -80,11 +101,13 @@ class SourceLoop:
         control: Control,
         clients: Clients,
         task: SourceTask[Any],
+        context: SourceTaskRuntimeContext,
         tolerance: Tolerance,
         guarantee: Guarantee,
     ):
         self._control = control
         self._task = task
+        self._context = context
         self._tolerance = tolerance
         self._until_drained = assembly.config.runs_until_drained
         self._chain = assembly.source_chain(tolerance)
@@ -104,6 +127,7 @@ class SourceLoop:
         self._active = ActiveTopics(control.send, enabled=assembly.worker.topic_tracking_enable)
         told = ToldTask(task, control.watch)
         self._tells_records = type(task).commit_record is not SourceTask.commit_record
+        self._measures = type(task).measurements is not SourceTask.measurements
         self._tells_offsets = type(task).delivered is not SourceTask.delivered
         self._reader = guarantee.reader
         self._commits: SourceCommits = guarantee.commits(told, self._delivery, tolerance.flush, self._metrics)
@@ -139,7 +163,8 @@ class SourceLoop:
                 continue
             polled = time.monotonic()
             batches = self._poll()
-            self._timings.took(POLL, time.monotonic() - polled)
+            if batches:
+                self._timings.took(POLL, time.monotonic() - polled)
             for batch, ending in batches or ():
                 self._send(batch)
                 if ending is not None:
@@ -149,10 +174,31 @@ class SourceLoop:
             if batches == [] and self._until_drained and self._drained():
                 self._drain()
                 return
-            if not batches:
+            wish = self._context.take_wish()
+            if not batches and wish is not None:
+                self._await(wish)
+            elif not batches:
                 # A task that has waited by itself is polled again at once, another one not in a busy loop.
                 self._delivery.serve(max(0.0, polled + _IDLE - time.monotonic()))
             self._serve()
+
+    def _await(self, wish: _Wish) -> None:
+        """Wait until the task wants to be polled, or the worker says something, and see to what is due meanwhile."""
+        patience = _LEAST_ACKNOWLEDGED
+        while self._control.poll():
+            self._serve()
+            now = time.monotonic()
+            left = wish.until - now
+            if left <= 0:
+                return
+            if self._sent.under_way():
+                # The client tells of acknowledgements only to who asks.
+                self._delivery.serve(min(left, patience))
+                patience = min(2 * patience, _MOST_ACKNOWLEDGED)
+                left = 0.0
+            due = min(self._metrics.next_report, self._commits.next_look) - now
+            if self._control.wait_readable(wish.descriptors, max(0.0, min(left, due))):
+                return
 
     def _serve(self) -> None:
         """Do whatever is due between two polls, and while there are none."""
@@ -270,6 +316,9 @@ class SourceLoop:
         self._written = written
         with self._control.watch.call("remaining"):
             self._metrics.gauges(remaining_gauges(self._task))
+        if self._measures:
+            with self._control.watch.call("measurements"):
+                self._metrics.own(measurements_of(self._task))
         self._metrics.report()
 
     def _pause(self) -> None:

@@ -42,6 +42,7 @@ from worker.supervisor.messages.offsets import (
     SourceOffsetsWritten,
     WriteSourceOffsets,
 )
+from worker.supervisor.messages.resting import Idle, Rest
 
 __all__ = [
     "PARTIAL",
@@ -64,18 +65,22 @@ __all__ = [
     "DescribePlugin",
     "Drain",
     "Drained",
+    "Ended",
     "Fail",
     "Failed",
     "FenceProducers",
     "Fenced",
     "HangOver",
     "Hanging",
+    "Idle",
     "Inquiry",
     "ListDeadLetters",
+    "Lives",
     "Loads",
     "LogRecord",
     "LookUpValues",
     "Metrics",
+    "NeedsProcess",
     "OffsetPairs",
     "OffsetsAltered",
     "OffsetsCommitted",
@@ -98,10 +103,12 @@ __all__ = [
     "ReplayDeadLetters",
     "Report",
     "ResetSinkOffsets",
+    "Rest",
     "Resume",
     "Resumed",
     "RunConnector",
     "RunTask",
+    "RunUnits",
     "SetLogLevel",
     "Silent",
     "SinkLag",
@@ -145,6 +152,13 @@ class RunTask:
     connector_config: dict[str, str]
     worker: dict[str, str]
     paused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RunUnits:
+    """The first command of a process that several units share. What follows on its pipe are no messages, but the
+    descriptors of pipes, one with each byte: each is that of a unit, whose first command comes there.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,6 +306,7 @@ Inquiry: TypeAlias = (
 Command: TypeAlias = (
     RunConnector
     | RunTask
+    | RunUnits
     | ValidateConfig
     | DescribePlugin
     | PreviewConnector
@@ -313,6 +328,7 @@ Command: TypeAlias = (
     | Pause
     | Resume
     | Reconfigure
+    | Rest
     | Fail
     | Drain
     | Stop
@@ -359,6 +375,23 @@ class ConfigExpires:
     """The values of config providers hold for so many milliseconds, after which the process is to be restarted."""
 
     ttl_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class NeedsProcess:
+    """The plugin cannot share a process with others; the unit has not begun, and ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lives:
+    """A unit in a process that several share lives in this thread of it (its ``threading.get_ident``)."""
+
+    thread: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A unit in a process that several share has ended, and left no thread behind. Nothing comes after this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -458,12 +491,14 @@ class Metrics:
     """Counters and gauges of a task by name; counters only grow while the process lives.
 
     ``values`` are shown in statuses, ``details`` only to who scrapes; ``histograms`` have a sum and the counts of the
-    buckets (:mod:`worker.metrics.buckets`).
+    buckets (:mod:`worker.metrics.buckets`). ``own`` is what has changed of the plugin's own: of each a name, its labels
+    by turns with their values, a sentence about it, and the number; ``None`` if it is there no longer.
     """
 
     values: dict[str, float]
     details: dict[str, float] = field(default_factory=dict)
     histograms: dict[str, list[float]] = field(default_factory=dict)
+    own: list[tuple[str, list[str], str, float | None]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -509,6 +544,10 @@ Report: TypeAlias = (
     | Silent
     | Drained
     | ConfigExpires
+    | Idle
+    | NeedsProcess
+    | Lives
+    | Ended
     | TaskConfigs
     | Validated
     | Previewed

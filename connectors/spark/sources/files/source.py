@@ -117,6 +117,7 @@ class SparkFileSourceConnector(SourceConnector[SparkFileSourceConfig]):
     """Publishes the rows of files in a folder of any Hadoop file system with Spark. It is one task."""
 
     task_class = SparkFileSourceTask
+    watches = False
     version = "0.1.0"
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:  # noqa: ARG002

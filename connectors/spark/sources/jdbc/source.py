@@ -150,6 +150,7 @@ class SparkJdbcSourceConnector(SourceConnector[SparkJdbcSourceConfig]):
     """Publishes all rows of tables of a database with Spark, divided by a column. It is one task."""
 
     task_class = SparkJdbcSourceTask
+    watches = False
     version = "0.1.0"
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:  # noqa: ARG002

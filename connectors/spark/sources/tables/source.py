@@ -149,6 +149,7 @@ class SparkTableSourceConnector(SourceConnector[SparkTableSourceConfig]):
     """Publishes Iceberg and Delta tables with Spark: their rows, then their changes. It is one task."""
 
     task_class = SparkTableSourceTask
+    watches = False
     version = "0.1.0"
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:  # noqa: ARG002

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -124,6 +125,13 @@ def _settings(bootstrap: str, topic: str) -> Mapping[str, str]:
     return {name: entry.value for name, entry in found.items() if entry.source == 1}
 
 
+def _make_anew(bootstrap: str, topic: str) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.delete_topics([topic])[topic].result(30)
+    wait_until("the topic is gone", lambda: topic not in admin.list_topics(timeout=30).topics, seconds=SECONDS)
+    create_topic(bootstrap, topic)
+
+
 def test_records_topics_and_settings_come_over_and_go_on_after_a_restart(flow: Flow) -> None:
     source, topic = flow.source, flow.topic
     create_topic(source, topic, 2, **{"retention.ms": "-1", "max.message.bytes": "2000000", "min.insync.replicas": "1"})
@@ -181,18 +189,21 @@ def test_what_is_gone_is_told_and_what_was_aborted_is_left_out(flow: Flow) -> No
     flow.wait_for(10)
     assert flow.worker.terminate() == 0
 
-    # Retention was faster than the mirror.
+    # Retention was faster than the mirror. A record says so.
+    flow.configure(mirror_gap_policy="mark")
     produce(source, topic, [b"%d" % number for number in range(10, 20)])
     admin.delete_records([TopicPartition(topic, 0, 15)])[TopicPartition(topic, 0)].result(30)
     flow.worker.start()
     assert [int(one.value()) for one in flow.wait_for(15)] == [*range(10), *range(15, 20)]
     assert flow.worker.terminate() == 0
     assert f"Offsets 10 to 14 of {topic}-0 are gone at the source" in flow.worker.log()
+    (mark,) = [json.loads(one.value()) for one in read_topic(flow.target, f"mm2-gaps.{flow.alias}.internal")]
+    assert [mark[key] for key in ("topic", "partition", "reason", "first", "last", "next")] == [
+        topic, 0, "expired", 10, 14, 15,
+    ]  # fmt: skip
 
     # Another topic of the same name, with more records than were mirrored of the first.
-    admin.delete_topics([topic])[topic].result(30)
-    wait_until("the topic is gone", lambda: topic not in admin.list_topics(timeout=30).topics, seconds=SECONDS)
-    create_topic(source, topic)
+    _make_anew(source, topic)
     produce(source, topic, [b"%d" % number for number in range(100, 130)])
     flow.configure(mirror_gap_policy="fail")
     flow.worker.start()
@@ -212,8 +223,40 @@ def test_what_is_gone_is_told_and_what_was_aborted_is_left_out(flow: Flow) -> No
         assert producer.flush(30) == 0
         end(30)
     assert [one.value() for one in flow.wait_for(46)][45:] == [b"committed"]
+    wait_until("the runs are written", lambda: flow.runs(0) == (Run(0, 15, 30, 0), Run(32, 45, 1, 30)))
+
+
+def test_topics_made_anew_while_a_task_runs_are_noticed(flow: Flow) -> None:
+    source, topic = flow.source, flow.topic
+    create_topic(source, topic)
+    produce(source, topic, [b"old"])
+    flow.configure(mirror_topic_deletion_policy="delete", mirror_topic_deletion_grace_ms="0")
+    flow.worker.start()
+    flow.wait_for(1)
+    _make_anew(source, topic)
+    produce(source, topic, [b"%d" % number for number in range(50)])
+    # Offsets go on as if nothing had happened: only the id of the topic tells.
+    every = [b"%d" % number for number in range(50)]
+    wait_until(
+        "all of the new topic is mirrored",
+        lambda: [one.value() for one in flow.mirrored()[-50:]] == every,
+        seconds=SECONDS,
+    )
+    assert f"Topic {topic} was made anew at the source" in flow.worker.log()
+
+    # At the target the copies are gone: that is told, and mirroring goes on.
+    target, admin = AdminClient({"bootstrap.servers": flow.target}), AdminClient({"bootstrap.servers": source})
+    target.delete_topics([flow.remote])[flow.remote].result(30)
+    told = f"The topic that {topic}-0 is mirrored to was made anew at the target"
+    wait_until("the new target is noticed", lambda: told in flow.worker.log(), seconds=SECONDS)
+    produce(source, topic, [b"last"])
+    assert [one.value() for one in flow.wait_for(1)][-1:] == [b"last"]
+
+    # A topic that is deleted at the source is so at the target, where the policy is to delete.
+    create_topic(source, f"{topic}-stays")
+    admin.delete_topics([topic])[topic].result(30)
+    wait_until("it is deleted", lambda: flow.remote not in target.list_topics(timeout=30).topics, seconds=SECONDS)
     assert flow.worker.terminate() == 0
-    assert flow.runs(0) == (Run(0, 15, 30, 0), Run(32, 45, 1, 30))
 
 
 def test_a_source_that_is_away_at_first_is_mirrored_when_it_comes(flow: Flow) -> None:

@@ -14,6 +14,7 @@ from equipment.brokers.topics import create_topic, produce, read_topic
 from equipment.scripts.tasks import RunningTask
 from equipment.waiting import wait_until
 from worker.embedded.broker.server import BrokerInfo
+from worker.supervisor.messages import messages
 
 Start = Callable[..., RunningTask]
 
@@ -123,6 +124,34 @@ def test_a_record_that_the_target_does_not_take_is_left_out_if_that_is_tolerated
     task.stop()
     assert runs().runs == (Run(0, 0, 1, 0), Run(2, 1, 2, 2))
     assert task.metric("total-records-skipped") == 1
+
+
+def test_records_that_have_been_at_the_target_are_left_out_and_numbers_are_told(
+    bootstrap: str,
+    second_broker: BrokerInfo,
+    topic: str,
+    start: Start,
+    values: Callable[[int], list[bytes]],
+    runs: Callable[[], Runs],
+) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap})
+    producer.produce(topic, b"back", headers=[("via", topic.encode())])
+    producer.produce(topic, b"own", headers=[("x", b"1")])
+    assert producer.flush(30) == 0
+    task = start(mirror_provenance_header="via", task_bytes_per_second="1000000")
+    assert values(1) == [b"own"]
+    (message,) = read_topic(second_broker.bootstrap_servers, f"A.{topic}")
+    assert message.headers() == [("x", b"1"), ("via", b"A")]
+
+    def told() -> dict[str, Any]:
+        reports = [report for report in task.reports if isinstance(report, messages.Metrics)]
+        return {name: (labels, value) for report in reports for name, labels, _, value in report.own}
+
+    labels = ["source", "A", "target", topic, "topic", f"A.{topic}", "partition", "0"]
+    wait_until("the record is counted", lambda: told().get("mirror_records_total") == (labels, 1.0))
+    wait_until("nothing is left", lambda: told().get("mirror_lag_records") == (labels, 0.0))
+    task.stop()
+    assert runs().runs == (Run(1, 0, 1, 0),)
 
 
 def test_a_stored_offset_is_gone_on_from(

@@ -55,15 +55,26 @@ def test_each_topic_and_group_has_its_place_or_a_reason() -> None:
 
 def test_what_cannot_work_is_a_problem() -> None:
     long = "t" * 248
-    topics = {"my-connect-offsets": 1, long: 1}
+    topics = {long: 1}
     problems = plan_flow(_flow(replication_factor="2"), _survey("a", topics), _survey("b", {})).problems
     assert problems == (
         "replication.factor is 2, and the cluster has 1 brokers: its topics cannot be created.",
-        "my-connect-offsets looks like a topic of Kafka Connect's own. Mirrored both ways such topics feed each other: "
-        "exclude it.",
         f"{long}: Kafka allows no topic A.{long}. A name has at most 249 of letters, digits, . _ -",
     )
     assert plan_flow(_flow(), _survey("a", {}), _survey("b", {})).problems == ("No topic would be mirrored.",)
+
+
+def test_topics_of_connect_do_not_feed_each_other() -> None:
+    topics = {"my-connect-offsets": 1, "connect-status": 5, "connections": 1}
+    planned = plan_flow(_flow(topics=".*,connect-status"), _survey("a", topics), _survey("b", {}))
+    assert {topic.topic: topic.remote for topic in planned.topics} == {
+        "connections": "A.connections",
+        "connect-status": "A.connect-status",
+        "my-connect-offsets": None,
+    }
+    assert planned.topics[-1].reason == (
+        "connect: it looks like a topic of Kafka Connect's own. If it is not, name it in topics"
+    )
 
 
 def test_aliases_of_one_cluster_are_told() -> None:

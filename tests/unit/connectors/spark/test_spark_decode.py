@@ -21,7 +21,7 @@ from connect.transformation import Transformation
 from connectors.spark.decoding.decoder import DecodePlan, Decoder, Mode
 from connectors.spark.decoding.failures import FAILURE_ROWS, Examiner, failures_of
 from connectors.spark.decoding.names import adjusted_name
-from connectors.spark.decoding.report import LoadStop, Report, Reports
+from connectors.spark.decoding.report import LoadStop, Report
 from connectors.spark.schema import BesideColumns, Evolution
 
 BYTE_KEYS = {"key.converter": "converters.byte_array.ByteArrayConverter"}
@@ -173,8 +173,7 @@ def test_envelopes_bring_their_schema_and_are_widened_into_the_table() -> None:
     assert (rows, len(report.rejected)) == ([], 1)
 
 
-@pytest.mark.parametrize("by_row", [False, True])
-def test_values_whose_prefix_was_cut_off_are_read_as_whole_ones(by_row: bool) -> None:
+def test_envelopes_out_of_the_ordinary_are_read_as_the_converter_reads_them() -> None:
     fields = [{"field": "a", "type": "int64", "optional": True}]
     values = [
         json.dumps({"schema": {"type": "struct", "fields": [*fields, *more]}, "payload": payload}).encode()
@@ -188,34 +187,12 @@ def test_values_whose_prefix_was_cut_off_are_read_as_whole_ones(by_row: bool) ->
         ]
     ]
     values += [b"", b"no JSON", values[0] + b" ", values[0][:-1], values[0] + values[1]]
-    prefix = values[0][: values[0].index(b'{"a"')]
-    values.append(prefix)
+    values.append(values[0][: values[0].index(b'{"a"')])
     table = Schema.struct({"a": LONG, "b": STRING})
     for start in range(len(values)):
         for chosen in (values[start : start + 1], values[start:]):
-            cut = [value.startswith(prefix) for value in chosen]
-            rest = [value.removeprefix(prefix) for value in chosen]
-            plan = {"prefix": prefix, "by_row": by_row, "mode": Mode.FINAL}
-            told = decode(ENVELOPED, [raw(rest, cut=pa.array(cut))], table, **plan)
-            whole = decode(ENVELOPED, [raw(list(chosen))], table, **{**plan, "prefix": b""})
-            assert told[0] == whole[0]
-            assert replace(told[1], prefix=b"") == replace(whole[1], prefix=b"")
-
-
-def test_a_report_tells_what_most_values_begin_with() -> None:
-    def envelope(kind: str, number: int) -> bytes:
-        schema = {"type": "struct", "fields": [{"field": "a", "type": kind}]}
-        return json.dumps({"schema": schema, "payload": {"a": number}}).encode()
-
-    def report(*values: bytes) -> Report:
-        return decode(ENVELOPED, [raw(list(values))])[1]
-
-    few, many = envelope("int32", 1), [envelope("int64", number) for number in range(5)]
-    reports = Reports({0: report(few), 1: report(*many), 2: report(b"no JSON"), 3: report(few, few)})
-    assert reports.prefix == many[0].removesuffix(b'{"a": 0}}')
-    assert report(few, *many).prefix == b""
-    assert Reports({}).prefix == b""
-    assert decode(JSON, [raw([{"a": 1}])])[1].prefix == b""
+            by_column = decode(ENVELOPED, [raw(list(chosen))], table, mode=Mode.FINAL)
+            assert by_column == decode(ENVELOPED, [raw(list(chosen))], table, mode=Mode.FINAL, by_row=True)
 
 
 def test_values_that_are_no_structs_are_the_column_value() -> None:

@@ -1,10 +1,11 @@
-"""What is told of Java's errors."""
+"""What is told of errors of Spark, of Java and of executors."""
 
 from __future__ import annotations
 
 import pytest
 
-from connectors.spark.failure import missing_right
+from connect.errors import ConnectError, RetriableError
+from connectors.spark.failure import load_error, missing_right
 
 JAVA = "org.apache.kafka.common.errors."
 COMMAND = "kafka-acls.sh --add --allow-principal User:NAME --operation Read"
@@ -27,3 +28,16 @@ def test_a_right_that_kafkas_client_of_java_lacks_is_told(cause: str, told: str)
 
 def test_other_causes_are_about_no_right() -> None:
     assert missing_right("java.lang.OutOfMemoryError: Java heap space") is None
+
+
+def test_what_the_readers_of_ranges_say_is_told_as_it_is() -> None:
+    trace = "An exception was thrown.\nTraceback (most recent call last):\n  File x, line 1\n{}\n\n"
+    gone = load_error(RuntimeError(trace.format("connect.consumption.ranges.RangesGoneError: Kafka no longer has it.")))
+    assert (type(gone), str(gone)) == (ConnectError, "Kafka no longer has it.")
+    slow = load_error(RuntimeError(trace.format("connect.consumption.ranges.RangesStalledError: Nothing came.")))
+    assert (type(slow), str(slow)) == (RetriableError, "Nothing came.")
+    refused = load_error(RuntimeError(trace.format("connect.errors.ConnectError: The brokers refuse the login.")))
+    assert (type(refused), str(refused)) == (
+        ConnectError,
+        "Spark failed to load the records: The brokers refuse the login.",
+    )

@@ -1,8 +1,7 @@
-"""The configuration of the sink, of its session, and of Spark's Kafka source."""
+"""The configuration of the sink, of its session, and what its tasks read."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -21,7 +20,7 @@ from connectors import spark
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.failure import root_cause
 from connectors.spark.ledger.ledger import Ledger
-from connectors.spark.reader import read_options
+from connectors.spark.reader import splits_of
 from connectors.spark.session import check_java, session_settings
 from connectors.spark.sink import SparkSinkConnector, SparkSinkTask
 from connectors.spark.stores.local import LocalStore
@@ -185,29 +184,22 @@ def test_of_a_long_message_the_cause_is_told() -> None:
 # -- reading -----------------------------------------------------------------------------------------------------
 
 
-def test_ranges_are_read_exactly_and_losses_are_errors() -> None:
-    ranges = [OffsetRange("a", 0, 5, 10), OffsetRange("a", 2, 0, 7)]
-    consumer = {"bootstrap.servers": "b:9092", "group.id": "connect-x", "auto.offset.reset": "earliest"}
-    options = read_options(ranges, consumer, 2)
-    assert json.loads(options["assign"]) == {"a": [0, 2]}
-    assert json.loads(options["startingOffsets"]) == {"a": {"0": 5, "2": 0}}
-    assert json.loads(options["endingOffsets"]) == {"a": {"0": 10, "2": 7}}
-    assert options["failOnDataLoss"] == "true"
-    assert options["kafka.bootstrap.servers"] == "b:9092"
-    assert options["groupIdPrefix"] == "connect-x"
-    assert "kafka.group.id" not in options
-    assert "kafka.auto.offset.reset" not in options
-    assert "minPartitions" not in options
+@pytest.mark.parametrize(
+    ("records", "ends"),
+    [(10_000, [10_000]), (50_000, [25_000, 50_000]), (100_001, [25_000, 50_000, 75_000, 100_001])],
+)
+def test_a_large_range_is_split_for_all_cores(records: int, ends: list[int]) -> None:
+    splits = splits_of([OffsetRange("a", 3, 0, records)], 4)
+    assert [item.end for item in splits] == ends
+    assert [item.first for item in splits] == [0, *ends[:-1]]
+    assert {item.topic_partition for item in splits} == {("a", 3)}
 
 
-def test_users_properties_count_for_more_than_ours() -> None:
-    options = read_options([OffsetRange("a", 0, 0, 1)], {"max.poll.records": "7"}, 2)
-    assert options["kafka.max.poll.records"] == "7"
-
-
-@pytest.mark.parametrize(("records", "splits"), [(10_000, None), (50_000, "2"), (10**6, "4")])
-def test_a_large_range_is_split_for_all_cores(records: int, splits: str | None) -> None:
-    assert read_options([OffsetRange("a", 0, 0, records)], {}, 4).get("minPartitions") == splits
+def test_of_uneven_ranges_the_large_one_is_split() -> None:
+    small, large = OffsetRange("a", 0, 5, 10), OffsetRange("a", 1, 7, 80_007)
+    assert splits_of([small, large], 4) == [small, *splits_of([large], 4)]
+    assert splits_of([small, large], 2) == [small, large]
+    assert splits_of([], 4) == []
 
 
 # -- test equipment ----------------------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ def test_code_and_plugins_are_sent_as_one_zip_that_is_made_once(tmp_path: Path) 
         assert content.read(f"{shipped.pop()}/mine.py").decode() == "X = 1"
     assert {
         "connect/plugins.toml",
-        "connect/plugins.py",
+        "connect/plugins/registry.py",
         "connectors/spark/sink.py",
         "converters/json/__init__.py",
     } <= {*names}

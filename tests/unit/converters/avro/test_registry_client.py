@@ -20,7 +20,7 @@ from converters.registry import RegistryClient, RegistryConfig, RegistryError, S
 from equipment.brokers.certificates import Authority
 from equipment.fakes.schema_registry import MemoryRegistry, serving
 
-TLS = Path(__file__).parents[2] / "worker" / "kafka" / "data"
+TLS = Path(__file__).parents[2] / "connect" / "kafka" / "data"
 CERTIFICATE, KEY = (TLS / "certificate.pem").read_text(), (TLS / "key.pem").read_text()
 
 

@@ -16,7 +16,8 @@ from worker.stores.config.store import MemoryConfigStore
 from worker.stores.status.store import MemoryStatusStore, State
 from worker.supervisor.lifecycle import Phase
 from worker.supervisor.messages import messages
-from worker.supervisor.supervisor import Changed, Notice, Published, Supervisor
+from worker.supervisor.notices import Changed, Notice, Published
+from worker.supervisor.supervisor import Supervisor
 from worker.unit import Unit
 
 CONNECTORS = 200

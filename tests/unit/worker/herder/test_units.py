@@ -16,7 +16,7 @@ from worker.stores.status.store import Hang, MemoryStatusStore, State, Status
 from worker.supervisor.lifecycle import Phase
 from worker.supervisor.messages.hangs import Hanging
 from worker.supervisor.messages.messages import Command, Fail, RunConnector, RunTask
-from worker.supervisor.supervisor import Changed, Hangs
+from worker.supervisor.notices import Changed, Hangs
 from worker.unit import Unit
 
 TASK = Unit("c", 0)

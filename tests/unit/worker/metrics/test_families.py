@@ -11,7 +11,7 @@ from equipment.snapshots import HERE, SINK, scraped, snapshot, use
 from worker.metrics.buckets import BOUNDS, PUT
 from worker.metrics.catalogue import Dialect
 from worker.metrics.families import families
-from worker.metrics.snapshot import Snapshot
+from worker.metrics.snapshot import OwnValue, Snapshot
 from worker.metrics.text import exposition
 from worker.stores.status.store import State, Status
 from worker.unit import Unit
@@ -74,6 +74,19 @@ def test_errors_are_zero_from_the_start_and_a_task_adds_no_names_of_its_own() ->
     assert scrape.named("kafka_connect_task_error_total_record_errors", connector="a") == [4]
     assert scrape.named("kafka_connect_task_error_total_record_errors", connector="f", task="1") == [0]
     assert not [name for name, *_ in scrape.series if "made_up" in name]
+
+
+def test_what_a_plugin_measures_is_shown_with_its_labels() -> None:
+    seen = snapshot()
+    own = {
+        ("mirror_lag_records", ("topic", ODD, "partition", "3")): OwnValue(17, "Records behind."),
+        ("mirror_records_total", ()): OwnValue(5, "Records."),
+    }
+    scrape = scraped(replace(seen, tasks={**seen.tasks, Unit("a", 0): replace(SINK, own=own)}))
+    assert scrape.labels("sluice_plugin_mirror_lag_records") == [
+        {"connector": "a", "task": "0", "topic": ODD, "partition": "3"}
+    ]
+    assert scrape.named("sluice_plugin_mirror_records_total", connector="a") == [5]
 
 
 def test_what_stands_still_has_no_rate() -> None:

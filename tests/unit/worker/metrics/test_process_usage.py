@@ -22,7 +22,14 @@ def test_the_worker_comes_first_and_then_who_has_the_most_memory() -> None:
         "pid": 2,
         "connector": "c",
         "task": 0,
+        "units": 1,
         "resident_bytes": 200,
         "cpu_seconds": 0.5,
         "open_files": 4,
     }
+
+
+def test_a_process_that_several_share_is_counted_once() -> None:
+    shared = {Unit("a"): 1, Unit("b", 0): 1, Unit("c"): 2, Unit("c", 1): 2}
+    found = [(item["connector"], item["task"], item["units"]) for item in processes_document(shared, USES.get)]
+    assert found == [(None, None, 0), ("c", None, 2), (None, None, 2)]

@@ -104,3 +104,19 @@ def test_more_than_tasks_max_fails_the_connector() -> None:
     report = said("[{}, {}]", tasks_max=1)
     assert isinstance(report, messages.Failed)
     assert "The connector odd has generated 2 tasks, which is greater than 1" in report.trace
+
+
+def test_a_connector_that_watches_nothing_says_so_and_ends_when_it_is_to_rest() -> None:
+    worker, child = Pipe()
+    config = {"name": "f", "connector.class": "FileStreamSource", "file": "f", "topic": "t"}
+    worker.send_bytes(encode(messages.RunConnector("f", config, WORKER)))
+    process = threading.Thread(target=lambda: run(Link(child, lambda: None), log_to_worker=False), daemon=True)
+    process.start()
+    reports: list[Report] = []
+    while not any(isinstance(report, messages.Failed | messages.Idle) for report in reports):
+        reports.append(decode(worker.recv_bytes()))
+    kinds = [type(report) for report in reports if not isinstance(report, messages.Watched)]
+    assert kinds == [messages.Started, messages.TaskConfigs, messages.Idle]
+    worker.send_bytes(encode(messages.Rest()))
+    process.join(30)
+    assert not process.is_alive()

@@ -15,7 +15,7 @@ from worker.runtime.source.ownership import confirm_ownership
 from worker.stores.config.store import MemoryConfigStore
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import decode, encode
-from worker.supervisor.supervisor import OwnershipAsked
+from worker.supervisor.notices import OwnershipAsked
 from worker.unit import Unit
 
 TASK = Unit("source", 0)

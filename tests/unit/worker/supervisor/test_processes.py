@@ -24,8 +24,9 @@ from worker.supervisor.fork_client import fork_client
 from worker.supervisor.lifecycle import Phase
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import Command
+from worker.supervisor.notices import Answered, Changed, Notice, Published
 from worker.supervisor.process import ForkServerLauncher
-from worker.supervisor.supervisor import Answered, Changed, Notice, Published, Supervisor
+from worker.supervisor.supervisor import Supervisor
 from worker.unit import Unit
 
 pytestmark = pytest.mark.slow

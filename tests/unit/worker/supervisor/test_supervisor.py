@@ -14,11 +14,13 @@ import pytest
 from worker.supervisor.lifecycle import Phase
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import Command, decode, encode
+from worker.supervisor.notices import Answered, Changed, Expires, Measured, Notice, Published, Rested
 from worker.supervisor.process import ThreadLauncher
-from worker.supervisor.supervisor import Answered, Changed, Expires, Measured, Notice, Published, Supervisor
+from worker.supervisor.supervisor import Supervisor
 from worker.unit import Unit
 
 TASK = Unit("c", 0)
+CONNECTOR = Unit("c")
 DEADLINE = 10.0
 
 
@@ -46,6 +48,9 @@ def child(connection: Connection) -> None:
         connection.send_bytes(b"not a message")
         return
     send(messages.Started("1.2"))
+    if does.startswith("rest"):
+        send(messages.TaskConfigs([{"t": "0"}]))
+        send(messages.Idle())
     if does == "report":
         send(messages.Metrics({"n": 1.0}))
         send(messages.TaskConfigs([{"t": "0"}]))
@@ -61,6 +66,11 @@ def child(connection: Connection) -> None:
                 send(messages.Failed(f"offsets {command.offsets}"))
             elif isinstance(command, messages.Stop) and does != "hang":
                 return
+            elif isinstance(command, messages.Rest):
+                if does == "rest badly":
+                    send(messages.Failed("Traceback: stop"))
+                if does != "rest never":
+                    return
     except (EOFError, OSError):
         return
 
@@ -68,10 +78,12 @@ def child(connection: Connection) -> None:
 class World:
     """A supervisor, and what it has told."""
 
-    def __init__(self, inquiry_timeout: float = 90.0) -> None:
+    def __init__(self, inquiry_timeout: float = 90.0, graceful_timeout: float = 0.2) -> None:
         self.notices: SimpleQueue[Notice] = SimpleQueue()
         self.offset_requests: list[str] = []
-        self.supervisor = Supervisor(ThreadLauncher(child), self.notices.put, self.serve_offsets, 0.2, inquiry_timeout)
+        self.supervisor = Supervisor(
+            ThreadLauncher(child), self.notices.put, self.serve_offsets, graceful_timeout, inquiry_timeout
+        )
         self.supervisor.start_thread()
 
     def serve_offsets(
@@ -86,6 +98,11 @@ class World:
 
     def start(self, does: str) -> None:
         self.supervisor.start(TASK, messages.RunTask("c", 0, {"does": does}, {}, {}, paused=False))
+
+    def start_connector(self, does: str) -> None:
+        self.supervisor.start(CONNECTOR, messages.RunConnector("c", {"does": does}, {}))
+        assert self.next() == Changed(CONNECTOR, Phase.RUNNING, None, "1.2")
+        assert self.next() == Published("c", ({"t": "0"},))
 
     def next(self) -> Notice:
         return self.notices.get(timeout=DEADLINE)
@@ -195,5 +212,52 @@ def test_close_stops_everything() -> None:
     world = World()
     world.start("well")
     assert world.phases(1) == [Phase.RUNNING]
+    world.supervisor.close()
+    assert world.phases(2) == [Phase.STOPPING, Phase.GONE]
+
+
+def test_a_connector_that_watches_nothing_goes_on_without_a_process_and_starts_anew(world: World) -> None:
+    for _ in range(2):
+        world.start_connector("rest")
+        assert world.next() == Rested(CONNECTOR)
+        # As with a process that runs.
+        world.supervisor.start(CONNECTOR, messages.RunConnector("c", {"does": "rest"}, {}))
+        world.supervisor.set_log_level("a", logging.DEBUG)
+        world.supervisor.kill(CONNECTOR)
+        world.supervisor.stop(CONNECTOR)
+        assert world.phases(2) == [Phase.STOPPING, Phase.GONE]
+
+
+def test_a_connector_that_rests_can_be_made_to_fail(world: World) -> None:
+    world.start_connector("rest")
+    assert world.next() == Rested(CONNECTOR)
+    world.supervisor.command(CONNECTOR, messages.Fail("its tasks are refused"))
+    assert world.next() == Changed(CONNECTOR, Phase.FAILED, "its tasks are refused", "1.2")
+    world.supervisor.stop(CONNECTOR)
+    assert world.phases(1) == [Phase.GONE]
+
+
+def test_a_connector_that_fails_to_stop_before_it_rests_has_failed(world: World) -> None:
+    world.start_connector("rest badly")
+    assert world.next() == Changed(CONNECTOR, Phase.FAILED, "Traceback: stop", "1.2")
+
+
+def test_a_connector_whose_process_does_not_end_to_rest_is_killed_and_rests(world: World) -> None:
+    world.start_connector("rest never")
+    assert world.next() == Rested(CONNECTOR)
+
+
+def test_a_connector_is_stopped_while_its_process_ends_to_rest() -> None:
+    world = World(graceful_timeout=600.0)
+    world.start_connector("rest never")
+    world.supervisor.stop(CONNECTOR)
+    assert world.phases(2) == [Phase.STOPPING, Phase.GONE]
+    world.supervisor.close()
+
+
+def test_what_rests_does_not_keep_the_worker_from_ending() -> None:
+    world = World()
+    world.start_connector("rest")
+    assert world.next() == Rested(CONNECTOR)
     world.supervisor.close()
     assert world.phases(2) == [Phase.STOPPING, Phase.GONE]

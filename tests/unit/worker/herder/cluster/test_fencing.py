@@ -18,7 +18,7 @@ from worker.stores.config.store import MemoryConfigStore, SessionKey
 from worker.supervisor.lease import Lease
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import Inquiry
-from worker.supervisor.supervisor import Answered
+from worker.supervisor.notices import Answered
 from worker.unit import Unit
 
 TASK = Unit("source", 0)

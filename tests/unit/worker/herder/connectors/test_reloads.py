@@ -16,7 +16,7 @@ from worker.runtime.providers import reload_after_ttl
 from worker.security.redaction import Redaction
 from worker.supervisor.lifecycle import Phase
 from worker.supervisor.messages.messages import ConfigExpires, decode
-from worker.supervisor.supervisor import Changed, Expires
+from worker.supervisor.notices import Changed, Expires
 from worker.unit import Unit
 
 CONNECTOR, TASK = Unit("c"), Unit("c", 0)

@@ -24,7 +24,7 @@ from worker.stores.config.store import MemoryConfigStore, TargetState
 from worker.stores.status.store import MemoryStatusStore
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import Inquiry
-from worker.supervisor.supervisor import Answered
+from worker.supervisor.notices import Answered
 
 CLASS = {"connector.class": "C"}
 

@@ -15,7 +15,7 @@ from worker.herder.inquiries import Inquiries
 from worker.herder.offsets.sources import OffsetLayers, layered, may_have_own_topic
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import Inquiry, OffsetPairs, Report
-from worker.supervisor.supervisor import Answered
+from worker.supervisor.notices import Answered
 
 A, B = {"file": "a", "n": 1}, {"file": "b"}
 OWN = {"name": "c", "offsets.storage.topic": "own"}

@@ -1,0 +1,359 @@
+"""How much connectors cost that have little to do: many of them on one worker, of Sluice and of Apache Kafka Connect.
+
+``python bench/density.py [--connectors N] [--seconds S] [--sluice-only]``: half of the N connectors are file sources,
+the others file sinks of what those send, one task each. Both workers are distributed ones, one after the other on the
+same broker, with the settings that Kafka ships, Java's with the JVM settings of Kafka's own scripts.
+
+Memory is the proportional set size of the worker and all its processes: a page that several share counts once. CPU
+seconds and wake-ups are those of S seconds at rest, and of S seconds in which each source is given a line a second.
+A restart is a SIGTERM and a start; it ends when everything runs again. Each line that was written is waited for at the
+far end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+
+import requests
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from distributed_worker import DistributedWorker, Memory
+
+from equipment.workers.java_connect import DEFAULT_JVM, JavaConnect, resolve_java_connect
+from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
+
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
+_DEADLINE_SECONDS: Final = 900.0
+_LOOK_SECONDS: Final = 0.05
+_SETTLE_SECONDS: Final = 15.0
+_CALLERS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """What a worker has spent until a moment."""
+
+    at: float
+    cpu: float
+    wakes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Density:
+    """What a worker costs."""
+
+    runs: float
+    """Seconds from the start of the worker, with no connector, until all that it is then given run."""
+    restarted: float
+    megabytes: float
+    processes: int
+    threads: int
+    files: int
+    rest: float
+    """CPU seconds a minute."""
+    wakes: float
+    """How often a second a thread of it went to sleep while nothing happened."""
+    lines: float
+    """CPU seconds a minute with a line a second for each source."""
+
+
+class Worker(Protocol):
+    """A distributed worker of either kind."""
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+
+    def begin(self) -> None:
+        """Start it, and return at once."""
+
+    def end(self) -> None:
+        """Stop it as an operator does."""
+
+    def url(self, path: str) -> str:
+        """The address of a path of its REST API."""
+
+
+class _Java:
+    name = "Kafka Connect"
+
+    def __init__(self, folder: Path, bootstrap: str) -> None:
+        props = {"bootstrap.servers": bootstrap, **_cluster_props("java")}
+        self._worker = JavaConnect(folder, resolve_java_connect(), props, jvm=DEFAULT_JVM)
+
+    @property
+    def pid(self) -> int:
+        return self._worker.pid
+
+    def begin(self) -> None:
+        self._worker.start(wait=False)
+
+    def end(self) -> None:
+        self._worker.stop()
+
+    def url(self, path: str) -> str:
+        return self._worker.url + path.lstrip("/")
+
+
+class _Sluice:
+    name = "Sluice"
+
+    def __init__(self, folder: Path, bootstrap: str) -> None:
+        self._worker = DistributedWorker(folder, bootstrap, "sluice")
+
+    @property
+    def pid(self) -> int:
+        return self._worker.pid
+
+    def begin(self) -> None:
+        self._worker.start()
+
+    def end(self) -> None:
+        self._worker.stop()
+
+    def url(self, path: str) -> str:
+        return f"http://{self._worker.address}{path}"
+
+
+def _cluster_props(group: str) -> dict[str, str]:
+    kinds = ("config", "offset", "status")
+    topics = {f"{kind}.storage.topic": f"{group}-{kind}" for kind in kinds}
+    return {"group.id": group, **topics, **{f"{kind}.storage.replication.factor": "1" for kind in kinds}}
+
+
+class Crowd:
+    """The connectors of one worker, with their files and topics."""
+
+    def __init__(self, folder: Path, bootstrap: str, label: str, connectors: int) -> None:
+        folder.mkdir()
+        pairs = range((connectors + 1) // 2)
+        self.files = [folder / f"{number}.in" for number in pairs]
+        self.outputs = [folder / f"{number}.out" for number in pairs[: connectors // 2]]
+        self._written = 0
+        self.configs: dict[str, dict[str, str]] = {}
+        topics = [f"{label}-{number}" for number in pairs]
+        admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+        for made in admin.create_topics([NewTopic(topic, 1, 1) for topic in topics]).values():
+            made.result(60)
+        for file, topic in zip(self.files, topics, strict=True):
+            file.touch()
+            self.configs[f"source-{topic}"] = {
+                "connector.class": "FileStreamSource",
+                "file": str(file),
+                "topic": topic,
+            }
+        for file, topic in zip(self.outputs, topics, strict=False):
+            self.configs[f"sink-{topic}"] = {"connector.class": "FileStreamSink", "file": str(file), "topics": topic}
+
+    def write(self) -> None:
+        """Give each source a line."""
+        self._written += 1
+        for file in self.files:
+            with file.open("a") as stream:
+                stream.write(f"line {self._written}\n")
+
+    def arrived(self) -> bool:
+        """Whether each sink has written all lines."""
+        return all(file.exists() and file.read_bytes().count(b"\n") >= self._written for file in self.outputs)
+
+
+class Tree:
+    """The processes of a worker, as ``/proc`` shows them."""
+
+    def __init__(self, root: int) -> None:
+        self._root = root
+
+    def pids(self) -> list[int]:
+        """All of them."""
+        return sorted(Memory.below(self._root))
+
+    def megabytes(self) -> float:
+        """Their memory."""
+        return sum(Memory.below(self._root).values())
+
+    def threads(self) -> int:
+        """How many threads they have."""
+        return sum(_entries(pid, "task") for pid in self.pids())
+
+    def files(self) -> int:
+        """How many files they have open."""
+        return sum(_entries(pid, "fd") for pid in self.pids())
+
+    def effort(self) -> Effort:
+        """What they have spent so far."""
+        pids = self.pids()
+        return Effort(time.monotonic(), sum(map(_cpu, pids)), sum(map(_wakes, pids)))
+
+
+def _entries(pid: int, folder: str) -> int:
+    try:
+        return sum(1 for _ in Path(f"/proc/{pid}/{folder}").iterdir())
+    except OSError:
+        return 0
+
+
+def _cpu(pid: int) -> float:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def _wakes(pid: int) -> int:
+    total = 0
+    for status in Path(f"/proc/{pid}/task").glob("*/status"):
+        try:
+            lines = status.read_text().splitlines()
+        except OSError:
+            continue
+        total += sum(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt_switches"))
+    return total
+
+
+def measure(worker: Worker, crowd: Crowd, seconds: float) -> Density:
+    """Start the worker, give it all connectors, and look at it while they rest, and while they have little to do."""
+    started = time.monotonic()
+    worker.begin()
+    _until("the worker is up", lambda: _answer(worker, "/connectors") is not None)
+    with ThreadPoolExecutor(_CALLERS) as callers:
+        list(callers.map(lambda item: _create(worker, *item), crowd.configs.items()))
+    _until("all run", lambda: _run(worker, crowd.configs))
+    runs = time.monotonic() - started
+    crowd.write()
+    _until("each line has arrived", crowd.arrived)
+    restarting = time.monotonic()
+    worker.end()
+    worker.begin()
+    _until("all run again", lambda: _run(worker, crowd.configs))
+    restarted = time.monotonic() - restarting
+    crowd.write()
+    _until("each line has arrived", crowd.arrived)
+    time.sleep(_SETTLE_SECONDS)
+    tree = Tree(worker.pid)
+    before = tree.effort()
+    time.sleep(seconds)
+    after = tree.effort()
+    sizes = tree.megabytes(), len(tree.pids()), tree.threads(), tree.files()
+    busy = _written_to(crowd, tree, seconds)
+    rest = after.at - before.at
+    return Density(runs, restarted, *sizes, _a_minute(before, after), (after.wakes - before.wakes) / rest, busy)
+
+
+def _written_to(crowd: Crowd, tree: Tree, seconds: float) -> float:
+    before = tree.effort()
+    for number in range(int(seconds)):
+        crowd.write()
+        time.sleep(max(0.0, before.at + number + 1 - time.monotonic()))
+    after = tree.effort()
+    _until("each line has arrived", crowd.arrived)
+    return _a_minute(before, after)
+
+
+def _a_minute(before: Effort, after: Effort) -> float:
+    return (after.cpu - before.cpu) / (after.at - before.at) * 60
+
+
+def _answer(worker: Worker, path: str) -> Any:
+    try:
+        answer = requests.get(worker.url(path), timeout=60)
+    except requests.RequestException:
+        return None
+    return answer.json() if answer.ok else None
+
+
+def _create(worker: Worker, name: str, config: Mapping[str, str]) -> None:
+    def created() -> bool:
+        answer = requests.put(worker.url(f"/connectors/{name}/config"), json=dict(config), timeout=120)
+        # A worker may be asked to wait while its cluster rebalances, and Java's gives up after a while.
+        if answer.status_code not in (200, 201, 409, 500):
+            raise SystemExit(f"{name}: {answer.status_code} {answer.text}")
+        return answer.ok
+
+    _until(f"{name} is made", created)
+
+
+def _run(worker: Worker, configs: Mapping[str, object]) -> bool:
+    shown = _answer(worker, "/connectors?expand=status") or {}
+    parts = [[item["status"]["connector"], *item["status"]["tasks"]] for item in shown.values() if "status" in item]
+    running = [all_parts for all_parts in parts if len(all_parts) > 1]
+    return len(running) == len(configs) and all(part["state"] == "RUNNING" for whole in running for part in whole)
+
+
+def _until(what: str, condition: Any) -> None:
+    deadline = time.monotonic() + _DEADLINE_SECONDS
+    asked = time.monotonic()
+    while not condition():
+        now = time.monotonic()
+        if now > deadline:
+            raise SystemExit(f"within {_DEADLINE_SECONDS:g} s it did not come about that {what}")
+        # A look that costs much leaves the machine to what is waited for.
+        time.sleep(max(_LOOK_SECONDS, 2 * (now - asked)))
+        asked = time.monotonic()
+
+
+_ROWS: Final = (
+    ("memory, MB", "megabytes", 0),
+    ("processes", "processes", 0),
+    ("threads", "threads", 0),
+    ("open files", "files", 0),
+    ("CPU s a minute at rest", "rest", 2),
+    ("wake-ups a second at rest", "wakes", 0),
+    ("CPU s a minute, a line a second each", "lines", 2),
+    ("s until all run", "runs", 1),
+    ("s of a restart until all run again", "restarted", 1),
+)
+
+
+def show(found: Mapping[str, Density]) -> None:
+    """All figures, and those of the last worker over those of the first."""
+    print(f"{'':<40}" + "".join(f"{name:>16}" for name in found) + (f"{'ratio':>10}" if len(found) > 1 else ""))
+    for title, field, digits in _ROWS:
+        figures = [float(getattr(density, field)) for density in found.values()]
+        ratio = f"{figures[-1] / figures[0]:>10.2f}" if len(figures) > 1 and figures[0] else ""
+        print(f"{title:<40}" + "".join(f"{figure:>16,.{digits}f}" for figure in figures) + ratio, flush=True)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--connectors", type=int, default=60)
+    parser.add_argument("--seconds", type=float, default=60.0, help="how long each look at CPU and wake-ups lasts")
+    parser.add_argument("--sluice-only", action="store_true")
+    parser.add_argument("--keep", action="store_true", help="keep the folder with the logs, and say where it is")
+    options = parser.parse_args()
+    kinds: Sequence[type[_Java | _Sluice]] = (_Sluice,) if options.sluice_only else (_Java, _Sluice)
+    folder = Path(tempfile.mkdtemp(prefix="density-"))
+    found: dict[str, Density] = {}
+    try:
+        with EmbeddedBroker(BrokerConfig(folder=folder / "broker", port=0)).lease() as broker:
+            for kind in kinds:
+                label = kind.name.split()[-1].lower()
+                worker = kind(folder / label, broker.bootstrap_servers)
+                crowd = Crowd(folder / f"{label}-files", broker.bootstrap_servers, label, options.connectors)
+                try:
+                    found[kind.name] = measure(worker, crowd, options.seconds)
+                finally:
+                    worker.end()
+    finally:
+        if options.keep:
+            print(folder)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+    print(f"{options.connectors} connectors, one task each; {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}")
+    show(found)
+
+
+if __name__ == "__main__":
+    main()

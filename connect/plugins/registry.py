@@ -1,0 +1,264 @@
+"""The registry of plugins: which there are and under which names, without importing any of them.
+
+Plugins are listed in files called ``plugins.toml``: the one that comes with Sluice, one in each folder of
+``plugin.path`` (or in folders directly below it), and one in each package that the entry point group
+``sluice.plugins`` names. A class that none of them lists is a plugin only where the worker's file allows it
+(``plugin.import.allowlist``): a configuration may come from anybody, and to import a module is to run it. A class is
+imported when :meth:`PluginRegistry.load` is asked for it, which only child processes do (invariant I7).
+
+A package or folder whose plugins cannot be listed is skipped and kept among the :attr:`PluginRegistry.broken`: one
+mistake of one author does not take the plugins of all others away.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import sys
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from copy import copy
+from difflib import SequenceMatcher, get_close_matches
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+from connect.class_outline import ancestors, is_importable
+from connect.config.validators import matches_wildcard
+from connect.errors import PluginError
+from connect.plugins.entry import UNDEFINED, PluginEntry, PluginKind
+from connect.plugins.interpreters import ENTRY_POINTS, entries_of_place, running_folder
+from connect.plugins.listing import BrokenPackage, built_in_file, entries_of_package, read_entries
+from connect.plugins.loading import KIND_CLASSES, load_class
+from connect.versions import Version, VersionRange
+
+__all__ = ["PluginRegistry", "PluginVersionError", "UnlistedPluginError"]
+
+_ALLOWLIST: Final = "plugin.import.allowlist"
+_LIKENESS: Final = 0.75
+_MARGIN: Final = 0.08
+_MOST_SUGGESTED: Final = 3
+_NOT_HERE: Final = (
+    "Worker {} has no such plugin: if others of its cluster have it, install it there too, since every worker may have "
+    "to run every connector"
+)
+_FILE: Final = built_in_file().name
+_KEPT: Final = 1024
+
+
+class PluginVersionError(PluginError):
+    """There is a plugin of this name, but in no version that is asked for; ``available`` are those there are."""
+
+    def __init__(self, message: str, available: Sequence[str]) -> None:
+        super().__init__(message)
+        self.available = tuple(available)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.available)
+
+
+class UnlistedPluginError(PluginError):
+    """A class that no ``plugins.toml`` lists is not allowed, or is not of the kind it was named for."""
+
+
+class PluginRegistry:
+    """Finds plugins by their names. It does not change once it is made, so threads may share it."""
+
+    def __init__(
+        self,
+        entries: Iterable[PluginEntry],
+        allowed: Iterable[str] = (),
+        broken: Iterable[BrokenPackage] = (),
+        worker: str | None = None,
+    ) -> None:
+        """``allowed`` are patterns of dotted paths that may be loaded though no file lists them; ``*`` is any text.
+
+        ``worker`` names the one of several workers that these plugins are on.
+        """
+        self._entries = tuple(entries)
+        self._home: str | None = None
+        self.interpreter_hint = ""
+        """What to do about a plugin that is not there, in a process of a folder with an interpreter of its own."""
+        self.broken = tuple(broken)
+        self._place = f". {_NOT_HERE.format(worker)}" if worker else ""
+        self._allowed = tuple(written.strip().replace("$", ".") for written in allowed)
+        # A source is read once and not for every status that shows the type of a connector.
+        self._kept = lru_cache(maxsize=_KEPT)(self._unlisted)
+        self._by_name: dict[tuple[PluginKind, str], list[PluginEntry]] = defaultdict(list)
+        for entry in self._entries:
+            for name in set(entry.names()):
+                self._by_name[entry.kind, name].append(entry)
+
+    @classmethod
+    def discover(
+        cls, plugin_path: Sequence[str | Path] = (), allowed: Iterable[str] = (), worker: str | None = None
+    ) -> PluginRegistry:
+        """Read every ``plugins.toml`` there is; packages and folders that are wrong are skipped.
+
+        Raises :class:`~connect.errors.PluginError` if ``plugin_path`` names no folder.
+        """
+        entries = [*read_entries(built_in_file(), folder=None)]
+        broken: list[BrokenPackage] = []
+        for point in importlib.metadata.entry_points(group=ENTRY_POINTS):
+            try:
+                entries += entries_of_package(point.value, None if point.dist is None else point.dist.version)
+            except PluginError as error:
+                name = f"Package {point.value} (entry point {point.name} of {ENTRY_POINTS}{_distribution(point)})"
+                broken.append(BrokenPackage(name, str(error)))
+        for path in plugin_path:
+            folder = Path(path)
+            if not folder.is_dir():
+                raise PluginError(f"plugin.path names {folder}, which is not a folder; correct or remove it.")
+            for place in (folder, *sorted(child for child in folder.iterdir() if child.is_dir())):
+                try:
+                    entries += entries_of_place(place)
+                except PluginError as error:
+                    broken.append(BrokenPackage(f"Folder {place}", str(error)))
+        registry = cls(entries, allowed, broken, worker)
+        if (own := running_folder([Path(path) for path in plugin_path])) is not None:
+            registry.interpreter_hint = (
+                f" The connector runs in the interpreter of {own}: to have the plugin there, too, run sluice plugins "
+                f"install PACKAGE --into {own}"
+            )
+        return registry
+
+    def beside(self, entry: PluginEntry) -> PluginRegistry:
+        """This registry for the other plugins of a connector: what comes with it goes before newer versions.
+
+        So a connector and its transformations are of one version where a configuration does not say otherwise.
+        """
+        registry = copy(self)
+        registry._home = entry.home
+        return registry
+
+    def entries(self, kind: PluginKind | None = None) -> tuple[PluginEntry, ...]:
+        """All plugins, or those of one kind, by the names of their classes, and of each the oldest version first."""
+        chosen = (entry for entry in self._entries if kind is None or entry.kind is kind)
+        return tuple(sorted(chosen, key=lambda entry: (entry.class_name, Version(entry.version or UNDEFINED))))
+
+    def versions(self, entry: PluginEntry) -> list[str]:
+        """The versions that there are of a plugin, the oldest first; none that are not defined."""
+        known = {same.version for same in self._same(entry) if same.version is not None}
+        return sorted(known, key=Version)
+
+    def find(self, kind: PluginKind, name: str, version: str | None = None) -> PluginEntry:
+        """The plugin that a config calls ``name``: the newest of those in the range ``version``, or of all there are.
+
+        A dotted path that no file lists must be allowed, and its source say that it is of that kind: nothing is
+        imported to find out. Raises :class:`UnlistedPluginError` if not, :class:`PluginVersionError` if it is there in
+        other versions only, :class:`~connect.versions.VersionSpecError` if ``version`` is no range, and another
+        :class:`~connect.errors.PluginError` when nothing has that name, or more than one plugin has.
+        """
+        return self._chosen(kind, name, version, runs_here=self._home is not None)
+
+    def _chosen(self, kind: PluginKind, name: str, version: str | None, *, runs_here: bool) -> PluginEntry:
+        """The newest entry in the range; ``runs_here`` passes over those that another interpreter has to run."""
+        entry, asked = self._found(kind, name), VersionRange.parse(version)
+        same = sorted(self._same(entry), key=lambda entry: Version(entry.version or UNDEFINED), reverse=True)
+        fitting = [one for one in same if asked is None or Version(one.version or UNDEFINED) in asked]
+        if not fitting:
+            available = [one.version or UNDEFINED for one in reversed(same)]
+            raise PluginVersionError(
+                f"Plugin {entry.class_name} not found that matches the version range {asked}, available versions: "
+                f"[{', '.join(dict.fromkeys(available))}]",
+                available,
+            )
+        if runs_here:
+            fitting = [one for one in fitting if one.interpreter is None] or fitting
+        return next((one for one in fitting if one.home == self._home), fitting[0])
+
+    def _found(self, kind: PluginKind, name: str) -> PluginEntry:
+        """One of the entries of the class that a config calls ``name``."""
+        found = self._by_name.get((kind, name)) or self._by_name.get((kind, name.replace("$", ".")), [])
+        classes = {entry.class_name: entry for entry in found}
+        if len(classes) == 1:
+            return next(iter(classes.values()))
+        what = kind.value.replace("_", " ")
+        if classes:
+            raise PluginError(
+                f"More than one {what} matches alias {name}. Please use full package and class name instead. "
+                f"Classes found: {', '.join(sorted(classes))}"
+            )
+        if _may_be_ours(name):
+            return self._kept(kind, name.replace("$", "."))
+        known = ", ".join(dict.fromkeys(entry.class_name for entry in self.entries(kind)))
+        raise PluginError(
+            f"Failed to find any class that implements {kind.suffix} and which name matches {name}"
+            f"{self.suggestion(kind, name, ' (did you mean {}?)')}, "
+            f"available {what}s are: {known}{self._skipped()}{self._place}"
+            f"{self.interpreter_hint and '.'}{self.interpreter_hint}"
+        )
+
+    def _same(self, entry: PluginEntry) -> list[PluginEntry]:
+        """All entries of its class."""
+        listed = self._by_name.get((entry.kind, entry.class_name), [])
+        return [one for one in listed if one.class_name == entry.class_name] or [entry]
+
+    def suggestion(self, kind: PluginKind, name: str, form: str = " Did you mean {}?") -> str:
+        """The names of plugins that resemble a name which none has, put into ``form``; nothing if none does."""
+        written, suffix = PluginEntry(kind, name).simple_name.lower(), kind.suffix.lower()
+        is_whole = written.endswith(suffix)
+        names: dict[str, PluginEntry] = {}
+        for entry in self.entries(kind):
+            for known in (PluginEntry(kind, known).simple_name.lower() for known in entry.names()):
+                names[known.removesuffix(suffix)] = entry
+                if not is_whole:
+                    names[known] = entry
+        # What all names of a kind end with makes none of them alike.
+        written = written.removesuffix(suffix)
+        close = get_close_matches(written, names, n=_MOST_SUGGESTED, cutoff=_LIKENESS) if written else []
+        close = [match for match in close if _likeness(written, match) > _likeness(written, close[0]) - _MARGIN]
+        meant = dict.fromkeys(names[match] for match in close)
+        # A plugin has several names; it is told by one such as was written.
+        told = [max(entry.names(), key=lambda known: _likeness(name, known)) for entry in meant]
+        return form.format(" or ".join(told)) if told else ""
+
+    def load(self, kind: PluginKind, name: str, version: str | None = None) -> type[Any]:
+        """Import the class that a config calls ``name``, as :meth:`find` finds it. This runs the plugin's code.
+
+        Raises :class:`~connect.errors.PluginError` when it cannot be imported or is not of that kind.
+        """
+        return load_class(self._chosen(kind, name, version, runs_here=True))
+
+    def _skipped(self) -> str:
+        return "".join(f". {broken}" for broken in self.broken)
+
+    def _unlisted(self, kind: PluginKind, path: str) -> PluginEntry:
+        if not any(matches_wildcard(pattern, path) for pattern in self._allowed):
+            raise UnlistedPluginError(
+                f"Class {path} is listed by no {_FILE} of this worker, and {_ALLOWLIST} does not allow it. List it in "
+                f"the {_FILE} of a folder on plugin.path or of a package with an entry point in {ENTRY_POINTS}, or "
+                f"add it to {_ALLOWLIST} in the worker's file.{self.suggestion(kind, path)}{self._place}"
+            )
+        try:
+            inherited = ancestors(path)
+        except PluginError as error:
+            raise UnlistedPluginError(str(error)) from error
+        if KIND_CLASSES[kind] not in inherited:
+            raise UnlistedPluginError(
+                f"Class {path} is not a {kind.suffix} as far as its source says. Name a class that inherits one, or "
+                f"list this one in a {_FILE}."
+            )
+        return PluginEntry(kind, path, _type_of(kind, inherited))
+
+
+def _distribution(point: importlib.metadata.EntryPoint) -> str:
+    return "" if point.dist is None else f" in {point.dist.name} {point.dist.version}"
+
+
+def _likeness(one: str, other: str) -> float:
+    return SequenceMatcher(None, one, other).ratio()
+
+
+def _may_be_ours(name: str) -> bool:
+    # io.debezium.connector.X is the name of a Java class, and nothing of Python's module io.
+    return "." in name and name.partition(".")[0] not in sys.stdlib_module_names and is_importable(name)
+
+
+def _type_of(kind: PluginKind, inherited: Collection[str]) -> str | None:
+    """Whether a connector is a source or a sink, or neither, which it does not say until it is imported."""
+    if kind is not PluginKind.CONNECTOR:
+        return None
+    return next((type_name for type_name, path in _TYPE_CLASSES.items() if path in inherited), None)
+
+
+_TYPE_CLASSES: Final = {"source": "connect.source.SourceConnector", "sink": "connect.sink.SinkConnector"}

@@ -1,0 +1,144 @@
+"""Compares what runs say to be the same records: at the source, and at the target. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from connectors.mirror.checking.stretches import Content, Stretch
+from connectors.mirror.runs import Run
+
+__all__ = ["Difference", "Part", "PartitionReport", "Piece", "compared", "hole", "pieces"]
+
+
+class Part(Enum):
+    """What is known of a piece of a source partition."""
+
+    COPIED = "copied"
+    """Its records are at the target."""
+
+    EMPTY = "empty"
+    """It has no record, as the mirror has noted."""
+
+    UNKNOWN = "unknown"
+    """The mirror has noted nothing of it."""
+
+    WAITING = "waiting"
+    """It lies after all that was mirrored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The offsets from ``first`` up to ``end`` of a source partition, which lie at the target from ``there`` on."""
+
+    part: Part
+    first: int
+    end: int
+    there: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first record of a partition that is not the same at both ends."""
+
+    offset: int
+    offset_there: int | None
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionReport:
+    """What was found of one partition."""
+
+    topic: str
+    partition: int
+    topic_there: str
+    equal: int = 0
+    """How many records are the same at both ends."""
+
+    expired: int = 0
+    """How many are left at one end alone, by retention or compaction."""
+
+    unknown: int = 0
+    """How many records of the source have no known place at the target, and were not compared."""
+
+    waiting: int = 0
+    """How many were not mirrored yet."""
+
+    difference: Difference | None = None
+
+    def document(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        found = self.difference
+        return {
+            "topic": self.topic,
+            "partition": self.partition,
+            "topic_there": self.topic_there,
+            "equal": self.equal,
+            "expired": self.expired,
+            "unknown": self.unknown,
+            "waiting": self.waiting,
+            "difference": None
+            if found is None
+            else {"offset": found.offset, "offset_there": found.offset_there, "what": found.what},
+        }
+
+
+def pieces(runs: Iterable[Run], first: int, end: int) -> Iterator[Piece]:
+    """The pieces of a source partition between two offsets, in order and without a gap."""
+    at = first
+    for run in sorted(runs, key=lambda run: run.upstream):
+        if run.upstream_end <= at or run.upstream >= end:
+            continue
+        if at < run.since:
+            yield Piece(Part.UNKNOWN, at, run.since)
+            at = run.since
+        if at < run.upstream:
+            yield Piece(Part.EMPTY, at, run.upstream)
+            at = run.upstream
+        last = min(run.upstream_end, end)
+        yield Piece(Part.COPIED, at, last, run.downstream + at - run.upstream)
+        at = last
+    if at < end:
+        yield Piece(Part.WAITING, at, end)
+
+
+def compared(piece: Piece, here: Stretch, there: Stretch) -> tuple[int, int, Difference | None]:
+    """How many records of a piece are equal, how many are left at one end alone, and the first that is wrong.
+
+    Only what was reached at both ends counts.
+    """
+    equal = expired = 0
+    for step in range(min(piece.end, here.reached) - piece.first):
+        offset, place = piece.first + step, piece.there + step
+        if place >= there.reached:
+            break
+        mine, copy = here.records.get(offset), there.records.get(place)
+        if mine is not None and copy is not None:
+            if (what := _unequal(mine, copy)) is not None:
+                return equal, expired, Difference(offset, place, what)
+            equal += 1
+        elif mine is not None or copy is not None:
+            lacks, at = (here, offset) if mine is None else (there, place)
+            if not lacks.may_lack(at):
+                what = "the target has a record, the source none" if mine is None else "it is missing at the target"
+                return equal, expired, Difference(offset, place, what)
+            expired += 1
+    return equal, expired, None
+
+
+def hole(here: Stretch) -> Difference | None:
+    """The first record of a piece that should have none."""
+    offset = min(here.records, default=None)
+    return None if offset is None else Difference(offset, None, "it was not mirrored")
+
+
+def _unequal(mine: Content, copy: Content) -> str | None:
+    """What of a record is not the same at the target."""
+    for name, left, right in zip(("key", "value", "headers", "timestamp"), mine, copy, strict=True):
+        is_told = name != "timestamp" or (left is not None and right is not None)
+        if left != right and is_told:
+            return f"another {name}" if name != "headers" else "other headers"
+    return None

@@ -1,0 +1,32 @@
+"""Marks: rows that executors give out to be counted, so that it is known meanwhile how many records they have read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import pyarrow as pa
+
+__all__ = ["MARKS", "MARK_COLUMN", "RECORDS_OF_MARK", "Marks"]
+
+MARK_COLUMN: Final = "sluice_mark"
+MARKS: Final = pa.schema([pa.field(MARK_COLUMN, pa.binary())])
+"""The columns of marks."""
+RECORDS_OF_MARK: Final = 1000
+"""How many records a mark stands for."""
+_MARK: Final = bytes(1024)
+"""Not empty, for PySpark sends 64 kB at a time: few marks are on their way then."""
+
+
+class Marks:
+    """The marks of one task."""
+
+    def __init__(self) -> None:
+        self._given = 0
+
+    def up_to(self, records: int) -> Iterator[pa.RecordBatch]:
+        """What is to be given out once so many records have been read in all."""
+        count = records // RECORDS_OF_MARK - self._given
+        if count > 0:
+            self._given += count
+            yield pa.RecordBatch.from_arrays([pa.repeat(_MARK, count)], schema=MARKS)

@@ -1,0 +1,93 @@
+"""Connectors that do what no plugin should do, to themselves and to the process that they live in."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from connect.config import Config, Importance, Password, option
+from connect.source import SourceConnector, SourceTask
+
+logger = logging.getLogger(__name__)
+_NAP = 0.02
+_FOREVER = 3600
+
+
+class ActingConfig(Config):
+    """What a connector does, and the file whose appearance it waits for."""
+
+    does: str = option(default="rests", importance=Importance.LOW, doc="What it does.")
+    cue: str = option(default="", importance=Importance.LOW, doc="The file to wait for; at once if there is none.")
+    secret: Password | None = option(default=None, importance=Importance.LOW, doc="A secret.")
+
+
+class ActingTask(SourceTask[ActingConfig]):
+    """Waits."""
+
+    def poll(self) -> list[object]:
+        """Nothing comes."""
+        self.context.wait(1)
+        return []
+
+
+class ActingSourceConnector(SourceConnector[ActingConfig]):
+    """Does what ``does`` says."""
+
+    task_class = ActingTask
+
+    def start(self) -> None:
+        """Do it now, or in a thread once the cue is there."""
+        logger.info("starts in %s with %s", Path.cwd(), self.config.secret and self.config.secret.value)
+        if self.config.cue:
+            threading.Thread(target=self._on_cue, daemon=True).start()
+        else:
+            self._act()
+
+    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:
+        """It has no tasks."""
+        return []
+
+    def stop(self) -> None:
+        """Hang, if that is what it does."""
+        if self.config.does == "does not stop":
+            time.sleep(_FOREVER)
+
+    def _on_cue(self) -> None:
+        while not Path(self.config.cue).exists():
+            time.sleep(_NAP)
+        self._act()
+
+    def _act(self) -> None:
+        match self.config.does:
+            case "crashes":
+                ctypes.string_at(0)
+            case "exits":
+                os._exit(3)
+            case "kills":
+                os.kill(os.getpid(), signal.SIGKILL)
+            case "keeps the GIL":
+                ctypes.PyDLL(None).sleep(_FOREVER)
+            case "hangs":
+                time.sleep(_FOREVER)
+            case "leaves":
+                raise SystemExit(4)
+            case "goes elsewhere":
+                os.chdir("/")
+                os.umask(0o777)
+            case "handles signals":
+                signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+            case "leaks":
+                kept = []
+                while True:
+                    kept.append(os.urandom(2**20))
+                    time.sleep(0.001)
+            case "leaves a thread":
+                threading.Thread(target=time.sleep, args=(_FOREVER,), name="left behind", daemon=True).start()
+            case "speaks of others":
+                logger.info("I have heard of hunter2-of-another")

@@ -1,0 +1,61 @@
+"""A real ``sluice mirror`` process."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+from urllib.request import urlopen
+
+__all__ = ["MirrorNode"]
+
+
+class MirrorNode:
+    """The driver of one file, which it writes to a folder of its own."""
+
+    def __init__(self, folder: Path, props: dict[str, str]) -> None:
+        folder.mkdir()
+        self.file = folder / "mm2.properties"
+        self.file.write_text("".join(f"{key} = {value}\n" for key, value in props.items()))
+        self._log = folder / "log"
+        with self._log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "worker.cli.main", "mirror", str(self.file)],
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+            )
+
+    @property
+    def log(self) -> str:
+        """What it has logged."""
+        return self._log.read_text()
+
+    def url(self) -> str | None:
+        """Where it serves its flows."""
+        found = re.search(r"served below (\S+)/ ", self.log)
+        return found[1] if found else None
+
+    def get(self, path: str) -> Any:
+        """The answer of its REST API; ``None`` while there is none."""
+        try:
+            with urlopen(f"{self.url()}{path}", timeout=30) as answer:
+                return json.load(answer)
+        except (URLError, ValueError):
+            return None
+
+    def stop(self) -> int:
+        """Stop it by a signal; its exit status."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(90)
+
+    def close(self) -> None:
+        """Leave nothing running."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(30)

@@ -1,0 +1,59 @@
+"""``sluice mirror deploy`` on a worker that runs already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from equipment.workers.standalone import StandaloneWorker
+from worker.cli.mirror.command import mirror
+from worker.embedded.broker.server import BrokerInfo
+
+
+@pytest.fixture
+def worker(bootstrap: str, standalone: Callable[..., StandaloneWorker]) -> StandaloneWorker:
+    """A worker at the target, whose own converters are others than a mirror needs."""
+    return standalone(bootstrap_servers=bootstrap).start()
+
+
+def test_a_flow_becomes_three_connectors_and_goes_again(
+    worker: StandaloneWorker, second_broker: BrokerInfo, bootstrap: str, topic: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "mm2.properties"
+    props = {
+        "clusters": "A, B",
+        "A.bootstrap.servers": second_broker.bootstrap_servers,
+        "B.bootstrap.servers": bootstrap,
+        "A->B.enabled": "true",
+        "topics": topic,
+        "groups": topic,
+        "replication.factor": "1",
+        **{f"{kind}.topic.replication.factor": "1" for kind in ("offset-syncs", "checkpoints", "heartbeats")},
+    }
+
+    def deploy(*words: str, **more: str) -> Result:
+        file.write_text("".join(f"{key} = {value}\n" for key, value in {**props, **more}.items()))
+        return CliRunner().invoke(mirror, ["deploy", str(file), *words, "--url", worker.url()])
+
+    names = [f"A-B-Mirror{kind}Connector" for kind in ("Source", "Heartbeat", "Checkpoint")]
+    planned = deploy("--dry-run")
+    assert (planned.exit_code, planned.stdout.splitlines()) == (3, [f"create {name}" for name in names])
+    refused = deploy(topics="orders,orders")
+    assert refused.exit_code == 1
+    assert "A-B-MirrorSourceConnector:" in refused.output
+    assert "Nothing was changed." in refused.output
+    assert worker.get("connectors").json() == []
+    done = deploy()
+    assert (done.exit_code, done.stdout.splitlines()) == (0, [f"created {name}" for name in names])
+    config = worker.get(f"connectors/{names[0]}/config").json()
+    assert config["value.converter"] == "org.apache.kafka.connect.converters.ByteArrayConverter"
+    assert config["source.cluster.bootstrap.servers"] == second_broker.bootstrap_servers
+    assert deploy().stdout == "Nothing to do.\n"
+    changed = deploy(**{"tasks.max": "2"})
+    assert changed.stdout.splitlines() == [f"updated {name}" for name in names]
+    gone = deploy("--delete")
+    assert (gone.exit_code, gone.stdout.splitlines()) == (0, [f"deleted {name}" for name in names])
+    assert worker.get("connectors").json() == []

@@ -1,0 +1,153 @@
+"""What the kernel tells of a file that is followed."""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.file import FileStreamSourceTask, FileStreamTaskConfig
+from connectors.file.changes import Changes, file_system
+
+MOUNTS = """\
+22 1 8:1 / / rw - ext4 /dev/root rw
+30 22 0:30 / /data rw shared:1 - nfs4 server:/ rw
+31 30 0:31 / /data/a\\040folder rw - xfs /dev/sdb rw
+32 22 0:32 / /database rw - tmpfs tmpfs rw
+33 22 0:33 / /database rw - fuse.sshfs host:/ rw
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    file = tmp_path / "in.txt"
+    file.write_text("one\n")
+    return file
+
+
+@pytest.fixture
+def changes(file: Path) -> Iterator[Changes]:
+    changes = Changes(str(file))
+    yield changes
+    changes.close()
+
+
+def told(changes: Changes) -> bool:
+    """Whether there was a change since the last time."""
+    ready, _, _ = select.select([changes.descriptor], [], [], 0)
+    changes.forget()
+    return bool(ready)
+
+
+def append(file: Path) -> None:
+    with file.open("a") as stream:
+        stream.write("more\n")
+
+
+def test_what_is_appended_or_truncated_is_told_once(file: Path, changes: Changes) -> None:
+    assert not told(changes)
+    append(file)
+    append(file)
+    assert told(changes)
+    assert not told(changes)
+    file.write_text("")
+    assert told(changes)
+
+
+def test_the_file_that_takes_its_place_is_followed_and_the_one_before_it_too(file: Path, changes: Changes) -> None:
+    for number in range(4):
+        old = file.rename(f"{file}.{number}")
+        assert told(changes)
+        append(old)
+        assert told(changes), "a writer may still be at the old one"
+        file.touch()
+        assert told(changes)
+        append(old)
+        assert told(changes)
+        append(file)
+        assert told(changes)
+    append(Path(f"{file}.0"))
+    assert not told(changes)
+
+
+def test_a_file_that_goes_and_comes_again_is_followed(file: Path, changes: Changes) -> None:
+    file.unlink()
+    assert told(changes)
+    append(file)
+    assert told(changes)
+    append(file)
+    assert told(changes)
+
+
+def test_a_link_is_followed_to_its_file(file: Path) -> None:
+    link = file.with_name("link")
+    link.symlink_to(file)
+    changes = Changes(str(link))
+    append(file)
+    assert told(changes)
+    changes.close()
+
+
+def test_a_file_that_is_not_there_yet_is_told_of_and_one_without_a_folder_is_not(tmp_path: Path) -> None:
+    changes = Changes(str(tmp_path / "new"))
+    append(tmp_path / "new")
+    assert told(changes)
+    append(tmp_path / "new")
+    assert told(changes)
+    changes.close()
+    with pytest.raises(FileNotFoundError):
+        Changes(str(tmp_path / "no" / "new"))
+
+
+def test_the_kernel_does_not_tell_of_every_file_system() -> None:
+    with pytest.raises(OSError, match="a file system of the type proc may change unnoticed"):
+        Changes("/proc/version")
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/etc/hosts", "ext4"),
+        ("/data", "nfs4"),
+        ("/data/a", "nfs4"),
+        ("/data/a folder/b", "xfs"),
+        ("/data-2/b", "ext4"),
+        ("/database/b", "fuse.sshfs"),
+    ],
+)
+def test_the_file_system_is_that_of_the_deepest_and_last_mount(path: str, kind: str, tmp_path: Path) -> None:
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(MOUNTS)
+    assert file_system(path, mounts) == kind
+
+
+def test_a_source_at_the_end_asks_to_be_polled_when_there_is_more(file: Path, source_context: Any) -> None:
+    context = source_context()
+    task = FileStreamSourceTask(FileStreamTaskConfig.parse({"file": str(file), "topic": "t"}), context)
+    task.start()
+    assert task.poll() is not None
+    assert task.poll() is None
+    (((descriptor,), _),) = context.wishes
+    assert select.select([descriptor], [], [], 0) == ([], [], [])
+    append(file)
+    assert select.select([descriptor], [], [], 0) == ([descriptor], [], [])
+    batch = task.poll()
+    assert batch is not None
+    assert list(batch.value) == ["more"]
+    assert task.poll() is None
+    assert select.select([descriptor], [], [], 0) == ([], [], [])
+    task.stop()
+
+
+def test_a_source_looks_again_by_itself_where_the_kernel_does_not_tell(source_context: Any) -> None:
+    context = source_context()
+    # An empty file of a file system that changes unnoticed.
+    task = FileStreamSourceTask(FileStreamTaskConfig.parse({"file": "/proc/self/timers", "topic": "t"}), context)
+    task.start()
+    assert [task.poll() for _ in range(5)] == [None] * 5
+    assert context.wishes == []
+    assert context.waits == [0.02, 0.04, 0.08, 0.1, 0.1]
+    task.stop()

@@ -1,0 +1,100 @@
+"""``sluice mirror cut-over``: everything of a flow at the target, and its groups with it; and home again."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from worker.cli.mirror.flow_file import FLOW_FILE, FlowFile
+from worker.cli.mirror.moving import moves_text
+from worker.cli.output import Output, columns, output_option, print_document
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from connect.data import TopicPartition
+    from connectors.mirror.moves import Move
+
+__all__ = ["cut_over"]
+
+_SOURCE: Final = "MirrorSourceConnector"
+_CHECKPOINT: Final = "MirrorCheckpointConnector"
+_CHANGES: Final = 3
+_LOOK: Final = 0.5
+_SHOWN: Final = 5
+
+
+@click.command("cut-over")
+@click.argument("file", type=FLOW_FILE)
+@click.argument("flow", required=False)
+@click.option("--back", is_flag=True, help="Bring the groups home to the source. Nothing is waited for.")
+@click.option("--seconds", type=click.IntRange(0), default=60, show_default=True, help="How long to wait for records.")
+@click.option("--dry-run", is_flag=True, help="Only show what is left to mirror, and what would be committed.")
+@output_option
+def cut_over(file: Path, flow: str | None, back: bool, seconds: int, dry_run: bool, output: Output) -> None:
+    """Move all that reads the topics of FLOW, as in 'A->B', to the target.
+
+    Stop the producers and the consumers at the source first; the flow goes on. It is waited for until every record is
+    mirrored, and then the offsets of all groups are translated and committed at the target, as by failover. Once the
+    consumers and producers run there, --back brings the groups home, as by failback, if it has to be.
+
+    Exit status: 0 done; 1 records are left, a group is in use, a cluster does not answer or refuses; 3 a dry run has
+    found something to do.
+    """
+    from connect.errors import ConnectError  # noqa: PLC0415 - only this command needs it
+    from connectors.mirror.moving import Direction, GroupMover  # noqa: PLC0415
+
+    named = FlowFile.read(file).named(flow)
+    try:
+        left = {} if back else _drained(named.connectors[_SOURCE], 0 if dry_run else seconds)
+        if left and not dry_run:
+            raise click.ClickException(_told(left, seconds))
+        mover = GroupMover(named.connectors[_CHECKPOINT], Direction.BACK if back else Direction.OVER)
+        moves = mover.planned_for_all()
+        if not dry_run:
+            if used := mover.in_use(moves):
+                raise click.ClickException(
+                    f"These groups still have members: {', '.join(used)}. Stop them first. No offset was committed."
+                )
+            for group, rows in moves.items():
+                mover.commit(group, rows)
+    except ConnectError as error:
+        raise click.ClickException(str(error)) from error
+    document = {
+        "left": [
+            {"topic": place.topic, "partition": place.partition, "records": count} for place, count in left.items()
+        ],
+        "groups": [{"group": group, "partitions": [row.document() for row in rows]} for group, rows in moves.items()],
+    }
+    print_document(document, output, lambda: _text(left, moves))
+    if dry_run and (left or any(row.is_due for rows in moves.values() for row in rows)):
+        raise SystemExit(_CHANGES)
+
+
+def _drained(props: Mapping[str, str], seconds: float) -> Mapping[TopicPartition, int]:
+    """What is left to mirror after so many seconds, or as soon as that is nothing."""
+    from connectors.mirror.checking.drain import Drain  # noqa: PLC0415 - only this command needs it
+
+    deadline = time.monotonic() + seconds
+    with Drain(props) as drain:
+        while (left := drain.left()) and time.monotonic() < deadline:
+            time.sleep(_LOOK)
+    return left
+
+
+def _told(left: Mapping[TopicPartition, int], seconds: int) -> str:
+    shown = ", ".join(f"{count} of {place.topic}-{place.partition}" for place, count in list(left.items())[:_SHOWN])
+    return (
+        f"After {seconds} s there are records that are not mirrored: {shown}{', ...' if len(left) > _SHOWN else ''}. "
+        "See that the flow runs and that nobody produces to the source any more, or wait longer with --seconds. "
+        "No offset was committed."
+    )
+
+
+def _text(left: Mapping[TopicPartition, int], moves: Mapping[str, list[Move]]) -> str:
+    rows = [(place.topic, place.partition, count) for place, count in left.items()]
+    parts = [columns(("TOPIC", "PARTITION", "LEFT TO MIRROR"), rows)] if rows else []
+    return "\n\n".join([*parts, moves_text(moves)])

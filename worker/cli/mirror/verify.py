@@ -1,0 +1,73 @@
+"""``sluice mirror verify``: the records of a flow compared at both ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from worker.cli.mirror.flow_file import FLOW_FILE, FlowFile
+from worker.cli.output import Output, columns, output_option, print_document
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from connectors.mirror.checking.comparison import PartitionReport
+
+__all__ = ["verify"]
+
+_SOURCE: Final = "MirrorSourceConnector"
+_DIFFERENT: Final = 3
+
+
+@click.command()
+@click.argument("file", type=FLOW_FILE)
+@click.argument("flow", required=False)
+@click.option("--last", type=click.IntRange(1), help="Compare only so many offsets of each partition, the newest.")
+@output_option
+def verify(file: Path, flow: str | None, last: int | None, output: Output) -> None:
+    """Compare the records that FLOW, as in 'A->B', has mirrored with those of its source, while it runs.
+
+    Keys, values, headers and timestamps are compared, and no record may be missing between those that were mirrored.
+    The first difference of each partition is reported. Without FLOW it is the only one that is enabled.
+
+    Exit status: 0 all is equal, 1 a cluster does not answer, 3 differences.
+    """
+    from connect.errors import ConnectError  # noqa: PLC0415 - only this command needs it
+    from connectors.mirror.checking.verifier import FlowVerifier  # noqa: PLC0415
+
+    named = FlowFile.read(file).named(flow)
+    try:
+        reports = list(FlowVerifier(named.connectors[_SOURCE]).reports(last))
+    except ConnectError as error:
+        raise click.ClickException(str(error)) from error
+    print_document([report.document() for report in reports], output, lambda: _text(reports))
+    if any(report.difference is not None for report in reports):
+        raise SystemExit(_DIFFERENT)
+
+
+def _text(reports: Sequence[PartitionReport]) -> str:
+    rows = [
+        (
+            report.topic,
+            report.partition,
+            report.topic_there,
+            report.equal,
+            report.expired,
+            report.unknown,
+            report.waiting,
+            _told(report),
+        )
+        for report in reports
+    ]
+    header = ("TOPIC", "PARTITION", "THERE", "EQUAL", "EXPIRED", "UNKNOWN", "WAITING", "FIRST DIFFERENCE")
+    return columns(header, rows)
+
+
+def _told(report: PartitionReport) -> str:
+    found = report.difference
+    if found is None:
+        return "none"
+    there = "" if found.offset_there is None else f", {found.offset_there} there"
+    return f"offset {found.offset}{there}: {found.what}"

@@ -1,0 +1,183 @@
+"""A process that several units share: each lives in a thread, with its own pipe to the worker.
+
+What belongs to a process is divided where it can be: lines of the log and what is printed go to the unit that speaks,
+and each unit's threads have a working directory and umask of their own. Secrets are hidden in the lines of all
+(invariant I8). A unit that has ended left no thread behind; one that does leave some keeps the worker waiting, which
+then ends the process. Crash points: those of each unit, all at once.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import ctypes
+import faulthandler
+import logging
+import math
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextvars import ContextVar
+from multiprocessing.connection import Connection
+from typing import Final, TypeAlias
+from weakref import WeakSet
+
+from worker.runtime.control import Link
+from worker.runtime.log import send_log, send_output
+from worker.runtime.watch import Watch
+from worker.security.redaction import Redaction
+from worker.supervisor.messages import messages
+
+__all__ = ["Household"]
+
+logger = logging.getLogger(__name__)
+
+_CLONE_FS: Final = 0x200
+_PATIENCE: Final = 2.0
+_LONGEST_SILENCE: Final = 30.0
+_LOOKS: Final = 6
+
+Live: TypeAlias = Callable[[messages.Command, Link, Redaction, Watch], None]
+"""Does what the first command of a unit says."""
+
+
+class _Member:
+    """A unit of this process, as its threads know it."""
+
+    def __init__(self, link: Link) -> None:
+        self.link = link
+        self.threads: WeakSet[threading.Thread] = WeakSet()
+
+    def await_threads(self) -> None:
+        """Return when no thread is left that the unit has started."""
+        deadline = time.monotonic() + _PATIENCE
+        for thread in list(self.threads):
+            thread.join(max(0.0, deadline - time.monotonic()))
+        left = [thread for thread in self.threads if thread.is_alive()]
+        if left:
+            names = ", ".join(sorted(thread.name for thread in left))
+            logger.warning("It has ended and left threads behind, for which its process has to be ended: %s", names)
+        for thread in left:
+            thread.join()
+
+
+_MEMBER: ContextVar[_Member | None] = ContextVar("member", default=None)
+
+
+class _Voices:
+    """Gives what is said to the link of the unit that speaks, or to the process's own."""
+
+    def __init__(self, own: Link) -> None:
+        self._own = own
+
+    @property
+    def speaker(self) -> Link:
+        member = _MEMBER.get()
+        return self._own if member is None or member.link.closed else member.link
+
+    def send(self, report: messages.LogRecord) -> None:
+        self.speaker.send(report)
+
+
+class Household:
+    """Runs units in this process. ``link`` is the process's own, and brings the pipes of the units."""
+
+    def __init__(self, link: Link, live: Live) -> None:
+        self._link = link
+        self._live = live
+        self._redaction = Redaction()
+        self._shortened = threading.Condition()
+        self._warning, self._timeout = 0.0, _LONGEST_SILENCE
+        self._stacks = -1
+
+    def serve(self) -> None:
+        """Run units until the worker ends this process."""
+        _let_threads_inherit()
+        voices = _Voices(self._link)
+        send_log(voices, self._redaction)
+        self._stacks = send_output(voices, self._redaction)
+        self._shorten(messages.Watched(0.0, _LONGEST_SILENCE))
+        threading.Thread(target=self._watch_silence, name="watch", daemon=True).start()
+        while True:
+            pipe = self._link.receive_pipe()
+            threading.Thread(target=self._run, args=(pipe,), name="unit", daemon=True).start()
+
+    def _run(self, pipe: Connection) -> None:
+        link = Link(pipe, self._link.exit, shares=True)
+        member = _Member(link)
+        _MEMBER.set(member)
+        _have_own_folder()
+        try:
+            first = link.open()
+        except (EOFError, OSError):
+            self._link.exit()
+            return
+        member.threads.clear()
+        link.send(messages.Lives(threading.get_ident()))
+
+        def say(report: messages.Hanging | messages.HangOver | messages.Watched | messages.Failed) -> None:
+            if isinstance(report, messages.Watched):
+                self._shorten(report)
+            link.send(report)
+
+        # Who watches over a call that has to be ended can do no more than say so: the worker ends this process.
+        self._live(first, link, self._redaction, Watch(say, self._redaction.told, lambda: None))
+        member.await_threads()
+        link.close(messages.Ended())
+
+    def _shorten(self, watched: messages.Watched) -> None:
+        """Watch over the process by the shortest limits that its units have, from now on."""
+        with self._shortened:
+            self._warning = min(filter(None, (self._warning, watched.warning)), default=0.0)
+            self._timeout = min(filter(None, (self._timeout, watched.timeout)))
+            self._link.send(messages.Watched(self._warning, self._timeout))
+            self._put_off()
+            # Who waits by the longer limit would look too late.
+            self._shortened.notify()
+
+    def _put_off(self) -> float:
+        """Have stacks written if this is not done again within the time returned."""
+        period = min(filter(None, (self._warning, self._timeout))) / 2
+        faulthandler.dump_traceback_later(period, repeat=True, file=self._stacks)
+        return period
+
+    def _watch_silence(self) -> None:
+        """Have stacks written while no Python runs; the worker judges."""
+        looked, before = time.monotonic(), math.inf
+        while True:
+            with self._shortened:
+                period = self._put_off()
+                now = time.monotonic()
+                if now - looked >= before:
+                    self._link.send(messages.HangOver(None))
+                looked, before = now, period
+                self._shortened.wait(period / _LOOKS)
+
+
+def _have_own_folder() -> None:
+    """Give this thread, and those that it starts, a working directory and umask of their own."""
+    if ctypes.CDLL(None, use_errno=True).unshare(_CLONE_FS) != 0:
+        # Some containers forbid it.
+        logger.debug("Units share the working directory: %s", os.strerror(ctypes.get_errno()))
+
+
+def _let_threads_inherit() -> None:
+    """Have every thread begin in the context of the one that starts it, as Python 3.14 can, and know its unit."""
+    start = threading.Thread.start
+
+    def start_in_context(thread: threading.Thread) -> None:
+        run, context = thread.run, contextvars.copy_context()
+
+        def run_in_context() -> None:
+            try:
+                context.run(run)
+            finally:
+                del thread.run
+
+        thread.run = run_in_context  # type: ignore[method-assign]
+        member = context.get(_MEMBER)
+        start(thread)
+        if member is not None:
+            member.threads.add(thread)
+
+    threading.Thread.start = start_in_context  # type: ignore[method-assign, assignment]

@@ -1,0 +1,247 @@
+"""The hosts of a worker: who lives where, and who has hurt a host. Used by the supervisor's thread alone."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from worker.supervisor.hosts.blame import Blame
+from worker.supervisor.hosts.host import Host
+from worker.supervisor.hosts.placement import Group, Isolation, group_of, place_for, placed
+from worker.supervisor.messages import messages
+from worker.supervisor.messages.hangs import Hanging, not_returned
+from worker.supervisor.messages.messages import Report
+from worker.supervisor.process import Child, Launcher, log_record
+from worker.supervisor.silence import Silence
+from worker.unit import Unit
+
+__all__ = ["ISOLATION", "Hosts", "RunUnit", "isolation_of"]
+
+logger = logging.getLogger(__name__)
+
+ISOLATION: Final = "task.isolation"
+"""The key by which a worker and a connector say who may share a process."""
+
+RunUnit: TypeAlias = messages.RunConnector | messages.RunTask
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    isolation: Isolation
+    config: dict[str, str]
+    home: str
+
+
+class Hosts:
+    """Starts units in hosts, and tells which of them are to move."""
+
+    def __init__(self, launcher: Launcher, now: Callable[[], float] = time.monotonic) -> None:
+        self._launcher = launcher
+        self._now = now
+        self._blame = Blame()
+        self._wishes: dict[Unit, _Wish] = {}
+        self._needs_process: set[Unit] = set()
+        self._hosts: dict[int, Host] = {}
+        self._of: dict[Unit, Host] = {}
+        self._shared: dict[Child, Host] = {}
+        self._silences: dict[int, Silence] = {}
+        self._unused = 0
+        self._is_settled = True
+
+    # -- units ---------------------------------------------------------------------------------------------------------
+
+    def launch(self, unit: Unit, command: RunUnit) -> Child:
+        """Let a unit live in a host, a new one if need be; return the child that stands for it."""
+        self._note_wish(unit, command)
+        group = self._group(unit)
+        number = place_for(group, self._hosts.values()) if group.is_shared else None
+        if number is None:
+            process = self._launcher.launch(f"host {self._unused}" if group.is_shared else str(unit), command)
+            if group.is_shared and process.gone():
+                return process
+            number = self._open(group, process)
+        host = self._hosts[number]
+        child = host.take(unit)
+        if unit in host.units:
+            self._of[unit] = host
+        return child
+
+    def left(self, unit: Unit, *, unasked: bool) -> bool:
+        """Take note that a unit's child is gone; whether it is to be started again since it was another's fault.
+
+        ``unasked`` is an end without a reason given.
+        """
+        host = self._of.pop(unit, None)
+        if host is None:
+            return False
+        host.leave(unit)
+        if not host.group.is_shared:
+            del self._hosts[host.number]
+            if unasked:
+                self.is_killed(unit)
+            return False
+        if host.how is None:
+            self._release(host)
+            return False
+        return unit != host.culprit
+
+    def gone(self, unit: Unit) -> None:
+        """Take note that a unit is to run no more. What is known against it is kept."""
+        if not (unit in self._needs_process or self._blame.is_alone(unit)):
+            self._wishes.pop(unit, None)
+
+    def condemn(self, unit: Unit) -> None:
+        """Have all leave the host of a unit that does not end, which has to be killed for that."""
+        host = self._of.get(unit)
+        if host is not None and host.group.is_shared and not host.condemned:
+            host.condemned = True
+            host.culprit = unit
+            self._find(unit)
+
+    def is_killed(self, unit: Unit) -> None:
+        """Take note that a unit has ended its process, or has to be killed."""
+        if unit in self._wishes and self._wishes[unit].isolation is not Isolation.PROCESS:
+            self._find(unit)
+
+    def kill(self, unit: Unit, why: str) -> None:
+        """End the shared host of a unit at once, which need not be the one to blame."""
+        host = self._of[unit]
+        if not host.is_killed:
+            logger.warning("Host %s (process %s) %s", host.number, host.child.pid, why)
+            host.kill(None)
+
+    def is_condemned(self, unit: Unit) -> bool:
+        """Whether the host of a unit is to be left."""
+        return unit in self._of and self._of[unit].condemned
+
+    def needs_process(self, unit: Unit) -> None:
+        """Take note that the plugin of a unit cannot share a process."""
+        self._needs_process.add(unit)
+        self._is_settled = False
+
+    def misplaced(self) -> list[Unit]:
+        """The units that are to move, those of condemned hosts first."""
+        if (due := self._blame.next_acquittal()) is not None and due <= self._now():
+            self._blame.acquit(self._now())
+            self._is_settled = False
+        if self._is_settled:
+            return []
+        groups = {unit: self._group(unit) for unit in self._of}
+        places = placed(groups, self._hosts.values(), self._unused)
+        found = [unit for unit, host in self._of.items() if places[unit] != host.number]
+        self._is_settled = not found
+        return sorted(found, key=lambda unit: (not self._of[unit].condemned, unit))
+
+    def next_acquittal(self) -> float | None:
+        """When there may be something to move though nothing happens."""
+        return self._blame.next_acquittal()
+
+    # -- hosts ---------------------------------------------------------------------------------------------------------
+
+    def shared(self) -> Iterator[Child]:
+        """The processes that several units share, each of which is to be heard."""
+        return iter(self._shared)
+
+    def hear(self, child: Child) -> list[Unit]:
+        """Hear what a shared host has to say; if it has ended, return the units that lived in it."""
+        host = self._shared[child]
+        for report in host.hear():
+            self._handle(host, report)
+        if host.how is None:
+            return []
+        del self._shared[child], self._hosts[host.number], self._silences[host.number]
+        if host.units:
+            self._judge(host)
+        return list(host.units)
+
+    def close(self) -> None:
+        """End the hosts that are left, without units."""
+        for child in self._shared:
+            child.kill()
+            child.join()
+        self._launcher.close()
+
+    def _open(self, group: Group, process: Child) -> int:
+        number = self._unused
+        self._unused += 1
+        self._hosts[number] = Host(number, group, process)
+        if group.is_shared:
+            self._shared[process] = self._hosts[number]
+            self._silences[number] = Silence()
+        return number
+
+    def _release(self, host: Host) -> None:
+        if not host.units:
+            host.kill(None)
+
+    def _judge(self, host: Host) -> None:
+        """Decide who has ended a host."""
+        names = ", ".join(map(str, sorted(host.units)))
+        if host.culprit is None:
+            logger.warning(
+                "Host %s (process %s) %s, and it is not known which of its units did it. Each is started again in a "
+                "process of its own until that is known: %s",
+                *(host.number, host.child.pid, host.how, names),
+            )
+            self._blame.suspect(host.units, self._now())
+            self._is_settled = False
+        else:
+            logger.warning("Host %s (process %s) of %s %s", host.number, host.child.pid, names, host.how)
+            self._find(host.culprit)
+
+    def _find(self, unit: Unit) -> None:
+        self._blame.find(unit)
+        self._is_settled = False
+
+    def _handle(self, host: Host, report: Report) -> None:
+        silence = self._silences[host.number]
+        match report:
+            case messages.LogRecord():
+                log_record(f"host {host.number}", report)
+            case messages.Watched():
+                silence.watched(report)
+            case messages.HangOver():
+                silence.over()
+            case messages.Silent():
+                outcome = silence.heard(report)
+                if isinstance(outcome, Hanging):
+                    told = not_returned(outcome.method, outcome.seconds, outcome.line)
+                    logger.warning("Host %s: %s\n%s", host.number, told, outcome.trace)
+                elif outcome is not None and not host.is_killed:
+                    logger.warning("No Python runs in host %s, and it is killed: %s", host.number, outcome.trace)
+                    host.kill(None)
+            case _:
+                logger.error("Host %s sent %s, and is killed", host.number, type(report).__name__)
+                host.kill(None)
+
+    def _note_wish(self, unit: Unit, command: RunUnit) -> None:
+        wish = _Wish(isolation_of(command), _config(command), self._launcher.home(command))
+        before = self._wishes.get(unit)
+        if before is not None and before != wish:
+            self._blame.forget(unit)
+            self._needs_process.discard(unit)
+        self._wishes[unit] = wish
+
+    def _group(self, unit: Unit) -> Group:
+        alone = unit in self._needs_process or self._blame.is_alone(unit)
+        wish = self._wishes[unit]
+        return group_of(unit, wish.isolation, alone=alone, home=wish.home)
+
+
+def isolation_of(command: RunUnit) -> Isolation:
+    """Who may share a process with a unit: as its connector says, or else the worker."""
+    props = command.config if isinstance(command, messages.RunConnector) else command.connector_config
+    written = props.get(ISOLATION) or command.worker.get(ISOLATION) or Isolation.PROCESS.value
+    try:
+        return Isolation(written.strip().lower())
+    except ValueError:
+        return Isolation.PROCESS  # Such as a reference that only the unit's own process resolves, and then refuses.
+
+
+def _config(command: RunUnit) -> dict[str, str]:
+    if isinstance(command, messages.RunConnector):
+        return command.config
+    return {**command.connector_config, **{f"task {key}": value for key, value in command.config.items()}}

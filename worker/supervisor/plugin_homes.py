@@ -1,0 +1,93 @@
+"""Where the plugins of a unit or inquiry are: which interpreter its process has, and with whom it may share one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from connect.chain.specs import VERSION, predicate_specs, transformation_specs
+from connect.errors import PluginError
+from connect.plugins import PluginEntry, PluginKind, PluginRegistry
+from worker.supervisor.messages import messages
+from worker.supervisor.messages.messages import Command
+
+__all__ = ["PluginHomes"]
+
+_CONNECTOR: Final = "connector.class"
+_ROLES: Final = (
+    ("key", PluginKind.CONVERTER),
+    ("value", PluginKind.CONVERTER),
+    ("header", PluginKind.HEADER_CONVERTER),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PluginHomes:
+    """Tells from the first command of a process where its plugins are; nothing is imported to find out."""
+
+    registry: PluginRegistry
+
+    def interpreter(self, command: Command) -> Path | None:
+        """The interpreter that the process needs; ``None`` is the worker's own.
+
+        What cannot be found is the worker's: the error is told by whoever looks for it there.
+        """
+        connector = self._connector(command)
+        return None if connector is None else connector.interpreter
+
+    def home(self, command: Command) -> str:
+        """What units must have in common to share a process; nothing if all their plugins are installed packages.
+
+        That is an interpreter, or the folders of plugins and the packages with several versions: in one process their
+        modules would hide those of other folders, and other versions.
+        """
+        connector = self._connector(command)
+        if connector is None:
+            return ""
+        if connector.interpreter is not None:
+            return str(connector.interpreter)
+        apart = [entry for entry in self._entries(connector, command) if self._is_apart(entry)]
+        return ",".join(sorted({entry.home for entry in apart}))
+
+    def _is_apart(self, entry: PluginEntry) -> bool:
+        return entry.folder is not None or len(self.registry.versions(entry)) > 1
+
+    def _connector(self, command: Command) -> PluginEntry | None:
+        match command:
+            case messages.DescribePlugin(kind, name, version):
+                return self._found(self.registry, PluginKind(kind), name, version)
+            case _:
+                config = _config(command)
+                return self._found(
+                    self.registry, PluginKind.CONNECTOR, config.get(_CONNECTOR), config.get(f"connector.{VERSION}")
+                )
+
+    def _entries(self, connector: PluginEntry, command: Command) -> Iterator[PluginEntry]:
+        """The connector and the plugins of its chain, as far as they can be found."""
+        yield connector
+        beside, config, worker = self.registry.beside(connector), _config(command), getattr(command, "worker", {})
+        named: list[tuple[PluginKind, str | None, str | None]] = []
+        for role, kind in _ROLES:
+            props = config if config.get(f"{role}.converter") else worker
+            named.append((kind, props.get(f"{role}.converter"), props.get(f"{role}.converter.{VERSION}")))
+        named += [(PluginKind.TRANSFORMATION, spec.type, spec.version) for spec in transformation_specs(config)]
+        named += [(PluginKind.PREDICATE, spec.type, spec.version) for spec in predicate_specs(config)]
+        for kind, name, version in named:
+            if (entry := self._found(beside, kind, name, version)) is not None:
+                yield entry
+
+    def _found(
+        self, registry: PluginRegistry, kind: PluginKind, name: str | None, version: str | None
+    ) -> PluginEntry | None:
+        try:
+            return registry.find(kind, name.strip(), version) if name else None
+        except PluginError:
+            return None
+
+
+def _config(command: Command) -> Mapping[str, str]:
+    """The configuration of the connector that a process is about; empty if it is about none."""
+    config = command.connector_config if isinstance(command, messages.RunTask) else getattr(command, "config", None)
+    return {key: value for key, value in (config or {}).items() if value is not None}
