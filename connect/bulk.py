@@ -220,6 +220,21 @@ class BulkSinkTaskContext(BulkTaskContext, Protocol):
     def consumer_settings(self) -> Mapping[str, str | int | bool]:
         """The same by librdkafka's names, for a consumer of ``confluent_kafka``. They may hold secrets."""
 
+    @property
+    def producer_settings(self) -> Mapping[str, str | int | bool]:
+        """Settings by librdkafka's names for producers of records that tasks send beside their data. They may hold
+        secrets.
+        """
+
+    def publish(self, topic: str, key: bytes | None, value: bytes | None) -> None:
+        """Send a record beside the data, as :meth:`connect.sink.SinkTaskContext.publish` does."""
+
+    def flush_published(self) -> None:
+        """Wait until Kafka has what was published, before the load is committed (invariant I4).
+
+        Raises :class:`~connect.errors.RetriableError` if that takes long.
+        """
+
     def leave_out(self, bad: Mapping[TopicPartition, OffsetSet], failures: FailuresOf) -> None:
         """Leave records of a load out, before the load is committed (invariant I4).
 

@@ -125,6 +125,7 @@ class BoundedSink:
             raise RetriableError(f"The sink could not make its records durable: {error}") from error
         finally:
             self.seconds += time.monotonic() - begun
+        self._context.flush_published()
         known = {
             tp: min(offset, self._delivered[tp]) for tp, offset in (durable or {}).items() if tp in self._delivered
         }

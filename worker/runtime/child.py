@@ -18,7 +18,6 @@ from connect.sink import SinkTask
 from connect.source import SourceTask
 from worker.kafka.topics.admin import too_few_brokers
 from worker.kafka.topics.creation import NewTopic
-from worker.runtime.acknowledged import Publisher
 from worker.runtime.assembly import Assembly
 from worker.runtime.bulk.left_out import LeftOut
 from worker.runtime.bulk.loads import Loads
@@ -35,6 +34,7 @@ from worker.runtime.inquiries.inquiries import answer
 from worker.runtime.log import LogReporter, failure_trace, send_log, send_output
 from worker.runtime.metrics import TaskMetrics
 from worker.runtime.providers import reload_after_ttl
+from worker.runtime.publisher import Publisher
 from worker.runtime.sink.loop import SinkLoop
 from worker.runtime.source.guarantee import guarantee_of
 from worker.runtime.source.loop import SourceLoop, SourceTaskRuntimeContext

@@ -94,6 +94,10 @@ class Clients:
         timeout = float(properties.properties.get("transaction.timeout.ms", _TRANSACTION_TIMEOUT_MS))
         return _producer(properties), timeout / 1000
 
+    def publisher_settings(self) -> dict[str, PropertyValue]:
+        """The settings of :meth:`dlq_producer` by librdkafka's names, for one that is made in another process."""
+        return dict(roles.dlq_producer_properties(self._worker, self._props, self._task).properties)
+
     def dlq_consumer(self) -> Consumer:
         """The consumer of the dead letter queue. It says when it is at the end of a partition."""
         return _consumer(roles.dlq_consumer_properties(self._worker, self._props, self._task))

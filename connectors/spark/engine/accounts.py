@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
 from connect.data import TopicPartition
 from connect.offset_set import OffsetSet
 from connectors.spark.decoding.report import Rejection
+from connectors.spark.engine.outgoing import Outgoing
 
 __all__ = ["Account", "Accounts", "Outcome"]
 
@@ -20,7 +21,7 @@ class Outcome(enum.Enum):
     DONE = 0
     """All records of its ranges are durable, but for those it has rejected."""
     UNTOLD = 1
-    """It goes on when those it has rejected are told of, where that is kept."""
+    """It goes on when those it has rejected are told of, where that is kept, or what it has published is sent."""
     BACK = 2
     """It wants to go on from other offsets."""
     AGAIN = 3
@@ -42,6 +43,8 @@ class Account:
     """The records that cannot be written, and are not given up yet."""
     first: Rejection | None = None
     """What is wrong with the first of them."""
+    published: Sequence[Outgoing] = ()
+    """The records that it has published to topics which the driver has to make."""
     back: Mapping[TopicPartition, int] = field(default_factory=dict)
     """Where it wants to go on from."""
     records: int = 0
@@ -82,6 +85,11 @@ class Accounts:
         """The rejected records that are not looked at again."""
         found = {tp: offsets for account in self for tp, offsets in account.settled_rejections.items()}
         return {tp: offsets for tp, offsets in found.items() if len(offsets)}
+
+    @property
+    def published(self) -> Iterator[Outgoing]:
+        """The records that the driver has to publish."""
+        return (record for account in self for record in account.published)
 
     @property
     def flushed(self) -> dict[TopicPartition, int]:

@@ -36,6 +36,7 @@ from connectors.spark.decoding.plugins import executor_connector, executor_plugi
 from connectors.spark.decoding.report import PassReports, Rejection
 from connectors.spark.engine.accounts import Account, Accounts, Outcome
 from connectors.spark.engine.orders import SinkOrders
+from connectors.spark.engine.outgoing import TaskPublisher
 
 __all__ = ["RECORDS_OF_MARK", "SinkRun", "run_partition"]
 
@@ -46,7 +47,7 @@ RECORDS_OF_MARK: Final = 1000
 
 
 class _UntoldError(ConnectError):
-    """The task wants to be sure that its reports are kept, which only the driver can have done."""
+    """The task goes on when its reports are kept, or what it has published is sent, which the driver sees to."""
 
 
 class _Reports:
@@ -85,20 +86,6 @@ class _Reports:
             yield pa.RecordBatch.from_pylist(rows, schema=FAILURE_ROWS)
 
 
-class _NoTopics:
-    """Publishes nothing: an executor has no producer."""
-
-    def publish(self, topic: str, key: bytes | None, value: bytes | None) -> None:  # noqa: ARG002
-        """Refuse to."""
-        raise ConnectError(
-            f"The task publishes records of its own to {topic}, which it cannot do in an executor of Spark: set "
-            "engine=worker, or configure the connector so that it publishes nothing."
-        )
-
-    def flush(self) -> None:
-        """Do nothing, for there is nothing."""
-
-
 class SinkRun:
     """Runs a sink task over the records of some ranges, and tells of it in an account."""
 
@@ -107,6 +94,7 @@ class SinkRun:
         self._ranges = ranges
         self._account = account
         self._reports = _Reports(account, orders.given_up)
+        self._publisher = TaskPublisher(orders.producer, orders.topics)
         self._task: SinkTask[Any] | None = None
         self._sink: BoundedSink | None = None
 
@@ -128,6 +116,10 @@ class SinkRun:
                     self._sink = self._start()
                 self._sink.take(consumed)
                 yield from self._reports.rows()
+                if self._publisher.is_full:
+                    self._sink.flush()
+                    self._reports.is_awaited = True
+                    raise _UntoldError("The task has published records that have to be sent before it goes on.")
                 marks, past = divmod(past + len(consumed), RECORDS_OF_MARK)
                 yield from _marks(marks)
         if self._sink is not None:
@@ -145,7 +137,7 @@ class SinkRun:
         chain = SinkChain(steps, plugins.converters, tolerance)
         connector = executor_connector(orders.chain, orders.connector)
         task_class: Any = connector.task_class
-        context = SinkContext(tolerance, class_name(task_class), _NoTopics(), _sleep, reports=orders.reports)
+        context = SinkContext(tolerance, class_name(task_class), self._publisher, _sleep, reports=orders.reports)
         context.encode = chain.encode
         self._task = task_class(task_class.config_class.parse(orders.task), context)
         assert self._task is not None
@@ -178,6 +170,7 @@ class SinkRun:
 
     def _end(self) -> None:
         """Stop the task, whatever has become of it."""
+        self._account.published = self._publisher.held
         if self._sink is not None:
             account = self._account
             account.flushed, account.records, account.seconds = (

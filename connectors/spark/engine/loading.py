@@ -69,10 +69,11 @@ class SinkLoads:
         ranges: Sequence[OffsetRange],
         settled: frozenset[TopicPartition],
         given_up: Mapping[TopicPartition, OffsetSet],
+        topics: frozenset[str] = frozenset(),
     ) -> Attempt:
         """Have tasks put the records of ranges and flush, as far as they come."""
         shares = shares_of(ranges, self._width)
-        orders = replace(self._orders, shares=shares, settled=settled, given_up=dict(given_up))
+        orders = replace(self._orders, shares=shares, settled=settled, given_up=dict(given_up), topics=topics)
         self._progress.stage(f"putting records of {_named({item.topic for item in ranges})}")
         self._number += 1
         self._accumulator.value.begin(self._number, Accounts())

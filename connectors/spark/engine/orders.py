@@ -21,6 +21,8 @@ class SinkOrders:
     configuration of a task. ``shares`` are the ranges of each task, which it reads with a consumer of the ``settings``,
     at most so many records at a time. Of the partitions that are ``settled`` the target need not be asked for its
     offsets. ``given_up`` are the bad records that are told of already.
+    What a task publishes itself goes to Kafka by a producer of the settings ``producer`` if its topic is among the
+    ``topics`` that there are, else to the driver, which makes the topic.
     """
 
     connector: str
@@ -33,6 +35,8 @@ class SinkOrders:
     policy: ErrorPolicy = ErrorPolicy()  # noqa: RUF009 - it never changes
     reports: bool = False
     given_up: Mapping[TopicPartition, OffsetSet] = field(default_factory=dict)
+    producer: Mapping[str, str | int | bool] = field(default_factory=dict, repr=False)
+    topics: frozenset[str] = frozenset()
 
 
 def shares_of(ranges: Iterable[OffsetRange], most: int) -> list[list[OffsetRange]]:

@@ -26,6 +26,7 @@ from connect.chain.steps import Steps
 from connect.chain.tolerance import ErrorPolicy, Failure, RaisedElsewhere, Stage, Tolerance
 from connect.chain.traces import stack_trace
 from connect.data import Constant, Offset, SourceBatch, SourceRecord
+from connect.delivery.acknowledged import AcknowledgedProducer
 from connect.delivery.delivery import Delivery, Refusal
 from connect.delivery.submitted import SentRecords, Submission
 from connect.delivery.transaction import Transaction
@@ -42,6 +43,7 @@ __all__ = [
     "Publisher",
     "TopicsMissing",
     "UntoldError",
+    "acknowledged_by",
     "failure_digest",
     "settle",
 ]
@@ -133,7 +135,7 @@ class Publisher:
         self._chain = _chain(dict(publication.properties), self._tolerance)
         self._sent = SentRecords()
         within = publication.transaction
-        self._producer = _producer(publication.settings.librdkafka if within is None else within.producer)
+        self._producer = _made_producer(publication.settings.librdkafka if within is None else within.producer)
         self._transaction = None if within is None else Transaction(within, self._producer)
         self._delivery = Delivery(
             self._producer, self._refused, _never, _Limits(publication.topics), self._sent, resends=within is None
@@ -366,7 +368,7 @@ def failure_digest(failure: Failure) -> str:
     return hashlib.sha256(repr(known).encode()).hexdigest()
 
 
-def _producer(settings: Mapping[str, str | int | bool]) -> Producer:
+def _made_producer(settings: Mapping[str, str | int | bool]) -> Producer:
     try:
         return Producer({**settings, "error_cb": _fail_without_login, "logger": logger})
     except (KafkaException, ValueError, TypeError):
@@ -375,6 +377,12 @@ def _producer(settings: Mapping[str, str | int | bool]) -> Producer:
             "The Kafka producer cannot be made in a process of Spark from the connector's producer.override.* and the "
             "worker's producer.* settings: are the files that they name, such as ssl.truststore.location, there, too?"
         ) from None
+
+
+def acknowledged_by(settings: Mapping[str, str | int | bool]) -> Callable[[str], AcknowledgedProducer]:
+    """Makes what sends records to a topic and hears of each: by one producer for all topics."""
+    producer = _made_producer(settings)
+    return lambda topic: AcknowledgedProducer(producer, f"The topic {topic}")
 
 
 def _fail_without_login(error: KafkaError) -> None:

@@ -76,6 +76,8 @@ class SparkSinkEngine(BulkSinkTask[SparkSinkEngineConfig]):
         self._loads: SinkLoads | None = None
         self._done: dict[TopicPartition, int] = {}
         self._settled: set[TopicPartition] = set()
+        self._topics: set[str] = set()
+        """The topics that tasks publish to and that are there."""
         self._losses = Losses(context, self.start)
 
     def start(self) -> None:
@@ -115,7 +117,8 @@ class SparkSinkEngine(BulkSinkTask[SparkSinkEngineConfig]):
         self._loads.begin()
         given_up: dict[TopicPartition, OffsetSet] = {}
         while left := [item for item in map(self._not_done, sorted(ranges)) if len(item)]:
-            attempt = self._loads.attempt(left, frozenset(self._settled), given_up)
+            attempt = self._loads.attempt(left, frozenset(self._settled), given_up, frozenset(self._topics))
+            self._publish(attempt.accounts)
             worst = attempt.accounts.worst
             if worst.outcome is Outcome.REFUSED and worst.first is not None:
                 self._settle(attempt.accounts.flushed)
@@ -131,6 +134,15 @@ class SparkSinkEngine(BulkSinkTask[SparkSinkEngineConfig]):
                 self._settle({item.topic_partition: item.end for item in left})
             elif worst.outcome is not Outcome.UNTOLD:
                 raise self._failure(worst, attempt.accounts)
+
+    def _publish(self, accounts: Accounts) -> None:
+        """Send what tasks have published to topics that may have to be made; from now on they send to these."""
+        topics = {record.topic for record in accounts.published}
+        for record in accounts.published:
+            self.context.publish(*record)
+        if topics:
+            self.context.flush_published()
+        self._topics |= topics
 
     def _leave_out(self, bad: Mapping[TopicPartition, OffsetSet], failures: FailuresOf) -> None:
         """Tell of bad records, again if it fails: a load that is made again for that puts good ones twice."""
@@ -180,6 +192,7 @@ class SparkSinkEngine(BulkSinkTask[SparkSinkEngineConfig]):
             int(self.context.consumer_properties.get("max.poll.records", _BATCH)),
             policy=_policy(props),
             reports=any(_is_set(props, *pair) for pair in _REPORTING),
+            producer=self.context.producer_settings,
         )
 
 

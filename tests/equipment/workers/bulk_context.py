@@ -6,6 +6,8 @@ import time
 from collections.abc import Mapping
 from typing import Final
 
+from confluent_kafka import Producer
+
 from connect.bulk import FailuresOf, Progress
 from connect.chain.tolerance import ErrorCounts, Tolerance
 from connect.data import TopicPartition
@@ -30,11 +32,15 @@ class BulkContext:
         self.connector_name = name
         self.consumer_properties = {"bootstrap.servers": bootstrap, "group.id": f"connect-{name}"}
         self.consumer_settings = dict(self.consumer_properties)
+        self.producer_settings = {"bootstrap.servers": bootstrap}
+        self.published: list[str] = []
+        """The topics of the records that the driver has published."""
         self.connector_properties = props
         self.stop = False
         self.told = Progress("nothing yet")
         self.counts = ErrorCounts()
         self._left_out = self._made(bootstrap)
+        self._producer = Producer(self.producer_settings)
 
     def _made(self, bootstrap: str) -> LeftOut:
         own = {"name": self.connector_name, "connector.class": "SparkSink", "topics": "t"}
@@ -60,6 +66,13 @@ class BulkContext:
     def progress(self, progress: Progress) -> None:
         """Keep what the task told last."""
         self.told = progress
+
+    def publish(self, topic: str, key: bytes | None, value: bytes | None) -> None:
+        self.published.append(topic)
+        self._producer.produce(topic, value, key)
+
+    def flush_published(self) -> None:
+        assert self._producer.flush(30) == 0
 
     def leave_out(self, bad: Mapping[TopicPartition, OffsetSet], failures: FailuresOf) -> None:
         self._left_out.leave_out(bad, failures)

@@ -17,11 +17,19 @@ import pytest
 from connect.bulk import OffsetRange
 from connect.errors import ConnectError, RetriableError
 from connectors.spark.config import SparkSinkConfig
+from connectors.spark.engine.config import SparkSinkEngineConfig
+from connectors.spark.engine.sink import SparkSinkEngine
+from connectors.spark.engine.source import SparkSourceEngine
+from connectors.spark.engine.source_config import SparkSourceEngineConfig
 from connectors.spark.sink import SparkSinkTask
-from equipment.brokers.topics import create_topic, produce
+from connectors.spark.sources.files.config import SparkFileSourceConfig
+from connectors.spark.sources.files.source import SparkFileSourceTask
+from equipment.brokers.topics import create_topic, produce, read_topic
 from equipment.servers.spark_cluster import SparkCluster, running_spark_cluster
 from equipment.waiting import wait_until
 from equipment.workers.bulk_context import BulkContext
+from equipment.workers.bulk_source_context import BulkSourceContext
+from equipment.workers.claimed_offsets import ClaimedOffsets
 from equipment.workers.small_spark import end_spark, sink_props
 
 pytest.importorskip("pyspark")
@@ -192,6 +200,46 @@ def test_a_driver_that_is_killed_starts_again(load: Load) -> None:
         running.result(_PATIENCE)
     load.run()
     load.assert_all_once()
+
+
+def test_it_runs_sinks_and_sources_that_are_not_sparks_own(
+    bootstrap: str, topic: str, tmp_path: Path, spark_cluster: SparkCluster
+) -> None:
+    create_topic(bootstrap, topic, partitions=2)
+    for partition in range(2):
+        produce(bootstrap, topic, [f"{partition} {number}".encode() for number in range(_ROWS)], partition)
+    props = {**sink_props({}), **spark_cluster.props, "value.converter": "StringConverter", "name": "engine"}
+    props |= {"header.converter": "SimpleHeaderConverter", "engine": "spark", "tasks.max": "1"}
+    lines = tmp_path / "in" / "lines.txt"
+    lines.parent.mkdir()
+    sunk = {**props, "connector.class": "FileStreamSink", "file": str(lines)}
+    sink = SparkSinkEngine(SparkSinkEngineConfig.parse(sunk), BulkContext("engine", bootstrap, sunk))
+    sink.start()
+    sink.load([OffsetRange(topic, partition, 0, _ROWS) for partition in range(2)])
+    expected = sorted(f"{partition} {number}" for partition in range(2) for number in range(_ROWS))
+    assert sorted(lines.read_text().splitlines()) == expected
+
+    back = {**props, "connector.class": "DirectorySource", "path": str(lines.parent), "topic": f"{topic}-back"}
+    back |= {"settle.ms": "0", "scan.interval.ms": "10"}
+    source = SparkSourceEngine(SparkSourceEngineConfig.parse(back), BulkSourceContext("engine", bootstrap, back))
+    source.start()
+    assert source.load()
+    assert _values(bootstrap, f"{topic}-back") == expected
+
+    create_topic(bootstrap, f"{topic}-offsets", 1, **{"cleanup.policy": "compact"})
+    own = {**props, "store.url": str(lines.parent), "topic": f"{topic}-own", "format.class": "StringFormat"}
+    own |= {"file.age.ms": "0"}
+    transactions = ClaimedOffsets(bootstrap, topic, f"{topic}-offsets")
+    context = BulkSourceContext("engine", bootstrap, own, transactions=transactions)
+    files = SparkFileSourceTask(SparkFileSourceConfig.parse(own), context)
+    files.start()
+    assert files.load()
+    assert not files.load()
+    assert _values(bootstrap, f"{topic}-own") == expected
+
+
+def _values(bootstrap: str, topic: str) -> list[str]:
+    return sorted((message.value() or b"").decode() for message in read_topic(bootstrap, topic))
 
 
 def test_a_cluster_without_the_right_python_is_refused(

@@ -19,7 +19,7 @@ from connect.errors import ConnectError, DataError, RetriableError
 from connectors.spark.engine.config import SparkSinkEngineConfig
 from connectors.spark.engine.sink import SparkSinkEngine
 from equipment.brokers.dead_letters import dead_letters
-from equipment.brokers.topics import create_topic
+from equipment.brokers.topics import create_topic, read_topic
 from equipment.workers.bulk_context import BulkContext
 
 SparkSession = pytest.importorskip("pyspark.sql").SparkSession
@@ -217,3 +217,17 @@ def test_a_target_that_is_behind_the_group_has_its_records_again(source: Topic) 
     assert again.committed() == {TopicPartition(source.name, 0): 20}
     again.load(source.ranges(again))
     assert source.rows() == [(number,) for number in range(40)]
+
+
+def test_what_tasks_publish_is_sent_by_executors_once_the_driver_has_made_its_topic(source: Topic) -> None:
+    source.fill([row(number) for number in range(3600)])
+    told = f"{source.name}-told"
+    plugins = str(Path(__file__).with_name("spark_plugins"))
+    engine = source.engine(connector_class="TellingSink", plugin_path=plugins, told_topic=told)
+    engine.load(source.ranges(engine))
+    # Each task has held what it had of one partition; the third partition came after.
+    assert Counter(source.contexts[-1].published) == {told: 2400}
+    found = read_topic(source.bootstrap, told)
+    assert sorted(int(message.value() or b"") for message in found) == list(range(3600))
+    assert {message.key() for message in found} == {b"key"}
+    assert engine.committed() == dict(source.ends)

@@ -42,6 +42,7 @@ from worker.runtime.bulk.windows import RecordWindows
 from worker.runtime.clients import Clients
 from worker.runtime.control import Control
 from worker.runtime.metrics import ActiveTopics, TaskMetrics
+from worker.runtime.publisher import Publisher
 from worker.runtime.sink.topic_choice import TopicChoice
 
 __all__ = ["BulkLoop", "BulkTaskRuntimeContext"]
@@ -61,7 +62,9 @@ class BulkTaskRuntimeContext:
         self.connector_name = assembly.config.name
         self.consumer_properties: Mapping[str, str] = clients.sink_consumer_java_properties()
         self.consumer_settings: Mapping[str, PropertyValue] = clients.sink_consumer_settings()
+        self.producer_settings: Mapping[str, PropertyValue] = clients.publisher_settings()
         self.connector_properties: Mapping[str, str] = assembly.effective_props()
+        self._publisher = Publisher(clients)
 
     def wait(self, seconds: float) -> bool:
         """Wait, unless the task is stopped or paused first."""
@@ -74,6 +77,14 @@ class BulkTaskRuntimeContext:
     def progress(self, progress: Progress) -> None:
         """Take in how far the load is."""
         self._loads.tell(progress)
+
+    def publish(self, topic: str, key: bytes | None, value: bytes | None) -> None:
+        """Send a record beside the data."""
+        self._publisher.publish(topic, key, value)
+
+    def flush_published(self) -> None:
+        """Wait until Kafka has what was published."""
+        self._publisher.flush()
 
     def leave_out(self, bad: Mapping[TopicPartition, OffsetSet], failures: FailuresOf) -> None:
         """Give up records of a load before it is committed."""

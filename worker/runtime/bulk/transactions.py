@@ -25,6 +25,7 @@ from confluent_kafka import KafkaError, Message
 
 from connect.bulk_source import Claim, TransactionOrders
 from connect.chain.tolerance import StopRequested
+from connect.delivery.failures import PRODUCER_FAILURES, kafka_error
 from connect.delivery.stored_offsets import offset_key, offset_value
 from connect.errors import ConnectError, RetriableError
 from connect.kafka.settings.kind import ClientProperties
@@ -35,7 +36,7 @@ from worker.runtime.control import Control
 from worker.runtime.offsets.topic import TopicOffsetReader, TopicOffsetWriter
 from worker.runtime.source.fencing import fence
 from worker.runtime.source.ownership import confirm_ownership
-from worker.runtime.source.producer import PRODUCER_FAILURES, TransactionalProducer, kafka_error
+from worker.runtime.source.producer import TransactionalProducer
 from worker.supervisor.messages import messages
 
 __all__ = ["BulkSourceTransactions"]

@@ -36,6 +36,7 @@ from confluent_kafka import KafkaError, KafkaException
 from connect.chain.tolerance import ErrorCounts, Failure, StopRequested
 from connect.crash import crash_point
 from connect.data import TopicPartition
+from connect.delivery.failures import kafka_error
 from connect.errors import ConnectError, RetriableError
 from connect.kafka.auth.rights import PRODUCER, explained, is_denial, on_group, on_topic, on_transactional_id
 from connect.offset_set import OffsetSet
@@ -43,7 +44,7 @@ from worker.errors import FencedError
 from worker.kafka.clients.roles import dlq_group_id
 from worker.runtime.clients import Clients
 from worker.runtime.dead_letters.queue import DeadLetterQueue, ErrorHeaders
-from worker.runtime.source.producer import TransactionalProducer, kafka_error
+from worker.runtime.source.producer import TransactionalProducer
 
 __all__ = ["LoadDeadLetters", "OffsetDigest", "Position", "not_written"]
 

@@ -18,7 +18,7 @@ from confluent_kafka import Producer
 from connect.chain.records import RawRecord
 from connect.chain.tolerance import ErrorCounts, Failure
 from connect.data import SinkRecord
-from worker.runtime.acknowledged import AcknowledgedProducer
+from connect.delivery.acknowledged import AcknowledgedProducer
 from worker.security.redaction import Redaction
 
 __all__ = ["PREFIX", "DeadLetterQueue", "ErrorHeaders"]

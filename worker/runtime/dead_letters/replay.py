@@ -33,11 +33,11 @@ from connect.errors import ConnectError
 from connect.plugins import class_name
 from connect.sink import SinkTask
 from worker.errors import BadRequestError
-from worker.runtime.acknowledged import Publisher
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.connector import ConnectorRuntimeContext
 from worker.runtime.control import Control, Link
+from worker.runtime.publisher import Publisher
 
 __all__ = ["TaskReplay", "as_consumed", "produce_again", "replayed"]
 

@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from connect.chain.tolerance import StopRequested
+from connect.delivery.failures import PRODUCER_FAILURES, kafka_error
 from connect.errors import ConnectError
 from connect.kafka.clients import librdkafka
 from worker.kafka.clients import roles
@@ -29,7 +30,7 @@ from worker.kafka.topics.admin import describe
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.source.guarantee import create_offsets_topic
-from worker.runtime.source.producer import PRODUCER_FAILURES, TransactionalProducer, kafka_error
+from worker.runtime.source.producer import TransactionalProducer
 from worker.security.redaction import Redaction
 from worker.stores.offset.kafka import TopicOffsetStore
 from worker.stores.offset.store import OffsetKey, offset_key, offset_value, parse_offset, parse_offset_key

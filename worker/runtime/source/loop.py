@@ -26,6 +26,7 @@ from connect.chain.source import by_source_partition
 from connect.chain.tolerance import Failure, Stage, StopRequested, Tolerance
 from connect.data import SourceBatch, SourceRecord
 from connect.delivery.delivery import Delivery, Refusal
+from connect.delivery.failures import PRODUCER_FAILURES, kafka_error
 from connect.delivery.submitted import Receipt, SentRecords, Submission
 from connect.errors import ConnectError, RetriableError
 from connect.kafka.auth.rights import PRODUCER, explained, on_topic
@@ -38,7 +39,6 @@ from worker.runtime.control import Control
 from worker.runtime.metrics import ActiveTopics, TaskMetrics, measurements_of, remaining_gauges
 from worker.runtime.source.commits import SourceCommits, ToldTask
 from worker.runtime.source.guarantee import Guarantee
-from worker.runtime.source.producer import PRODUCER_FAILURES, kafka_error
 from worker.runtime.source.transactions import Ending, portions
 from worker.runtime.watch import CHAIN
 from worker.supervisor.messages import messages

@@ -8,18 +8,16 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaError, Producer, TopicPartition
 
 from connect.chain.tolerance import StopRequested
+from connect.delivery.failures import PRODUCER_FAILURES, kafka_error
 from connect.errors import ConnectError
 from connect.kafka.auth.rights import PRODUCER, explained, on_transactional_id
 from worker.errors import FencedError
 from worker.stores.offset.store import NO_OFFSET_KEY
 
-__all__ = ["PRODUCER_FAILURES", "TransactionalProducer", "kafka_error"]
-
-PRODUCER_FAILURES: Final = (KafkaException, SystemError)
-"""What calls of a producer raise: a ``SystemError`` if a callback runs while it tells of a fatal error."""
+__all__ = ["TransactionalProducer"]
 
 logger = logging.getLogger(__name__)
 _SLICE: Final = 0.5
@@ -36,17 +34,6 @@ _TIMED_OUT: Final = frozenset({KafkaError._TIMED_OUT, KafkaError._MSG_TIMED_OUT,
 _NOT_AUTHORIZED: Final = frozenset(
     {KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED}
 )
-
-
-def kafka_error(error: BaseException) -> KafkaError:
-    """The error of Kafka's client within this one; raises it again if it is not the client's."""
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, KafkaException):
-        cause = cause.__cause__ or cause.__context__
-    if cause is None:
-        raise error
-    told: KafkaError = cause.args[0]
-    return told
 
 
 class TransactionalProducer:

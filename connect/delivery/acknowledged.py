@@ -8,13 +8,11 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, Producer
 
 from connect.delivery.delivery import client_timestamp
+from connect.delivery.failures import PRODUCER_FAILURES, kafka_error
 from connect.errors import ConnectError, RetriableError
 from connect.kafka.auth.rights import PRODUCER, explained, is_denial, on_topic
-from worker.kafka.topics.creation import NewTopic
-from worker.runtime.clients import Clients
-from worker.runtime.source.producer import PRODUCER_FAILURES, kafka_error
 
-__all__ = ["AcknowledgedProducer", "Publisher"]
+__all__ = ["AcknowledgedProducer"]
 
 _FLUSH_TIMEOUT: Final = 60.0
 _SERVE: Final = 0.1
@@ -92,25 +90,3 @@ class AcknowledgedProducer:
     def _refuse(self, error: KafkaError) -> None:
         self._refused = error
         self._on_refused()
-
-
-class Publisher:
-    """Publishes what a sink task tells of its work, such as the answers of a server; makes topics that are missing."""
-
-    def __init__(self, clients: Clients) -> None:
-        self._clients = clients
-        self._producers: dict[str, AcknowledgedProducer] = {}
-        self._producer: Producer | None = None
-
-    def publish(self, topic: str, key: bytes | None, value: bytes | None) -> None:
-        """Send a record to a topic."""
-        if topic not in self._producers:
-            self._clients.dlq_topic(NewTopic(topic, 1))
-            self._producer = self._producer or self._clients.dlq_producer()
-            self._producers[topic] = AcknowledgedProducer(self._producer, f"The topic {topic}")
-        self._producers[topic].send(topic, key, value)
-
-    def flush(self) -> None:
-        """Wait until everything is acknowledged; see :meth:`AcknowledgedProducer.flush`."""
-        for producer in self._producers.values():
-            producer.flush()
