@@ -5,7 +5,8 @@ kill -9 here                                then
 ==========================================  ========================================================================
 before or during ``load``                   the ranges are planned again, from what the target says it has
 after a failed ``load``, before the commit  the same; part of it may be durable, which the target knows or loads again
-after ``load``, before the commit           the target is ahead of Kafka's offsets: its word counts, nothing is doubled
+after ``load``, before the commit           the target is ahead of Kafka's offsets: its word counts, nothing is doubled; the
+                                            group's offsets follow at the next start
 after the commit                            loading continues after them
 ==========================================  ========================================================================
 
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -120,13 +121,16 @@ class BulkLoop:
         self._active = ActiveTopics(control.send, enabled=assembly.worker.topic_tracking_enable)
         self._positions: dict[TopicPartition, int] = {}
         self._uncommitted: dict[TopicPartition, int] = {}
+        self._found: dict[TopicPartition, int] = {}
+        """What the target had at the start, of partitions that have not been seen yet."""
         self._drain_ends: dict[TopicPartition, int] | None = None
 
     def run(self) -> None:
         """Load ranges until the worker says stop."""
         # Until it is known where the target is, this is a sink of unknown lag.
         self._report({})
-        self._positions = self._loaded()
+        self._found = self._loaded()
+        self._positions = dict(self._found)
         while not self._control.stopping:
             if not self._control.poll():
                 self._control.rest()
@@ -165,9 +169,17 @@ class BulkLoop:
             if self._positions[tp] > end:
                 loaded = self._positions[tp]
                 raise ConnectError(f"{MADE_AGAIN.format(tp)} It ends at {end}, but is loaded up to {loaded}.")
+        self._follow_found(ends)
         if begins_to_drain:
             self._drain_ends = ends
         return ends
+
+    def _follow_found(self, partitions: Iterable[TopicPartition]) -> None:
+        """Have the group's offsets follow what was found in the target: a kill may have come between the two."""
+        found = {tp: self._found.pop(tp) for tp in partitions if tp in self._found}
+        if found:
+            self._uncommitted |= found
+            self._commit()
 
     def _try_again(self, error: KafkaException) -> None:
         if is_denial(error.args[0].code()):

@@ -132,8 +132,9 @@ def test_a_kill_between_load_and_commit_goes_by_what_the_target_has(
     target.after = times(1, SystemExit("killed"))
     assert "SystemExit: killed" in start().trace()
     assert committed(bootstrap, f"connect-{topic}", topic) == [-1001]
-    fill(bootstrap, topic, 5)
     task = start()
+    wait_until("the group follows", lambda: committed(bootstrap, f"connect-{topic}", topic) == [10])
+    fill(bootstrap, topic, 5)
     wait_until("the rest is loaded", lambda: committed(bootstrap, f"connect-{topic}", topic) == [15])
     task.stop()
     assert target.spans(topic) == [(0, 10), (10, 15)]
