@@ -5,8 +5,8 @@ kill -9 here                                then
 ==========================================  ========================================================================
 before or during ``load``                   the ranges are planned again, from what the target says it has
 after a failed ``load``, before the commit  the same; part of it may be durable, which the target knows or loads again
-after ``load``, before the commit           the target is ahead of Kafka's offsets: its word counts, nothing is doubled; the
-                                            group's offsets follow at the next start
+after ``load``, before the commit           the target is ahead of Kafka's offsets: its word counts, nothing is doubled;
+                                            the group's offsets follow at the next start
 after the commit                            loading continues after them
 ==========================================  ========================================================================
 
