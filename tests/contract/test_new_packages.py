@@ -60,10 +60,12 @@ def test_an_installed_package_is_found_described_and_valid(tmp_path: Path, kind:
     place = new(tmp_path, f"acme-orders-{kind}", kind)
     install(place, f"acme_orders_{kind}")
     listed = run(place, str(SLUICE), "plugins", "list", "--kind", kind)
-    (line,) = {
-        line.removesuffix(".Key").removesuffix(".Value") for line in listed.splitlines() if "acme_orders" in line
+    lines = [line.split() for line in listed.splitlines() if "acme_orders" in line]
+    ((kind_of, found, version),) = {
+        (kind_of, path.removesuffix(".Key").removesuffix(".Value"), version) for kind_of, path, version in lines
     }
-    assert line.split() == [kind, f"acme_orders_{kind}.{kind}.{PluginPackage.of(place.name, kind).class_name}"]
+    named = f"acme_orders_{kind}.{kind}.{PluginPackage.of(place.name, kind).class_name}"
+    assert (kind_of, found, version) == (kind, named, "0.1.0")
     assert "broken" not in listed
     assert "no mistakes" in run(place, str(SLUICE), "validate", "connector.properties")
 

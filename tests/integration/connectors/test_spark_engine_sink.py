@@ -223,10 +223,13 @@ def test_what_tasks_publish_is_sent_by_executors_once_the_driver_has_made_its_to
     source.fill([row(number) for number in range(3600)])
     told = f"{source.name}-told"
     plugins = str(Path(__file__).with_name("spark_plugins"))
-    engine = source.engine(connector_class="TellingSink", plugin_path=plugins, told_topic=told)
+    most = {"consumer.override.max.poll.records": "500"}
+    engine = source.engine(connector_class="TellingSink", plugin_path=plugins, told_topic=told, **most)
     engine.load(source.ranges(engine))
-    # Each task has held what it had of one partition; the third partition came after.
-    assert Counter(source.contexts[-1].published) == {told: 2400}
+    # Each of two tasks holds 1000 before it has the driver send them, and what else came in the last batch.
+    ((topic, by_driver),) = Counter(source.contexts[-1].published).items()
+    assert topic == told
+    assert 2000 <= by_driver < 3000
     found = read_topic(source.bootstrap, told)
     assert sorted(int(message.value() or b"") for message in found) == list(range(3600))
     assert {message.key() for message in found} == {b"key"}
