@@ -23,10 +23,9 @@ class Herder:
     """What REST asks of a herder for the numbers of plugins."""
 
     offsets = dead_letters = plugins = previews = cluster = loggers = peers = ping = unready = versions = None
-    histories = None
 
     def __init__(self) -> None:
-        self.connectors = self
+        self.connectors = self.histories = self
         self.broken = False
 
     def info(self, name: str) -> Request[dict[str, Any]]:
@@ -34,7 +33,15 @@ class Herder:
         return answered({"name": name, "config": config, "tasks": [], "type": "source"})
 
     def status(self, name: str) -> Request[dict[str, Any]]:
-        return refused(NotFoundError(f"No status found for connector {name}"))
+        running = {"state": "RUNNING", "worker_id": "here:1"}
+        task = {"id": 0, **running, "metrics": {"source-remaining-records": 4321.0}}
+        return answered({"name": name, "connector": running, "tasks": [task], "type": "source"})
+
+    def topics(self, name: str) -> Request[list[str]]:
+        return answered([])
+
+    def gathered(self, connector: str | None, step: int) -> Request[Any]:
+        return refused(ConnectError("There is no history."))
 
     def measurements(self, name: str, *, of_all: bool = True) -> Request[dict[str, Any]]:
         if name == "unknown":
@@ -80,3 +87,8 @@ def test_the_page_has_them_as_a_table(client: FlaskClient) -> None:
 def test_the_page_says_why_there_are_none(client: FlaskClient, herder: Herder) -> None:
     herder.broken = True
     assert "It cannot be told." in client.get("/ui/connectors/c/measurements").text
+
+
+def test_the_lag_of_a_task_is_what_is_left_of_its_source(client: FlaskClient) -> None:
+    page = client.get("/ui/connectors/c").text
+    assert '<td class="number">4,321</td>' in page
