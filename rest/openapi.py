@@ -167,6 +167,10 @@ _PATHS: Final[dict[str, Schema]] = {
     f"{_CONNECTOR}/loads": _item(
         _NAME, get=_operation("The load of a bulk sink that is under way, and its last ones.", {200: "Loads"})
     ),
+    f"{_CONNECTOR}/measurements": _item(
+        _NAME,
+        get=_operation("What the plugins of a connector's tasks measure of themselves.", {200: "Measurements"}),
+    ),
     f"{_CONNECTOR}/logs": _item(
         _NAME,
         get=_operation(

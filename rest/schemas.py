@@ -222,6 +222,29 @@ SCHEMAS: Final[dict[str, Schema]] = {
             ),
         }
     ),
+    "Measurements": _object(
+        {
+            "name": TEXT,
+            "tasks": array(
+                _object(
+                    {
+                        "id": _NUMBER,
+                        "worker_id": TEXT,
+                        "measurements": array(
+                            _object(
+                                {
+                                    "name": TEXT,
+                                    "labels": {"type": "object", "additionalProperties": TEXT},
+                                    "value": {"type": ["number", "null"]},
+                                    "help": TEXT,
+                                }
+                            )
+                        ),
+                    }
+                )
+            ),
+        }
+    ),
     "Histories": _object(
         {
             "end": _NUMBER,

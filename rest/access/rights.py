@@ -55,6 +55,7 @@ NEEDS: Final[Mapping[str, Mapping[str, Need]]] = {
     f"{_CONNECTOR}/config/history/{{version}}/restore": {"POST": InBody(Right.EDIT)},
     f"{_CONNECTOR}/status": {"GET": Right.VIEW},
     f"{_CONNECTOR}/loads": {"GET": Right.VIEW},
+    f"{_CONNECTOR}/measurements": {"GET": Right.VIEW},
     f"{_CONNECTOR}/logs": {"GET": Right.VIEW},
     f"{_CONNECTOR}/history": {"GET": Right.VIEW},
     f"{_CONNECTOR}/restart": {"POST": Right.OPERATE},

@@ -20,7 +20,7 @@ from worker.metrics.history import Part, Series
 from worker.metrics.measurements import TaskMeasured
 from worker.stores.config.store import SessionKey
 
-__all__ = ["OwnerClient", "history_part", "tasks_measured"]
+__all__ = ["OwnerClient", "history_part", "own_numbers", "tasks_measured"]
 
 T = TypeVar("T")
 _THREADS: Final = 4
@@ -55,6 +55,11 @@ class OwnerClient:
         path = "history" if connector is None else f"connectors/{escaped(connector)}/history"
         return self._threads.submit(self._ask, f"{url}{path}?step={step}&forward=false", self._key(), history_part)
 
+    def own_numbers(self, url: str, connector: str) -> Future[list[dict[str, Any]]]:
+        """Ask the worker at ``url`` for what the plugin measures of itself in a connector's tasks there."""
+        path = f"{url}connectors/{escaped(connector)}/measurements?forward=false"
+        return self._threads.submit(self._ask, path, self._key(), own_numbers)
+
     def close(self) -> None:
         """Cancel the requests that have not begun; the others end by themselves."""
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -73,6 +78,20 @@ class OwnerClient:
 def tasks_measured(status: Mapping[str, Any]) -> dict[int, TaskMeasured]:
     """What another worker knows of its tasks, by its answer to the request for a status."""
     return {task["id"]: TaskMeasured(task.get("metrics"), task.get("loads")) for task in status["tasks"]}
+
+
+def own_numbers(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What the plugins of another worker's tasks measure, by its answer to the request for it."""
+    return [
+        {
+            "id": int(task["id"]),
+            "worker_id": str(task["worker_id"]),
+            "measurements": [
+                {name: each[name] for name in ("name", "labels", "value", "help")} for each in task["measurements"]
+            ],
+        }
+        for task in document["tasks"]
+    ]
 
 
 def history_part(histories: Mapping[str, Any]) -> Part:

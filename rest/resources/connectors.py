@@ -91,6 +91,11 @@ def connectors(connectors: ConnectorRequests, patience: Patience) -> Blueprint:
     def loads(name: str) -> Response:
         return jsonify(patience.wait(connectors.loads(name)))
 
+    @blueprint.get("/<name:name>/measurements")
+    def measurements(name: str) -> Response:
+        from_worker = request.args.get("forward") == "false"
+        return jsonify(patience.wait(connectors.measurements(name, of_all=not from_worker)))
+
     @blueprint.post("/<name:name>/restart")
     def restart(name: str) -> tuple[Response | str, int]:
         tasks, failed = flag("includeTasks"), flag("onlyFailed")

@@ -14,6 +14,7 @@ from rest.access.inventory import Inventory
 from rest.http.waiting import Patience
 from rest.resources.versions import history_document, restoring
 from rest.ui.charts import charts_of
+from rest.ui.measured import measured_tables
 from rest.ui.page import Site
 from rest.ui.page import shown as page_shown
 from rest.ui.record_text import record_text
@@ -65,6 +66,7 @@ class ConnectorPages:
             "/config": self._config,
             "/versions": self._versions,
             "/loads": self._loads,
+            "/measurements": self._measurements,
             "/preview": self._preview,
         }
         for path, page in pages.items():
@@ -138,6 +140,11 @@ class ConnectorPages:
     def _loads(self, name: str) -> Response:
         loads, unread = self._tried(self._herder.connectors.loads(name))
         return self.shown(name, "loads.html", "loads", tasks=(loads or {}).get("tasks", []), unread=unread)
+
+    def _measurements(self, name: str) -> Response:
+        found, unread = self._tried(self._herder.connectors.measurements(name))
+        tables = measured_tables((found or {}).get("tasks", []))
+        return self.shown(name, "measurements.html", "measurements", tables=tables, unread=unread)
 
     def shown(self, name: str, template: str, tab: str, **members: Any) -> Response:
         """A page of a connector, with the head that all of them have."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-__all__ = ["UNKNOWN", "amount", "duration", "grouped", "moment", "size"]
+__all__ = ["UNKNOWN", "amount", "duration", "grouped", "measured", "moment", "size"]
 
 UNKNOWN: Final = "–"  # noqa: RUF001 - a dash is what is meant
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -26,6 +26,13 @@ def amount(value: float | None) -> str:
     if value is None:
         return UNKNOWN
     return f"{value:,.0f}" if value >= _TEN or value == 0 else f"{value:,.1f}"
+
+
+def measured(value: float | None) -> str:
+    """A number of any kind: whole where it is whole, else with three decimals."""
+    if value is None:
+        return UNKNOWN
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.3f}"
 
 
 def size(value: float | None) -> str:

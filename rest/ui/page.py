@@ -124,6 +124,7 @@ def page_blueprint(site: Site, hide: Callable[[str], str]) -> Blueprint:
             "amount": figures.amount,
             "size": figures.size,
             "duration": figures.duration,
+            "measured": figures.measured,
             "moment": figures.moment,
         }
 

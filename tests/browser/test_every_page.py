@@ -27,6 +27,7 @@ PAGES = {
     "connectors/orders-sink/dlq/0:1": "orders-sink",
     "connectors/lines/logs": "lines",
     "connectors/lines/loads": "lines",
+    "connectors/lines/measurements": "lines",
     "connectors/customers/config": "customers",
     "connectors/customers/versions": "customers",
     "connectors/customers/edit": "customers",

@@ -10,6 +10,7 @@ from worker.herder.cluster.publishing import Publishing
 from worker.herder.cluster.rebalancing import Rebalancing
 from worker.herder.connectors.connectors import Connectors
 from worker.herder.connectors.drains import Drains
+from worker.herder.connectors.plugin_numbers import PluginNumbers
 from worker.herder.connectors.restarts import Restarts
 from worker.herder.connectors.schedules import Schedules
 from worker.herder.connectors.stopped import StoppedConnectors
@@ -21,6 +22,7 @@ from worker.herder.inquiries import Inquiries
 from worker.herder.offsets.groups import ConsumerOffsets
 from worker.herder.offsets.offsets import ConnectorOffsets
 from worker.herder.offsets.sources import OffsetLayers
+from worker.herder.other_workers import OtherWorkers
 from worker.herder.scrapes import Scrapes
 from worker.herder.settings import HerderCallbacks, Stores, WorkerSettings
 from worker.herder.turns import Turns
@@ -55,6 +57,8 @@ class Collaborators:
         self.measurements = Measurements(worker.id, statuses, membership, inbox, owners)
         self.histories = Histories(worker.id, statuses, membership, self.measurements, inbox, owners)
         self.connectors = Connectors(configs, statuses, plugins, worker.tracking, self.measurements)
+        others = OtherWorkers(worker.id, statuses, membership, inbox, owners)
+        self.plugin_numbers = PluginNumbers(worker.id, statuses, self.connectors, self.measurements, others)
         self.scrapes = Scrapes(worker, stores, membership, self.measurements, self.connectors, inbox)
         type_of = self.connectors.type
         is_source, is_sink = (lambda name: type_of(name) == "source"), (lambda name: type_of(name) == "sink")

@@ -100,7 +100,7 @@ class Herder:
             worker, stores, inbox, membership, plugins, self._supervisor, callbacks
         )
         requests = self._requests = Requests(inbox)
-        self.connectors = ConnectorRequests(requests, made.connectors, made.writes, made.restarts)
+        self.connectors = ConnectorRequests(requests, made.connectors, made.writes, made.restarts, made.plugin_numbers)
         self.versions = VersionRequests(requests, made.versions)
         self.offsets = OffsetRequests(requests, made.offsets, made.consumer_offsets)
         self.dead_letters = DeadLetterRequests(

@@ -5,25 +5,20 @@ The herder's thread alone. Histories are only looked at: a worker that does not 
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future
+from collections.abc import Callable
 from typing import Final
-from urllib.parse import urlsplit
 
 from worker.herder.connectors.connectors import Connectors
 from worker.herder.inbox import Inbox, Request, Requests
+from worker.herder.other_workers import LIVE, OtherWorkers
 from worker.membership.membership import Membership
 from worker.metrics.history import SLOT, History, Part, Point, Recorded
 from worker.metrics.measurements import Measurements, Owners, Values
-from worker.stores.status.store import State, StatusStore
+from worker.stores.status.store import StatusStore
 
 __all__ = ["Histories", "HistoryRequests"]
 
-logger = logging.getLogger(__name__)
-_PATIENCE: Final = 1.5
-_LIVE: Final = frozenset((State.RUNNING, State.PAUSED))
 _PARTITIONS: Final = "partition-count"
 _LAG: Final = "sink-record-lag"
 _SENT: Final = "sink-record-send-rate"
@@ -46,10 +41,9 @@ class Histories:
     ) -> None:
         self._worker_id = worker_id
         self._statuses = statuses
-        self._membership = membership
         self._measurements = measurements
         self._inbox = inbox
-        self._owners = owners
+        self._others = OtherWorkers(worker_id, statuses, membership, inbox, owners)
         self._clock = clock
         self._history = History()
 
@@ -70,45 +64,18 @@ class Histories:
 
     def gather(self, request: Request[tuple[Recorded, list[Part]]], connector: str | None, step: int) -> None:
         """Answer with what this worker has noted, and what the others have, in steps of so many seconds."""
-        asked = self._ask(connector, step)
-        if not asked:
-            request.set_result((self.recorded(connector), []))
-            return
-        request.enter("asking the other workers for the histories of their tasks")
-
-        def look() -> None:
-            if not request.done() and all(answer.done() for answer in asked.values()):
-                end()
-
-        def end() -> None:
-            if not request.done():
-                request.set_result((self.recorded(connector), _answers(asked)))
-
-        for answer in asked.values():
-            answer.add_done_callback(lambda _: self._inbox.post(look))
-        self._inbox.after(_PATIENCE, end)
-
-    def _ask(self, connector: str | None, step: int) -> dict[str, Future[Part]]:
-        if self._owners is None or (leader := self._membership.leader_url) is None:
-            return {}
-        scheme = urlsplit(leader).scheme
-        return {
-            worker_id: self._owners.history(f"{scheme}://{worker_id}/", connector, step)
-            for worker_id in self._elsewhere(connector)
-        }
-
-    def _elsewhere(self, connector: str | None) -> set[str]:
-        return {
-            status.worker_id
-            for unit, status in self._statuses.statuses().items()
-            if unit.is_task and status.state in _LIVE and connector in (None, unit.connector)
-        } - {self._worker_id}
+        self._others.gather(
+            request,
+            connector,
+            lambda owners, url: owners.history(url, connector, step),
+            lambda parts: (self.recorded(connector), parts),
+        )
 
     def _points(self) -> dict[str, Point]:
         tasks: dict[str, list[Values]] = {}
         for unit, values in self._measurements.fresh().items():
             status = self._statuses.statuses().get(unit)
-            if status is not None and status.worker_id == self._worker_id and status.state in _LIVE:
+            if status is not None and status.worker_id == self._worker_id and status.state in LIVE:
                 tasks.setdefault(unit.connector, []).append(values)
         return {connector: _point(values) for connector, values in tasks.items()}
 
@@ -158,15 +125,3 @@ def _point(tasks: list[Values]) -> Point:
 
 def _total(tasks: list[Values], key: str) -> float:
     return sum(values.get(key, 0.0) for values in tasks)
-
-
-def _answers(asked: Mapping[str, Future[Part]]) -> list[Part]:
-    answers = []
-    for worker_id, answer in asked.items():
-        if not answer.done():
-            logger.debug("Worker %s has not told the history of its tasks in time", worker_id)
-        elif (error := answer.exception()) is not None:
-            logger.debug("Worker %s did not tell the history of its tasks: %s", worker_id, error)
-        else:
-            answers.append(answer.result())
-    return answers

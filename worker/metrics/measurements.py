@@ -58,6 +58,9 @@ class Owners(Protocol):
     def history(self, url: str, connector: str | None, step: int) -> Future[Part]:
         """The history of the tasks on the worker at ``url``, of one connector or all, in steps of so many seconds."""
 
+    def own_numbers(self, url: str, connector: str) -> Future[list[dict[str, Any]]]:
+        """What the plugin measures of itself in those of a connector's tasks that the worker at ``url`` runs."""
+
 
 class _Question(NamedTuple):
     worker_id: str
@@ -130,6 +133,10 @@ class Measurements:
             unit: replace(seen, values={**(self._own.get(unit, _NOTHING).values or {}), **seen.values})
             for unit, seen in self._reports.items()
         }
+
+    def own_numbers_of(self, unit: Unit) -> Mapping[OwnSeries, OwnValue]:
+        """The latest that the plugin of a task of this worker measures of itself."""
+        return self._reports.get(unit, _UNSEEN).own
 
     def take_loads(self, unit: Unit, loads: Loads) -> None:
         """Keep the latest loads of a task of this worker."""

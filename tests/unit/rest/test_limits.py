@@ -37,6 +37,8 @@ def test_a_request_has_the_time_that_its_size_takes(seconds: float, body_bytes: 
         ("GET", "/connectors/a/history?step=2&forward=false", RequestKind.PEER),
         ("GET", "/history?step=10&forward=false", RequestKind.PEER),
         ("GET", "/history", RequestKind.OTHER),
+        ("GET", "/connectors/a/measurements", RequestKind.OTHER),
+        ("GET", "/connectors/a/measurements?forward=false", RequestKind.PEER),
         ("GET", "/connectors/a/tasks", RequestKind.READ),
         ("PUT", "/connectors/a/config?forward=true", RequestKind.PASSED_ON),
         ("POST", "/connectors?x=1&forward=false", RequestKind.PASSED_ON),

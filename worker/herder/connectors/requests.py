@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 from worker.herder.connectors.connectors import Connectors
+from worker.herder.connectors.plugin_numbers import PluginNumbers
 from worker.herder.connectors.restarts import Restarts
 from worker.herder.connectors.writes import GivenConfig, Writes
 from worker.herder.inbox import Request, Requests
@@ -24,11 +25,19 @@ class ConnectorRequests:
     :class:`~worker.errors.NotLeaderError` or :class:`~worker.errors.NotAssignedError` for what another worker does.
     """
 
-    def __init__(self, requests: Requests, connectors: Connectors, writes: Writes, restarts: Restarts) -> None:
+    def __init__(
+        self,
+        requests: Requests,
+        connectors: Connectors,
+        writes: Writes,
+        restarts: Restarts,
+        plugin_numbers: PluginNumbers,
+    ) -> None:
         self._requests = requests
         self._connectors = connectors
         self._writes = writes
         self._restarts = restarts
+        self._plugin_numbers = plugin_numbers
 
     def create(
         self, name: str, config: GivenConfig, target: TargetState | None = None, author: str | None = None
@@ -111,6 +120,12 @@ class ConnectorRequests:
     def loads(self, name: str) -> Request[Document]:
         """The loads of the tasks of a bulk sink: the one under way and the last ones of each."""
         return self._requests.begin(lambda request: self._connectors.loads(request, name))
+
+    def measurements(self, name: str, *, of_all: bool = True) -> Request[Document]:
+        """What the plugins of a connector's tasks measure of themselves; unless ``of_all``, of this worker's alone."""
+        if not of_all:
+            return self._requests.ask(lambda: self._plugin_numbers.own(name))
+        return self._requests.begin(lambda request: self._plugin_numbers.gather(request, name))
 
     def task_configs(self, name: str) -> Request[list[Document]]:
         """The configurations of a connector's tasks."""

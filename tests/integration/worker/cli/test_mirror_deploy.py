@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from equipment.brokers.topics import create_topic, produce
+from equipment.waiting import wait_until
 from equipment.workers.standalone import StandaloneWorker
 from worker.cli.mirror.command import mirror
 from worker.embedded.broker.server import BrokerInfo
@@ -34,6 +36,9 @@ def test_a_flow_becomes_three_connectors_and_goes_again(
         **{f"{kind}.topic.replication.factor": "1" for kind in ("offset-syncs", "checkpoints", "heartbeats")},
     }
 
+    create_topic(second_broker.bootstrap_servers, topic)
+    produce(second_broker.bootstrap_servers, topic, [b"one", b"two", b"three"])
+
     def deploy(*words: str, **more: str) -> Result:
         file.write_text("".join(f"{key} = {value}\n" for key, value in {**props, **more}.items()))
         return CliRunner().invoke(mirror, ["deploy", str(file), *words, "--url", worker.url()])
@@ -51,9 +56,28 @@ def test_a_flow_becomes_three_connectors_and_goes_again(
     config = worker.get(f"connectors/{names[0]}/config").json()
     assert config["value.converter"] == "org.apache.kafka.connect.converters.ByteArrayConverter"
     assert config["source.cluster.bootstrap.servers"] == second_broker.bootstrap_servers
+    _check_numbers(worker, names[0], f"A.{topic}")
     assert deploy().stdout == "Nothing to do.\n"
     changed = deploy(**{"tasks.max": "2"})
     assert changed.stdout.splitlines() == [f"updated {name}" for name in names]
     gone = deploy("--delete")
     assert (gone.exit_code, gone.stdout.splitlines()) == (0, [f"deleted {name}" for name in names])
     assert worker.get("connectors").json() == []
+
+
+def _check_numbers(worker: StandaloneWorker, name: str, remote: str) -> None:
+    """What was mirrored is told over REST and on the page."""
+
+    def numbers() -> dict[str, float]:
+        tasks = worker.get(f"connectors/{name}/measurements").json()["tasks"]
+        return {
+            each["name"]: each["value"]
+            for task in tasks
+            for each in task["measurements"]
+            if each["labels"] == {"source": "A", "target": "B", "topic": remote, "partition": "0"}
+        }
+
+    wait_until("all is mirrored", lambda: numbers().get("mirror_records_total") == 3.0, seconds=90)
+    assert numbers()["mirror_lag_records"] == 0.0
+    page = worker.get(f"ui/connectors/{name}/measurements").text
+    assert f'<td class="code">{remote}</td>' in page

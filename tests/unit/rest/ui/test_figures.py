@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rest.ui.figures import UNKNOWN, amount, duration, grouped, moment, size
+from rest.ui.figures import UNKNOWN, amount, duration, grouped, measured, moment, size
 from rest.ui.sparkline import sparkline
 
 
@@ -19,6 +19,9 @@ from rest.ui.sparkline import sparkline
         (amount(3.14), "3.1"),
         (amount(1234.5), "1,234"),
         (amount(None), UNKNOWN),
+        (measured(1234.0), "1,234"),
+        (measured(0.25), "0.250"),
+        (measured(None), UNKNOWN),
         (size(1023), "1,023 B"),
         (size(1536), "1.5 KiB"),
         (size(5 * 1024**4 * 1024), "5,120.0 TiB"),

@@ -180,6 +180,7 @@ def test_a_reader_sees_what_it_may_see(guarded: FlaskClient) -> None:
         ("connectors/unseen/offsets", "view"),
         ("connectors/unseen/logs", "view"),
         ("connectors/unseen/loads", "view"),
+        ("connectors/unseen/measurements", "view"),
         ("connectors/seen/config", "configs"),
         ("connectors/seen/edit", "edit"),
         ("connectors/seen/dlq", "dead-letters"),

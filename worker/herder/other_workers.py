@@ -1,0 +1,94 @@
+"""Questions to the other workers that run tasks, about what is only looked at. The herder's thread alone.
+
+A worker that does not answer in time, or not well, is left out.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import Final, TypeVar
+from urllib.parse import urlsplit
+
+from worker.herder.inbox import Inbox, Request
+from worker.membership.membership import Membership
+from worker.metrics.measurements import Owners
+from worker.stores.status.store import State, StatusStore
+
+__all__ = ["LIVE", "OtherWorkers"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+logger = logging.getLogger(__name__)
+_PATIENCE: Final = 1.5
+
+LIVE: Final = frozenset((State.RUNNING, State.PAUSED))
+"""The states of tasks whose workers are asked."""
+
+
+class OtherWorkers:
+    """Asks those that run tasks of a connector, or of any. Without ``owners`` there are none."""
+
+    def __init__(
+        self, worker_id: str, statuses: StatusStore, membership: Membership, inbox: Inbox, owners: Owners | None
+    ) -> None:
+        self._worker_id = worker_id
+        self._statuses = statuses
+        self._membership = membership
+        self._inbox = inbox
+        self._owners = owners
+
+    def gather(
+        self,
+        request: Request[R],
+        connector: str | None,
+        ask: Callable[[Owners, str], Future[T]],
+        put_together: Callable[[list[T]], R],
+    ) -> None:
+        """Ask each of them by its URL, and answer the request with what ``put_together`` makes of their answers."""
+        asked = self._ask(connector, ask)
+        if not asked:
+            request.set_result(put_together([]))
+            return
+        request.enter("asking the other workers about their tasks")
+
+        def look() -> None:
+            if not request.done() and all(answer.done() for answer in asked.values()):
+                end()
+
+        def end() -> None:
+            if not request.done():
+                request.set_result(put_together(_answers(asked)))
+
+        for answer in asked.values():
+            answer.add_done_callback(lambda _: self._inbox.post(look))
+        self._inbox.after(_PATIENCE, end)
+
+    def _ask(self, connector: str | None, ask: Callable[[Owners, str], Future[T]]) -> dict[str, Future[T]]:
+        if self._owners is None or (leader := self._membership.leader_url) is None:
+            return {}
+        scheme = urlsplit(leader).scheme
+        return {
+            worker_id: ask(self._owners, f"{scheme}://{worker_id}/") for worker_id in sorted(self._elsewhere(connector))
+        }
+
+    def _elsewhere(self, connector: str | None) -> set[str]:
+        return {
+            status.worker_id
+            for unit, status in self._statuses.statuses().items()
+            if unit.is_task and status.state in LIVE and connector in (None, unit.connector)
+        } - {self._worker_id}
+
+
+def _answers(asked: Mapping[str, Future[T]]) -> list[T]:
+    answers = []
+    for worker_id, answer in asked.items():
+        if not answer.done():
+            logger.debug("Worker %s has not told of its tasks in time", worker_id)
+        elif (error := answer.exception()) is not None:
+            logger.debug("Worker %s did not tell of its tasks: %s", worker_id, error)
+        else:
+            answers.append(answer.result())
+    return answers
