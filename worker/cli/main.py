@@ -6,6 +6,7 @@ Each command imports what it needs when it runs, so that it starts fast.
 from __future__ import annotations
 
 import importlib
+import os
 import resource
 import signal
 import sys
@@ -103,7 +104,8 @@ def distributed(worker_properties: Path) -> None:
 def begin() -> None:
     """Start what takes long and can run beside the imports. Until the worker takes signals, they end it quietly."""
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: leave(0))
+        # An exception would be lost in a callback of the interpreter, where a signal may come too.
+        signal.signal(number, lambda *_: os._exit(0))
     from worker.supervisor.fork_client import fork_client  # noqa: PLC0415 - see above
 
     raise_limits()

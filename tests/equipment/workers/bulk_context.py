@@ -9,6 +9,7 @@ from typing import Final
 from confluent_kafka import Producer
 
 from connect.bulk import FailuresOf, Progress
+from connect.chain.specs import props_below
 from connect.chain.tolerance import ErrorCounts, Tolerance
 from connect.data import TopicPartition
 from connect.offset_set import OffsetSet
@@ -30,8 +31,9 @@ class BulkContext:
 
     def __init__(self, name: str, bootstrap: str, props: Mapping[str, str]) -> None:
         self.connector_name = name
-        self.consumer_properties = {"bootstrap.servers": bootstrap, "group.id": f"connect-{name}"}
-        self.consumer_settings = dict(self.consumer_properties)
+        client = {"bootstrap.servers": bootstrap, "group.id": f"connect-{name}"}
+        self.consumer_properties = {**client, **props_below(props, "consumer.override.")}
+        self.consumer_settings = client
         self.producer_settings = {"bootstrap.servers": bootstrap}
         self.published: list[str] = []
         """The topics of the records that the driver has published."""
