@@ -94,7 +94,7 @@ class Flow:
 
     def __init__(self, source: ProxiedBroker, target: ProxiedBroker, workers: dict[str, StandaloneWorker]) -> None:
         self.source, self.target, self.workers = source, target, workers
-        self._ends = Consumer({"bootstrap.servers": target.bootstrap, "group.id": "ends", "log_level": 0})
+        self._ends = self._client()
 
     def kill(self, victim: str) -> None:
         """Kill the victim, of each mirror if it is part of one, and start again what does not by itself."""
@@ -135,7 +135,13 @@ class Flow:
             places = [TopicPartition(f"{alias}.{TOPIC}", partition) for partition in range(PARTITIONS)]
             return sum(int(self._ends.get_watermark_offsets(place, timeout=5)[1]) for place in places)
         except KafkaException:
+            # A client that has asked for a topic before it was there may take it for absent ever after.
+            self._ends.close()
+            self._ends = self._client()
             return 0
+
+    def _client(self) -> Consumer:
+        return Consumer({"bootstrap.servers": self.target.bootstrap, "group.id": "ends", "log_level": 0})
 
 
 @pytest.fixture
