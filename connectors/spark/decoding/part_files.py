@@ -2,7 +2,8 @@
 
 They have the names and the types that Spark's own writer would give them. A task writes beside, under a hidden name
 that is its attempt's alone, and gives the file its name at its end: so a file with the name of a part is whole. Where
-two attempts come to their ends, the files of the first stay: the driver may be about to commit them.
+two attempts come to their ends, the files of the first stay: the driver may be about to commit them. Both have the
+same rows in the same files, so an attempt that was killed between two names is completed by the next.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import Any, Final, Literal, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from connect.crash import crash_point
 
 __all__ = ["PartFiles", "PartWriter"]
 
@@ -81,6 +84,7 @@ class PartWriter:
         for beside, path in self._written:
             with suppress(FileExistsError):
                 path.hardlink_to(beside)
+            crash_point("mid-link")
             beside.unlink()
 
     @property
