@@ -70,8 +70,12 @@ class Clients:
 
     def source_producer(self) -> Producer:
         """The producer of a source task."""
-        properties = roles.source_producer_properties(self._worker, self._props, self._task)
-        return _producer(properties, self._statistics)
+        return _producer(self._source_producer_properties, self._statistics)
+
+    @property
+    def source_producer_keeps_order(self) -> bool:
+        """Whether the producer of a source task writes the records of a partition in order, whatever happens."""
+        return roles.keeps_order(self._source_producer_properties)
 
     def transactional_producer(self) -> tuple[Producer, float]:
         """The producer of an exactly-once source task, and how many seconds a transaction may last."""
@@ -119,8 +123,8 @@ class Clients:
 
     def batch_limits(self) -> BatchLimits:
         """The limits of topics that take smaller batches than a source's producer sends."""
-        producer = roles.source_producer_properties(self._worker, self._props, self._task)
-        return BatchLimits(self.admin, int(producer.properties.get("batch.size", _BATCH_SIZE)))
+        batch_size = self._source_producer_properties.properties.get("batch.size", _BATCH_SIZE)
+        return BatchLimits(self.admin, int(batch_size))
 
     @cached_property
     def admin(self) -> AdminClient:
@@ -188,6 +192,10 @@ class Clients:
     def sink_consumer_settings(self) -> dict[str, PropertyValue]:
         """The settings of the sink's consumer by librdkafka's names, for one that is made in another process."""
         return dict(self._sink_consumer_properties.properties)
+
+    @cached_property
+    def _source_producer_properties(self) -> ClientProperties:
+        return roles.source_producer_properties(self._worker, self._props, self._task)
 
     @cached_property
     def _sink_consumer_properties(self) -> ClientProperties:

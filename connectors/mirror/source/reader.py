@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import Message as ClientMessage
 from confluent_kafka import TopicPartition as Place
 
 from connect.data import TopicPartition
@@ -20,6 +21,9 @@ __all__ = ["Read", "SourceReader"]
 logger = logging.getLogger(__name__)
 
 Read = tuple[TopicPartition, list[Message]]
+
+# As a function, so that `map` asks it of many messages in half the time of a loop.
+_error: Final[Callable[[Any], KafkaError | None]] = ClientMessage.error
 
 _MOMENT: Final = 0.02
 _MANY: Final = 100
@@ -59,7 +63,7 @@ class SourceReader:
 
     def _read(self, most: int, seconds: float) -> list[Read]:
         found = self._fetched(most, seconds)
-        if any(message.error() is not None for message in found):
+        if list(map(_error, found)).count(None) < len(found):
             for message in found:
                 if (error := message.error()) is not None:
                     self._hear(message, error)

@@ -25,8 +25,9 @@ from confluent_kafka import KafkaError, KafkaException
 from connect.chain.source import by_source_partition
 from connect.chain.tolerance import Failure, Stage, StopRequested, Tolerance
 from connect.data import SourceBatch, SourceRecord
-from connect.delivery.delivery import Delivery, Refusal
+from connect.delivery.delivery import Delivery
 from connect.delivery.failures import PRODUCER_FAILURES, kafka_error
+from connect.delivery.outcomes import Refusal
 from connect.delivery.submitted import Receipt, SentRecords, Submission
 from connect.errors import ConnectError, RetriableError
 from connect.kafka.auth.rights import PRODUCER, explained, on_topic
@@ -120,6 +121,7 @@ class SourceLoop:
             clients.batch_limits(),
             self._sent,
             resends=guarantee.resends,
+            keeps_order=guarantee.keeps_order,
         )
         self._metrics = TaskMetrics(control.send, tolerance.counts)
         self._timings = self._metrics.timings
