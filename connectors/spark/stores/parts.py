@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from connect.crash import crash_point
+
 __all__ = ["FolderPlace", "PartAttempt", "PartPlace", "PartStream"]
 
 
@@ -42,7 +44,10 @@ class PartPlace(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FolderPlace:
-    """A folder that executors can reach. Where two attempts come to their ends, the files of the first stay."""
+    """A folder that executors can reach. Where two attempts come to their ends, the files of the first stay.
+
+    Both have the same rows in the same files, so an attempt that was killed between two names is completed by the next.
+    """
 
     folder: str
 
@@ -71,6 +76,7 @@ class _FolderAttempt:
         for beside, path in self._written:
             with suppress(FileExistsError):
                 path.hardlink_to(beside)
+            crash_point("mid-link")
             beside.unlink()
 
     def discard(self) -> None:

@@ -172,9 +172,9 @@ class KafkaConfigStore(ConfigStore):
     def put_fenced_tasks(self, name: str, count: int) -> Future[None]:
         return self._write_as_leader([records.fenced_tasks_record(name, count)])
 
-    def read_to_end(self) -> Future[None]:
+    def read_to_end(self, seconds: float = 30.0) -> Future[None]:
         done: Future[None] = Future()
-        self._follow(self._topic.read_to_end(_WRITE_SECONDS), done, _unreadable)
+        self._follow(self._topic.read_to_end(seconds), done, _unreadable)
         return done
 
     def claim_writes(self) -> Future[None]:

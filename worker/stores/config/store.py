@@ -244,8 +244,11 @@ class ConfigStore(ABC):
         """Record that the former producers of a connector were fenced and that it will have ``count`` tasks."""
 
     @abstractmethod
-    def read_to_end(self) -> Future[None]:
-        """Return a future that is done when the view has everything written before this call."""
+    def read_to_end(self, seconds: float = 30.0) -> Future[None]:
+        """Return a future that is done when the view has everything written before this call.
+
+        It fails with :class:`~connect.errors.RetriableError` if that takes longer than ``seconds``.
+        """
 
     @abstractmethod
     def claim_writes(self) -> Future[None]:
@@ -349,7 +352,7 @@ class MemoryConfigStore(ConfigStore):
         self._pending_fencing.discard(name)
         return self._done(FencedTasksChanged(name))
 
-    def read_to_end(self) -> Future[None]:
+    def read_to_end(self, seconds: float = 30.0) -> Future[None]:  # noqa: ARG002
         return _done()
 
     def claim_writes(self) -> Future[None]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -10,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from connect.crash import CRASH_POINT_VARIABLE
 from connectors.spark.decoding.part_files import PartFiles, PartWriter
 from connectors.spark.stores.parts import FolderPlace
 
@@ -66,6 +71,31 @@ def test_a_second_attempt_leaves_what_the_first_has_finished(tmp_path: Path) -> 
             writer.finish()
     assert list(tmp_path.iterdir()) == [tmp_path / files.name(0, 0)]
     assert ids(tmp_path / files.name(0, 0)) == [1]
+
+
+def test_an_attempt_that_is_killed_between_two_names_is_completed_by_the_next(tmp_path: Path) -> None:
+    files = PartFiles(FolderPlace(str(tmp_path)), MARK, "snappy", most=2)
+    code = (
+        "import pyarrow as pa\n"
+        "from connectors.spark.decoding.part_files import PartFiles, PartWriter\n"
+        "from connectors.spark.stores.parts import FolderPlace\n"
+        "columns = pa.schema([('id', pa.int64())])\n"
+        f"with PartWriter({files!r}, columns, 0, 1) as writer:\n"
+        "    writer.write(pa.RecordBatch.from_pydict({'id': list(range(6))}, columns))\n"
+        "    writer.finish()\n"
+    )
+    environ = {**os.environ, CRASH_POINT_VARIABLE: "mid-link:2"}
+    done = subprocess.run([sys.executable, "-c", code], env=environ, check=False)
+    assert done.returncode == -signal.SIGKILL
+    named = sorted(tmp_path.glob("part-*"))
+    assert list(map(ids, named)) == [[0, 1], [2, 3]]
+    with PartWriter(files, COLUMNS, 0, 2) as writer:
+        for number in range(6):
+            writer.write(rows(number))
+        writer.finish()
+    named = sorted(tmp_path.glob("part-*"))
+    assert list(map(ids, named)) == [[0, 1], [2, 3], [4, 5]]
+    assert all(path.name.startswith(".") for path in set(tmp_path.iterdir()) - set(named))
 
 
 def test_a_task_without_rows_writes_no_file(tmp_path: Path) -> None:
