@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from connect.data import TopicPartition
@@ -74,6 +76,11 @@ class Sink:
         found = pages.paginate(Bucket=self.server.bucket, Prefix=f"{self.folder}/")
         return [item["Key"].removeprefix(f"{self.folder}/") for page in found for item in page.get("Contents", ())]
 
+    def file(self, path: str) -> pq.ParquetFile:
+        """A file of a table."""
+        place = {"Bucket": self.server.bucket, "Key": f"{self.folder}/{path}"}
+        return pq.ParquetFile(io.BytesIO(self.server.client().get_object(**place)["Body"].read()))
+
     def uploads(self) -> list[Any]:
         """All uploads to the store that are not completed."""
         found = self.server.client().list_multipart_uploads(Bucket=self.server.bucket).get("Uploads", [])
@@ -107,6 +114,10 @@ def test_tables_grow_and_nothing_else_is_left(sink: Sink) -> None:
     owners = "_sluice/tables/topics"
     assert folders == {f"{table}/partition=0", f"{table}/partition=1", "_sluice/sink/manifests", owners}
     assert sink.uploads() == []
+    # The executors have written them, and not Spark's Java.
+    assert {sink.file(key).metadata.created_by.partition(" ")[0] for key in sink.objects() if "part-" in key} == {
+        "parquet-cpp-arrow"
+    }
 
 
 def test_folders_of_values_and_other_formats(sink: Sink) -> None:
