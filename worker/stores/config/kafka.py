@@ -86,7 +86,7 @@ class KafkaConfigStore(ConfigStore):
                 lambda: post(self._lose_writes),
             )
         # Everything below belongs to the thread of the view.
-        self._state = ConfigState()
+        self._state = ConfigState(fences=support == "enabled")
         self._offset = -1
         self._listener: Callable[[ConfigChange], None] | None = None
         self._known_inconsistent: frozenset[str] = frozenset()
@@ -137,6 +137,9 @@ class KafkaConfigStore(ConfigStore):
 
     def pending_fencing(self, name: str) -> bool:
         return self._state.pending_fencing(name)
+
+    def unfenced_tasks(self, name: str) -> frozenset[int] | None:
+        return self._state.unfenced_tasks(name)
 
     def put_connector(
         self,
