@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from worker.supervisor.listening import Listening
 from worker.supervisor.messages import messages
-from worker.supervisor.process import Child, Launcher, log_record, ready_children
+from worker.supervisor.process import Child, Launcher, log_record
 
-__all__ = ["ask"]
+__all__ = ["ask", "unanswered"]
 
 
 def ask(
@@ -35,8 +36,9 @@ def _answer(
     child: Child, label: str, seconds: float, on_part: Callable[[messages.Report], None]
 ) -> messages.Report | str:
     deadline = time.monotonic() + seconds
+    listening: Listening[Child] = Listening()
     while (left := deadline - time.monotonic()) > 0:
-        ready_children([child], None, left)
+        listening.ready([child], left)
         for report in child.receive():
             if isinstance(report, messages.LogRecord):
                 log_record(label, report)
@@ -47,3 +49,8 @@ def _answer(
         if child.gone():
             return f"its process {child.join()}"
     return f"it did not answer within {seconds:g} s"
+
+
+def unanswered(how: str) -> messages.Failed:
+    """What becomes of a question whose process ended without an answer; ``how`` is the end of a sentence."""
+    return messages.Failed(f"The process ended without an answer: it {how}.")

@@ -33,8 +33,10 @@ from dataclasses import dataclass, field, replace
 from queue import Empty, SimpleQueue
 from typing import Final
 
+from worker.supervisor.asking import unanswered
 from worker.supervisor.hosts.hosts import Hosts, RunUnit
 from worker.supervisor.lifecycle import LIVE, Event, Phase, next_phase
+from worker.supervisor.listening import Listening
 from worker.supervisor.memory import MEMORY_LIMIT, MemoryLimit
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import Command, Report
@@ -50,9 +52,9 @@ from worker.supervisor.notices import (
     Rested,
     noticed,
 )
-from worker.supervisor.process import Child, Launcher, log_record, ready_children
+from worker.supervisor.process import Child, Launcher, log_record
 from worker.supervisor.silence import Silence
-from worker.supervisor.stacks import told_crash
+from worker.supervisor.stacks import last_words
 from worker.unit import Unit
 
 __all__ = ["Supervisor"]
@@ -123,6 +125,7 @@ class Supervisor:
         self._inbox: SimpleQueue[Callable[[], None]] = SimpleQueue()
         # Not closed by hand: another thread may still want to wake a supervisor that has just ended.
         self._wake_reader, self._wake_writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._listening: Listening[Child] = Listening(self._wake_reader)
         self._running: dict[Unit, _Running] = {}
         self._asked: dict[int, _Asked] = {}
         self._levels: dict[str, int] = {}
@@ -197,9 +200,7 @@ class Supervisor:
         """Wait until something is said or is due, and hear it."""
         units = {running.child: unit for unit, running in self._running.items()}
         asked = {asked.child: request for request, asked in self._asked.items()}
-        shared = list(self._hosts.shared())
-        ready = ready_children([*units, *asked, *shared], self._wake_reader, self._patience())
-        for child in ready:
+        for child in self._listening.ready([*units, *asked, *self._hosts.shared()], self._patience()):
             if child in asked:
                 self._hear_answer(asked[child])
             elif child in units:
@@ -223,9 +224,10 @@ class Supervisor:
                 logger.exception("The supervisor failed to carry out a request; its other units go on")
 
     def _patience(self) -> float | None:
-        deadlines = [running.deadline for running in self._running.values() if running.deadline is not None]
+        timed = self._timed()
+        deadlines = [deadline for _, running in timed if (deadline := running.deadline) is not None]
         deadlines += [asked.deadline for asked in self._asked.values()]
-        deadlines += [due for unit, running in self._running.items() if (due := self._condemns(unit, running))]
+        deadlines += [due for unit, running in timed if (due := self._condemns(unit, running))]
         deadlines += [due for due in (self._hosts.next_acquittal(), self._memory.next_look) if due is not None]
         return max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
 
@@ -332,11 +334,11 @@ class Supervisor:
         now = time.monotonic()
         for request, asked in list(self._asked.items()):
             if asked.deadline <= now and asked.child.pipe.closed:
-                self._answered(request, _unanswered("closed its pipe, and was killed"))
+                self._answered(request, unanswered("closed its pipe, and was killed"))
             elif asked.deadline <= now:
                 logger.warning("%s had no answer within %.1f s and is cancelled", asked.what, self._inquiry_timeout)
                 self._answered(request, messages.Failed(f"There was no answer within {self._inquiry_timeout:g} s."))
-        for unit, running in list(self._running.items()):
+        for unit, running in self._timed():
             if (due := self._condemns(unit, running)) is not None and due <= now:
                 logger.warning("%s does not stop; what shares its process moves out before that is killed", unit)
                 self._hosts.condemn(unit)
@@ -346,8 +348,14 @@ class Supervisor:
                 self._hosts.is_killed(unit)
                 running.child.kill()
 
+    def _timed(self) -> list[tuple[Unit, _Running]]:
+        """The units that are to have ended by some time."""
+        return [(unit, running) for unit, running in self._running.items() if running.deadline is not None]
+
     def _kill_swollen(self) -> None:
         """Kill the processes that have more memory than they may."""
+        if not self._memory.limit:
+            return
         processes = {running.child.pid: unit for unit, running in self._running.items() if running.child.pid}
         for pid, used in self._memory.exceeded(processes):
             unit = processes[pid]
@@ -429,9 +437,10 @@ class Supervisor:
             self._settle(running, lambda: self._start_again(unit, running))
             return
         if running.phase is not Phase.STOPPING and not rests:
-            running.trace = running.trace or _last_words(unit, how, running.child.crash)
+            running.trace = running.trace or last_words(f"The process of {unit} {how}", running.child.crash)
         elif running.child.crash is not None:
-            logger.warning("%s", _last_words(unit, how, running.child.crash), extra={"context": str(unit)})
+            told = last_words(f"The process of {unit} {how}", running.child.crash)
+            logger.warning("%s", told, extra={"context": str(unit)})
         if rests:
             logger.info("%s rests: it watches nothing, and its process has ended", unit)
             self._notify(Rested(unit))
@@ -579,7 +588,7 @@ class Supervisor:
                 self._answered(request, report)
                 return
         if asked.child.gone():
-            self._answered(request, _unanswered(asked.child.join()))
+            self._answered(request, unanswered(asked.child.join()))
         elif asked.child.pipe.closed:
             # Either it is about to end, with a status that says how, or its plugin closed a foreign descriptor.
             asked.deadline = min(asked.deadline, time.monotonic() + self._graceful_timeout)
@@ -589,12 +598,3 @@ class Supervisor:
         asked.child.kill()
         asked.child.join()
         self._notify(Answered(request, report))
-
-
-def _last_words(unit: Unit, how: str, crash: str | None) -> str:
-    sentence = f"The process of {unit} {how}"
-    return f"{sentence}." if crash is None else told_crash(sentence, crash)
-
-
-def _unanswered(how: str) -> messages.Failed:
-    return messages.Failed(f"The process ended without an answer: it {how}.")
