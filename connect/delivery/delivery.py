@@ -13,14 +13,14 @@ from functools import partial
 from itertools import count, repeat
 from typing import Any, Final, Protocol, TypeAlias
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException
 
 from connect.chain.records import EncodedBatch, RawHeaders, RawRecord
 from connect.chain.tolerance import StopRequested
 from connect.data import Constant, TimestampType
 from connect.delivery.submitted import Receipt, SentRecords, Submission
 
-__all__ = ["Delivery", "ProduceFailure", "Refusal", "TopicLimits", "client_timestamp"]
+__all__ = ["Delivery", "ProduceFailure", "RecordProducer", "Refusal", "TopicLimits", "client_timestamp"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,20 @@ class Refusal:
     def is_of_record(self) -> bool:
         """Whether this record alone is at fault, and not the topic, the producer or its rights."""
         return not self.error.fatal() and self.error.code() in _OF_THE_RECORD
+
+
+class RecordProducer(Protocol):
+    """What a delivery needs of a producer, which may be one that is there only while there is something to send."""
+
+    @property
+    def produce(self) -> Callable[..., Any]:
+        """Hand over a record; this one function is asked for once for several records in a row."""
+
+    def poll(self, timeout: float = ..., /) -> int:
+        """Run callbacks, waiting so long for the first."""
+
+    def flush(self, timeout: float = ..., /) -> int:
+        """Wait so long until nothing is under way; return how much still is."""
 
 
 class TopicLimits(Protocol):
@@ -91,7 +105,7 @@ class Delivery:
 
     def __init__(
         self,
-        producer: Producer,
+        producer: RecordProducer,
         on_failure: ProduceFailure,
         is_stopping: Callable[[], bool],
         limits: TopicLimits,
