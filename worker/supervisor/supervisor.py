@@ -36,6 +36,7 @@ from typing import Final
 from worker.supervisor.hosts.hosts import Hosts, RunUnit
 from worker.supervisor.inquiries import Inquiries
 from worker.supervisor.lifecycle import LIVE, Event, Phase, next_phase
+from worker.supervisor.listening import Listening
 from worker.supervisor.memory import MEMORY_LIMIT, MemoryLimit
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import Command, Report
@@ -49,9 +50,9 @@ from worker.supervisor.notices import (
     Rested,
     noticed,
 )
-from worker.supervisor.process import Child, Launcher, log_record, ready_children
+from worker.supervisor.process import Child, Launcher, log_record
 from worker.supervisor.silence import Silence
-from worker.supervisor.stacks import told_crash
+from worker.supervisor.stacks import last_words
 from worker.unit import Unit
 
 __all__ = ["Supervisor"]
@@ -115,6 +116,7 @@ class Supervisor:
         self._inbox: SimpleQueue[Callable[[], None]] = SimpleQueue()
         # Not closed by hand: another thread may still want to wake a supervisor that has just ended.
         self._wake_reader, self._wake_writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._listening: Listening[Child] = Listening(self._wake_reader)
         self._running: dict[Unit, _Running] = {}
         self._levels: dict[str, int] = {}
         self._ending = False
@@ -188,9 +190,7 @@ class Supervisor:
         """Wait until something is said or is due, and hear it."""
         units = {running.child: unit for unit, running in self._running.items()}
         asked = self._inquiries.children()
-        shared = list(self._hosts.shared())
-        ready = ready_children([*units, *asked, *shared], self._wake_reader, self._patience())
-        for child in ready:
+        for child in self._listening.ready([*units, *asked, *self._hosts.shared()], self._patience()):
             if child in asked:
                 self._inquiries.hear(asked[child])
             elif child in units:
@@ -214,9 +214,10 @@ class Supervisor:
                 logger.exception("The supervisor failed to carry out a request; its other units go on")
 
     def _patience(self) -> float | None:
-        deadlines = [running.deadline for running in self._running.values() if running.deadline is not None]
+        timed = self._timed()
+        deadlines = [deadline for _, running in timed if (deadline := running.deadline) is not None]
         deadlines += self._inquiries.deadlines()
-        deadlines += [due for unit, running in self._running.items() if (due := self._condemns(unit, running))]
+        deadlines += [due for unit, running in timed if (due := self._condemns(unit, running))]
         deadlines += [due for due in (self._hosts.next_acquittal(), self._memory.next_look) if due is not None]
         return max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
 
@@ -305,7 +306,7 @@ class Supervisor:
     def _kill_overdue(self) -> None:
         now = time.monotonic()
         self._inquiries.kill_overdue(now)
-        for unit, running in list(self._running.items()):
+        for unit, running in self._timed():
             if (due := self._condemns(unit, running)) is not None and due <= now:
                 logger.warning("%s does not stop; what shares its process moves out before that is killed", unit)
                 self._hosts.condemn(unit)
@@ -315,8 +316,14 @@ class Supervisor:
                 self._hosts.is_killed(unit)
                 running.child.kill()
 
+    def _timed(self) -> list[tuple[Unit, _Running]]:
+        """The units that are to have ended by some time."""
+        return [(unit, running) for unit, running in self._running.items() if running.deadline is not None]
+
     def _kill_swollen(self) -> None:
         """Kill the processes that have more memory than they may."""
+        if not self._memory.limit:
+            return
         processes = {running.child.pid: unit for unit, running in self._running.items() if running.child.pid}
         for pid, used in self._memory.exceeded(processes):
             unit = processes[pid]
@@ -402,9 +409,10 @@ class Supervisor:
             self._settle(running, lambda: self._start_again(unit, running))
             return
         if running.phase is not Phase.STOPPING and not rests:
-            running.trace = running.trace or _last_words(unit, how, running.child.crash)
+            running.trace = running.trace or last_words(f"The process of {unit} {how}", running.child.crash)
         elif running.child.crash is not None:
-            logger.warning("%s", _last_words(unit, how, running.child.crash), extra={"context": str(unit)})
+            told = last_words(f"The process of {unit} {how}", running.child.crash)
+            logger.warning("%s", told, extra={"context": str(unit)})
         if rests:
             logger.info("%s rests: it watches nothing, and its process has ended", unit)
             self._notify(Rested(unit))
@@ -547,8 +555,3 @@ class Supervisor:
         if running.phase is not before:
             trace = running.trace if running.phase is Phase.FAILED else None
             self._notify(Changed(unit, running.phase, trace, running.version))
-
-
-def _last_words(unit: Unit, how: str, crash: str | None) -> str:
-    sentence = f"The process of {unit} {how}"
-    return f"{sentence}." if crash is None else told_crash(sentence, crash)

@@ -52,6 +52,8 @@ logger = logging.getLogger(__name__)
 _IDLE: Final = 0.01
 _RETRY: Final = 1.0
 _SLICE: Final = 0.5
+_AT_REST: Final = 30.0
+"""After so many seconds without a record the task's clients rest."""
 _LEAST_ACKNOWLEDGED: Final = 0.02
 _MOST_ACKNOWLEDGED: Final = 0.1
 _LARGER: Final = " Raise producer.override.max.request.size and the topic's max.message.bytes."
@@ -135,6 +137,8 @@ class SourceLoop:
         self._measures = type(task).measurements is not SourceTask.measurements
         self._tells_offsets = type(task).delivered is not SourceTask.delivered
         self._reader = guarantee.reader
+        self._rest_clients = (guarantee.rest, clients.rest)
+        self._rests_at = time.monotonic() + _AT_REST
         self._commits: SourceCommits = guarantee.commits(told, self._delivery, tolerance.flush, self._metrics)
 
     def run(self) -> None:
@@ -216,6 +220,10 @@ class SourceLoop:
         self._commits.serve()
         if self._metrics.due():
             self._report()
+        if time.monotonic() >= self._rests_at and not self._sent.under_way():
+            self._rests_at = time.monotonic() + _AT_REST
+            for rest in self._rest_clients:
+                rest()
 
     def _poll(self) -> list[tuple[SourceBatch, Ending | None]] | None:
         """The batches of one poll, each of one source partition, and how a transaction ends after each if it does.
@@ -278,6 +286,7 @@ class SourceLoop:
         records = list(batch) if self._tells_records else ()
         receipts: list[Receipt] | None = [] if self._tells_offsets else None
         submission = Submission(partition, offset, sum(map(len, encoded)), records, self._born(batch), receipts)
+        self._rests_at = time.monotonic() + _AT_REST
         self._commits.begin(submission, [part.topic for part in encoded])
         self._sent.begin(submission)
         for part in encoded:
