@@ -6,8 +6,10 @@ broker refuses. The producer's queue is bounded (``buffer.memory``); when it is 
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count, repeat
@@ -74,6 +76,8 @@ _OF_THE_RECORD: Final = frozenset(
         KafkaError.RECORD_LIST_TOO_LARGE,
     }
 )
+_NEW_PARTITION: Final = 3.0
+"""Seconds that a partition is waited for which a topic seems to lack."""
 _BATCH_BYTES: Final = 64
 _RECORD_BYTES: Final = 36
 _HEADER_BYTES: Final = 10
@@ -107,6 +111,7 @@ class Delivery:
         self._resends = resends
         self._refused: deque[Refusal] = deque()
         self._unflushed: dict[str, int] = {}
+        self._patience: dict[str, float] = {}
 
     def send(self, batch: EncodedBatch, submission: Submission) -> None:
         """Send every record of a batch, or of a part of it; acknowledgements count down ``submission.remaining``.
@@ -125,7 +130,10 @@ class Delivery:
             except BufferError:
                 self._produce_later(submission, arguments)
             except KafkaException as error:
-                self._refuse(submission, arguments, error)
+                if error.args[0].code() != KafkaError._UNKNOWN_PARTITION or not self._produce_to_new(
+                    submission, arguments
+                ):
+                    self._refuse(submission, arguments, error)
         self.serve()
 
     def serve(self, seconds: float = 0.0) -> None:
@@ -163,6 +171,33 @@ class Delivery:
             except KafkaException as error:
                 self._refuse(submission, arguments, error)
             return
+
+    def _produce_to_new(self, submission: Submission, arguments: tuple[Any, ...]) -> bool:
+        """Produce to a partition that the topic has gained since the client has asked; whether it has.
+
+        Java's producer waits for it, too; here that is not done for each record of a topic that lacks it.
+        """
+        topic = arguments[0]
+        deadline = time.monotonic() + self._patience.get(topic, _NEW_PARTITION)
+        while True:
+            # That the brokers do not answer is seen by the records that are under way.
+            with suppress(KafkaException):
+                self._producer.list_topics(topic, timeout=_NEW_PARTITION)
+            try:
+                self._producer.produce(*arguments)
+            except BufferError:
+                self._produce_later(submission, arguments)
+                return True
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError._UNKNOWN_PARTITION:
+                    return False
+            else:
+                self._patience.pop(topic, None)
+                return True
+            if time.monotonic() >= deadline or self._is_stopping():
+                self._patience[topic] = 0.0
+                return False
+            self._producer.poll(_SERVE)
 
     def _produce_if_valid(self, *arguments: Any) -> None:
         """As Java's producer does, take no record of before 1970; ours would, and so would a broker."""
