@@ -38,7 +38,8 @@ def failover(file: Path, group: str, flow: str | None, from_checkpoints: bool, d
     """Have the consumer GROUP continue at the target of FLOW, as in 'A->B', where it has stopped at the source.
 
     Stop the group first; one with members at the source is refused. Its offsets are translated, exactly where the
-    mirror has kept runs, and committed at the target; none is moved back there. Without FLOW it is the only one that is enabled.
+    mirror has kept runs, and committed at the target; none is moved back there. Without FLOW it is the only one that
+    is enabled.
 
     Exit status: 0 done, or nothing to do; 1 a cluster does not answer, or refuses; 3 a dry run has found changes.
     """
