@@ -6,8 +6,10 @@ refuses. The producer's queue is bounded (``buffer.memory``); when it is full, s
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import repeat
 from typing import Any, Final, Protocol, TypeAlias
@@ -36,6 +38,9 @@ class RecordProducer(Protocol):
     def flush(self, timeout: float = ..., /) -> int:
         """Wait so long until nothing is under way; return how much still is."""
 
+    def list_topics(self, topic: str, /, *, timeout: float) -> Any:
+        """Ask the brokers about a topic, and so learn of its new partitions."""
+
 
 class TopicLimits(Protocol):
     """Knows the largest batch that topics take."""
@@ -54,6 +59,8 @@ _SERVE: Final = 0.1
 _ANY_PARTITION: Final = -1
 _NO_TIMESTAMP: Final = -1
 _NOW: Final = 0
+_NEW_PARTITION: Final = 3.0
+"""Seconds that a partition is waited for which a topic seems to lack."""
 _BATCH_BYTES: Final = 64
 _RECORD_BYTES: Final = 36
 _HEADER_BYTES: Final = 10
@@ -90,6 +97,7 @@ class Delivery:
         self._keeps_order = keeps_order
         self._refused: deque[Refusal] = deque()
         self._unflushed: dict[str, int] = {}
+        self._patience: dict[str, float] = {}
 
     def send(self, batch: EncodedBatch, submission: Submission) -> None:
         """Send every record of a batch, or of a part of it; acknowledgements count down ``submission.remaining``.
@@ -111,6 +119,8 @@ class Delivery:
                 except BufferError:
                     self._produce_later(arguments)
             except KafkaException as error:
+                if _lacks_partition(error) and self._produce_to_new(arguments):
+                    continue
                 outcomes.not_sent(place)
                 self._refused.append(Refusal(submission, raw_record(*arguments), error.args[0], sent=False))
         self.serve()
@@ -148,6 +158,29 @@ class Delivery:
             except BufferError:
                 continue
             return
+
+    def _produce_to_new(self, arguments: tuple[Any, ...]) -> bool:
+        """Produce to a partition that the topic has gained since the client has asked; whether it has.
+
+        Java's producer waits for it, too; here that is not done for each record of a topic that lacks it.
+        """
+        topic = arguments[0]
+        deadline = time.monotonic() + self._patience.get(topic, _NEW_PARTITION)
+        while True:
+            # That the brokers do not answer is seen by the records that are under way.
+            with suppress(KafkaException):
+                self._producer.list_topics(topic, timeout=_NEW_PARTITION)
+            try:
+                self._produce_later(arguments)
+            except KafkaException as error:
+                if not _lacks_partition(error):
+                    return False
+            else:
+                self._patience.pop(topic, None)
+                return True
+            if time.monotonic() >= deadline:
+                self._patience[topic] = 0.0
+                return False
 
     def _produce_if_valid(self, *arguments: Any) -> None:
         """As Java's producer does, take no record of before 1970; ours would, and so would a broker."""
@@ -195,6 +228,10 @@ class Delivery:
         while self._producer.flush(_SERVE):
             if self._is_stopping():
                 raise StopRequested
+
+
+def _lacks_partition(error: KafkaException) -> bool:
+    return bool(error.args[0].code() == KafkaError._UNKNOWN_PARTITION)
 
 
 def client_timestamp(timestamp: int | None) -> int:

@@ -13,7 +13,7 @@ import pytest
 
 from connect.data import SourceBatch, SourceRecord, validate
 from connect.plugin import Plugin
-from connect.source import ExactlyOnceSupport, SourceConnector
+from connect.source import SHARE_KEYS, ExactlyOnceSupport, SourceConnector, SourceTask
 from connect.testing.contexts import ConnectorTestContext
 from connect.testing.exactness import exact_record
 from connect.testing.offsets import StoredOffsets
@@ -207,6 +207,28 @@ class SourceConnectorTests(PluginTests):
         assert configs, "There are records to read, so there must be a task."
         for config in configs:
             self.connector_class.task_class.config_class.parse(config)
+
+    def test_shares_that_may_grow_belong_to_one_task_each(self, props: Mapping[str, str]) -> None:
+        """Where tasks take a larger share as they run, each task config says which keys hold it, and none overlap."""
+        own = getattr(self.connector_class.task_class, "reconfigure", SourceTask.reconfigure)
+        takes = own is not SourceTask.reconfigure
+        given = connector_props(self.connector_class, props, 3)
+        connector = self.connector_class(self.connector_class.config_class.parse(given), ConnectorTestContext())
+        connector.start()
+        try:
+            configs = task_props(connector, 3)
+        finally:
+            connector.stop()
+        shares: Counter[str] = Counter()
+        for config in configs:
+            keys = [key.strip() for key in config.get(SHARE_KEYS, "").split(",") if key.strip()]
+            assert bool(keys) == takes, (
+                f"A task that overrides reconfigure, and no other, has {SHARE_KEYS} in its config."
+            )
+            assert all(key in config for key in keys), f"{SHARE_KEYS} names a key that the task config has not."
+            shares.update(config[key] for key in keys[:1])
+        items = [item.strip() for share in shares.elements() for item in share.split(",")]
+        assert len(items) == len(set(items)), "The same item is in the shares of two tasks."
 
     def test_tasks_share_the_work(self, props: Mapping[str, str]) -> None:
         """Several tasks together read what one reads alone, each record once."""

@@ -88,8 +88,19 @@ class GroupMover:
         states = self._groups(self._from).states(groups)
         return [group for group in states if _answered(states[group]) is GroupState.ACTIVE]
 
+    def check_stopped(self, group: str) -> None:
+        """Refuse a group that has members where it comes from: what they read now would be read again."""
+        if self.in_use([group]):
+            raise ConnectError(
+                f"The group {group} has members at {self._asking(self._from).cluster}: stop them first, so that it "
+                "continues where they have ended."
+            )
+
     def commit(self, group: str, moves: Sequence[Move]) -> None:
-        """Commit the offsets that are due; refused while the group has members there."""
+        """Commit the offsets that are due; refused while the group has members there.
+
+        That it has none where it comes from is for the caller to see (:meth:`in_use`), if that cluster is there.
+        """
         due = [move.committed() for move in moves if move.is_due]
         if not due:
             return

@@ -68,6 +68,10 @@ class ReplicationPolicy(ABC):
         """The topic at the target that tells of gaps in what was mirrored from the cluster ``alias``."""
         return f"mm2-gaps.{alias}.internal"
 
+    def verified_topic(self, alias: str) -> str:
+        """The topic at the target that tells what was verified of the mirror of the cluster ``alias``, and when."""
+        return f"mm2-verified.{alias}.internal"
+
     def checkpoints_topic(self, alias: str) -> str:
         """The topic of checkpoints of groups of the cluster ``alias``."""
         return f"{alias}.checkpoints.internal"
@@ -121,6 +125,9 @@ class DefaultReplicationPolicy(ReplicationPolicy):
 
     def offset_runs_topic(self, alias: str) -> str:
         return f"mm2-offset-runs{self._internal}{alias}{self._internal}internal"
+
+    def verified_topic(self, alias: str) -> str:
+        return f"mm2-verified{self._internal}{alias}{self._internal}internal"
 
     def gaps_topic(self, alias: str) -> str:
         return f"mm2-gaps{self._internal}{alias}{self._internal}internal"

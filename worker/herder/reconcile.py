@@ -119,13 +119,9 @@ def _goes_on(now: Running, wanted: Desired) -> bool:
         return False
     if now.command == wanted.command:
         return True
-    if (
-        now.phase not in _TAKES_CONFIG
-        or not isinstance(now.command, RunTask)
-        or not isinstance(wanted.command, RunTask)
-    ):
+    if not (now.since and isinstance(now.command, RunTask) and isinstance(wanted.command, RunTask)):
         return False
-    return replace(now.command, config=wanted.command.config) == wanted.command
+    return now.phase in _TAKES_CONFIG and replace(now.command, config=wanted.command.config) == wanted.command
 
 
 def _to_start(wanted: Desired) -> Desired:

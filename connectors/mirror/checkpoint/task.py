@@ -12,6 +12,7 @@ from connect.errors import ConnectError, RetriableError
 from connect.measurement import Measurement
 from connect.source import SourceTask
 from connectors.mirror.asking import StoppedError
+from connectors.mirror.checking.verified import FollowedVerifications
 from connectors.mirror.checkpoint.group_sync import GroupSync
 from connectors.mirror.checkpoint.numbers import FailoverNumbers
 from connectors.mirror.checkpoint.sharing import assigned
@@ -59,6 +60,8 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointTaskConfig]):
         self._at_source = Groups(
             self._clients.admin(Cluster.SOURCE, "checkpoint-source-admin"), asking(config, Cluster.SOURCE, wait)
         )
+        # One task of the connector is enough.
+        self._verified = FollowedVerifications(config, self._clients, wait) if config.task_index == 0 else None
         self._sync: GroupSync | None = None
         if config.sync_group_offsets_enabled:
             admin = self._clients.admin(Cluster.TARGET, "checkpoint-target-admin")
@@ -69,6 +72,8 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointTaskConfig]):
             offsets = self._offsets or self._read()
             offsets.follow()
             now = time.monotonic()
+            if now >= self._due and self._verified is not None:
+                self._verified.follow()
             records = self._emitted(offsets) if now >= self._due else []
             if not records and self._sync is not None and now >= self._sync_due:
                 # After a poll without checkpoints, so that those of the last poll are on their way.
@@ -81,9 +86,14 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointTaskConfig]):
         return records
 
     def measurements(self) -> Iterable[Measurement]:
-        return self._numbers.measurements()
+        yield from self._numbers.measurements()
+        if self._verified is not None:
+            yield from self._verified.measurements()
 
     def stop(self) -> None:
+        verified, self._verified = getattr(self, "_verified", None), None
+        if verified is not None:
+            verified.close()
         offsets, self._offsets = getattr(self, "_offsets", None), None
         if offsets is not None:
             offsets.close()

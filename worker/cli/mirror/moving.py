@@ -37,8 +37,9 @@ _HEADER: Final = ("TOPIC", "PARTITION", "OFFSET", "THERE", "OFFSET THERE", "READ
 def failover(file: Path, group: str, flow: str | None, from_checkpoints: bool, dry_run: bool, output: Output) -> None:
     """Have the consumer GROUP continue at the target of FLOW, as in 'A->B', where it has stopped at the source.
 
-    Stop the group first. Its offsets are translated, exactly where the mirror has kept runs, and committed at the
-    target; none is moved back there. Without FLOW it is the only one that is enabled.
+    Stop the group first; one with members at the source is refused. Its offsets are translated, exactly where the
+    mirror has kept runs, and committed at the target; none is moved back there. Without FLOW it is the only one that
+    is enabled.
 
     Exit status: 0 done, or nothing to do; 1 a cluster does not answer, or refuses; 3 a dry run has found changes.
     """
@@ -107,6 +108,8 @@ def _move(
     named = FlowFile.read(file).named(flow)
     try:
         mover = GroupMover(named.connectors[_CHECKPOINT], Direction(way))
+        if not (dry_run or from_checkpoints):
+            mover.check_stopped(group)
         moves = mover.planned_by_checkpoints(group) if from_checkpoints else mover.planned(group)
         if not dry_run:
             mover.commit(group, moves)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -9,9 +10,10 @@ import click
 
 from worker.cli.mirror.flow_file import FLOW_FILE, FlowFile
 from worker.cli.output import Output, columns, output_option, print_document
+from worker.texts import utc_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from connectors.mirror.checking.comparison import PartitionReport
 
@@ -25,12 +27,14 @@ _DIFFERENT: Final = 3
 @click.argument("file", type=FLOW_FILE)
 @click.argument("flow", required=False)
 @click.option("--last", type=click.IntRange(1), help="Compare only so many offsets of each partition, the newest.")
+@click.option("--kept", is_flag=True, help="Compare nothing; show when each partition was verified last.")
 @output_option
-def verify(file: Path, flow: str | None, last: int | None, output: Output) -> None:
+def verify(file: Path, flow: str | None, last: int | None, kept: bool, output: Output) -> None:
     """Compare the records that FLOW, as in 'A->B', has mirrored with those of its source, while it runs.
 
     Keys, values, headers and timestamps are compared, and no record may be missing between those that were mirrored.
-    The first difference of each partition is reported. Without FLOW it is the only one that is enabled.
+    The first difference of each partition is reported. What was found is kept at the target. Without FLOW it is the
+    only one that is enabled.
 
     Exit status: 0 all is equal, 1 a cluster does not answer, 3 differences.
     """
@@ -38,13 +42,45 @@ def verify(file: Path, flow: str | None, last: int | None, output: Output) -> No
     from connectors.mirror.checking.verifier import FlowVerifier  # noqa: PLC0415
 
     named = FlowFile.read(file).named(flow)
+    if kept:
+        _show_kept(named.connectors[_SOURCE], output)
+        return
     try:
         reports = list(FlowVerifier(named.connectors[_SOURCE]).reports(last))
     except ConnectError as error:
         raise click.ClickException(str(error)) from error
+    _keep(named.connectors[_SOURCE], reports, last)
     print_document([report.document() for report in reports], output, lambda: _text(reports))
     if any(report.difference is not None for report in reports):
         raise SystemExit(_DIFFERENT)
+
+
+def _keep(props: Mapping[str, str], reports: Sequence[PartitionReport], last: int | None) -> None:
+    """Keep what was found; that it cannot be kept changes nothing of it."""
+    from connect.errors import ConnectError  # noqa: PLC0415 - only this command needs it
+    from connectors.mirror.checking.verified import Verified, VerifiedTopic  # noqa: PLC0415
+
+    at = time.time_ns() // 1_000_000
+    try:
+        VerifiedTopic(props).keep(Verified.of(report, at, last) for report in reports)
+    except ConnectError as error:
+        click.echo(f"What was found is not kept: {error}", err=True)
+
+
+def _show_kept(props: Mapping[str, str], output: Output) -> None:
+    from connect.errors import ConnectError  # noqa: PLC0415 - only this command needs it
+    from connectors.mirror.checking.verified import VerifiedTopic  # noqa: PLC0415
+
+    try:
+        found = VerifiedTopic(props).kept()
+    except ConnectError as error:
+        raise click.ClickException(str(error)) from error
+    rows = [
+        (each.topic, each.partition, each.topic_there, utc_text(each.at / 1000), each.equal, each.last, each.difference)
+        for each in found
+    ]
+    header = ("TOPIC", "PARTITION", "THERE", "VERIFIED", "EQUAL", "OF THE LAST", "FIRST DIFFERENCE")
+    print_document([each.document() for each in found], output, lambda: columns(header, rows))
 
 
 def _text(reports: Sequence[PartitionReport]) -> str:

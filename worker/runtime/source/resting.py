@@ -46,6 +46,10 @@ class RestingProducer:
         """See ``Producer.flush``."""
         return 0 if self._producer is None else self._producer.flush(seconds)
 
+    def list_topics(self, topic: str, /, *, timeout: float) -> Any:
+        """See ``Producer.list_topics``. While it rests there is nobody to learn of it."""
+        return None if self._producer is None else self._producer.list_topics(topic, timeout=timeout)
+
     def rest(self) -> None:
         """Let go of the client until there is something to send, unless it has not heard of all that it was given."""
         if self._producer is None or len(self._producer):

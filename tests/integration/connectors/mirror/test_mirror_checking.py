@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,9 @@ import pytest
 from click.testing import CliRunner, Result
 from confluent_kafka import Consumer, Producer
 
+from connectors.mirror.checking.verified import FollowedVerifications
+from connectors.mirror.clients import Clients
+from connectors.mirror.config.checkpoint import MirrorCheckpointTaskConfig
 from equipment.brokers.topics import committed
 from equipment.brokers.written_flow import WrittenFlow
 from equipment.waiting import wait_until
@@ -65,14 +69,34 @@ def test_verify_counts_what_is_equal_and_tells_the_first_difference(flow: Writte
     assert _report(newest) == {"equal": 2, "expired": 0, "unknown": 0, "waiting": 3, "difference": None}
 
     flow.write_runs((9, 11, 1))
-    bad = _sluice("verify", tmp_path, flow, "-o", "json")
+    bad = _sluice("verify", tmp_path, flow, "-o", "json", replication_factor="1")
     assert bad.exit_code == 3
+    kept = _sluice("verify", tmp_path, flow, "--kept", "-o", "json")
+    (last,) = json.loads(kept.stdout)
+    assert (last["topic"], last["partition"], last["equal"], last["last"], last["difference"]) == (
+        *(flow.topic, 0, 6, None),
+        9,
+    )
+    assert "FIRST DIFFERENCE" in _sluice("verify", tmp_path, flow, "--kept").stdout
+    with closing(_following(flow)) as followed:
+        wait_until("it is measured", lambda: _measured(followed) == {"records": 6.0, "differs": 1.0})
     assert _report(bad)["difference"] == {"offset": 9, "offset_there": 11, "what": "another value"}
     text = _sluice("verify", tmp_path, flow)
     assert text.stdout.splitlines()[1].split() == [
         *(flow.topic, "0", flow.remote, "6", "0", "3", "0"),
         *("offset", "9,", "11", "there:", "another", "value"),
     ]
+
+
+def _following(flow: WrittenFlow) -> FollowedVerifications:
+    config = MirrorCheckpointTaskConfig.parse(flow.props)
+    return FollowedVerifications(config, Clients(flow.props), lambda _: True)
+
+
+def _measured(followed: FollowedVerifications) -> dict[str, float]:
+    followed.follow()
+    found = {each.name.removeprefix("mirror_verified_"): each.value for each in followed.measurements()}
+    return {name: value for name, value in found.items() if name != "timestamp_seconds"}
 
 
 def test_verify_finds_a_record_that_was_passed_over(flow: WrittenFlow, tmp_path: Path) -> None:
