@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import repeat
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias, cast
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
@@ -210,10 +210,9 @@ def _client_timestamps(column: Sequence[int | None]) -> Sequence[int]:
     """A column as :func:`client_timestamp` gives it; what is the same in all records is looked at once."""
     if isinstance(column, Constant):
         return Constant(client_timestamp(column.value), len(column))
-    given = list(column)
-    if None not in given and min(given, default=1) > 0:  # type: ignore[type-var]
-        return given  # type: ignore[return-value]
-    return list(map(client_timestamp, given))
+    if None not in column and min(cast("Sequence[int]", column), default=1) > 0:
+        return cast("Sequence[int]", column)
+    return list(map(client_timestamp, column))
 
 
 def _least(timestamps: Sequence[int]) -> int:
