@@ -16,7 +16,7 @@ ROWS ?= 1000000
 CONNECTORS ?= 60
 BENCHES := converters avro transforms datagen standalone http jdbc jdbc_sink spark_sink spark_topics cluster rest page mirror race
 
-.PHONY: setup demo check test chaos chain fuzz lake-kills mirror-kills bench density docs docs-test clean
+.PHONY: setup demo check test chaos chain fuzz lake-kills mirror-kills bench density thousand docs docs-test clean
 
 setup: $(READY)
 
@@ -77,6 +77,10 @@ bench: setup
 # What many connectors that rest cost, beside Kafka Connect: six minutes with 60 of them.
 density: setup
 	@$(BIN)/python bench/density.py --connectors $(CONNECTORS)
+
+# A thousand connectors on one worker, all of which come back with every line after a kill -9: ten minutes.
+thousand: setup
+	@$(BIN)/python bench/density.py --connectors 1000 --sluice-only --kill
 
 # Types every command of README and the guides on a machine where nothing is installed; needs ports 9092, 9094, 8083 and 8084.
 docs-test: setup

@@ -1,13 +1,14 @@
 """How much connectors cost that have little to do: many of them on one worker, of Sluice and of Apache Kafka Connect.
 
-``python bench/density.py [--connectors N] [--seconds S] [--sluice-only]``: half of the N connectors are file sources,
-the others file sinks of what those send, one task each. Both workers are distributed ones, one after the other on the
-same broker, with the settings that Kafka ships, Java's with the JVM settings of Kafka's own scripts.
+``python bench/density.py [--connectors N] [--seconds S] [--sluice-only] [--kill]``: half of the N connectors are file
+sources, the others file sinks of what those send, one task each. Both workers are distributed ones, one after the other
+on the same broker, with the settings that Kafka ships: Java's with the JVM settings of Kafka's own scripts, Sluice's
+with ``task.isolation=shared`` or what ``--isolation`` says.
 
 Memory is the proportional set size of the worker and all its processes: a page that several share counts once. CPU
 seconds and wake-ups are those of S seconds at rest, and of S seconds in which each source is given a line a second.
-A restart is a SIGTERM and a start; it ends when everything runs again. Each line that was written is waited for at the
-far end.
+A restart is a SIGTERM and a start, and with ``--kill`` a SIGKILL and a start follows, while lines are under way; each
+ends when everything runs again. Each line that was written is waited for at the far end.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +37,7 @@ from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _DEADLINE_SECONDS: Final = 900.0
 _LOOK_SECONDS: Final = 0.05
-_SETTLE_SECONDS: Final = 15.0
+_SETTLE_SECONDS: Final = 45.0
 _CALLERS: Final = 8
 
 
@@ -56,6 +57,8 @@ class Density:
     runs: float
     """Seconds from the start of the worker, with no connector, until all that it is then given run."""
     restarted: float
+    killed: float
+    """Seconds from a SIGKILL until all run again; 0 if there was none."""
     megabytes: float
     processes: int
     threads: int
@@ -81,6 +84,9 @@ class Worker(Protocol):
     def end(self) -> None:
         """Stop it as an operator does."""
 
+    def kill(self) -> None:
+        """Stop it as a crash does."""
+
     def url(self, path: str) -> str:
         """The address of a path of its REST API."""
 
@@ -88,7 +94,7 @@ class Worker(Protocol):
 class _Java:
     name = "Kafka Connect"
 
-    def __init__(self, folder: Path, bootstrap: str) -> None:
+    def __init__(self, folder: Path, bootstrap: str, isolation: str) -> None:  # noqa: ARG002
         props = {"bootstrap.servers": bootstrap, **_cluster_props("java")}
         self._worker = JavaConnect(folder, resolve_java_connect(), props, jvm=DEFAULT_JVM)
 
@@ -102,6 +108,9 @@ class _Java:
     def end(self) -> None:
         self._worker.stop()
 
+    def kill(self) -> None:
+        self._worker.kill()
+
     def url(self, path: str) -> str:
         return self._worker.url + path.lstrip("/")
 
@@ -109,8 +118,8 @@ class _Java:
 class _Sluice:
     name = "Sluice"
 
-    def __init__(self, folder: Path, bootstrap: str) -> None:
-        self._worker = DistributedWorker(folder, bootstrap, "sluice")
+    def __init__(self, folder: Path, bootstrap: str, isolation: str) -> None:
+        self._worker = DistributedWorker(folder, bootstrap, "sluice", task_isolation=isolation)
 
     @property
     def pid(self) -> int:
@@ -121,6 +130,9 @@ class _Sluice:
 
     def end(self) -> None:
         self._worker.stop()
+
+    def kill(self) -> None:
+        self._worker.kill()
 
     def url(self, path: str) -> str:
         return f"http://{self._worker.address}{path}"
@@ -222,7 +234,7 @@ def _wakes(pid: int) -> int:
     return total
 
 
-def measure(worker: Worker, crowd: Crowd, seconds: float) -> Density:
+def measure(worker: Worker, crowd: Crowd, seconds: float, *, kills: bool) -> Density:
     """Start the worker, give it all connectors, and look at it while they rest, and while they have little to do."""
     started = time.monotonic()
     worker.begin()
@@ -233,13 +245,8 @@ def measure(worker: Worker, crowd: Crowd, seconds: float) -> Density:
     runs = time.monotonic() - started
     crowd.write()
     _until("each line has arrived", crowd.arrived)
-    restarting = time.monotonic()
-    worker.end()
-    worker.begin()
-    _until("all run again", lambda: _run(worker, crowd.configs))
-    restarted = time.monotonic() - restarting
-    crowd.write()
-    _until("each line has arrived", crowd.arrived)
+    restarted = _again(worker, crowd, worker.end)
+    killed = _again(worker, crowd, worker.kill) if kills else 0.0
     time.sleep(_SETTLE_SECONDS)
     tree = Tree(worker.pid)
     before = tree.effort()
@@ -248,7 +255,20 @@ def measure(worker: Worker, crowd: Crowd, seconds: float) -> Density:
     sizes = tree.megabytes(), len(tree.pids()), tree.threads(), tree.files()
     busy = _written_to(crowd, tree, seconds)
     rest = after.at - before.at
-    return Density(runs, restarted, *sizes, _a_minute(before, after), (after.wakes - before.wakes) / rest, busy)
+    return Density(runs, restarted, killed, *sizes, _a_minute(before, after), (after.wakes - before.wakes) / rest, busy)
+
+
+def _again(worker: Worker, crowd: Crowd, stop: Callable[[], None]) -> float:
+    """Stop the worker in some way and start it again; the seconds until everything runs."""
+    crowd.write()
+    stopping = time.monotonic()
+    stop()
+    worker.begin()
+    _until("all run again", lambda: _run(worker, crowd.configs))
+    seconds = time.monotonic() - stopping
+    crowd.write()
+    _until("each line has arrived", crowd.arrived)
+    return seconds
 
 
 def _written_to(crowd: Crowd, tree: Tree, seconds: float) -> float:
@@ -313,6 +333,7 @@ _ROWS: Final = (
     ("CPU s a minute, a line a second each", "lines", 2),
     ("s until all run", "runs", 1),
     ("s of a restart until all run again", "restarted", 1),
+    ("s after a kill -9 until all run again", "killed", 1),
 )
 
 
@@ -330,20 +351,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--connectors", type=int, default=60)
     parser.add_argument("--seconds", type=float, default=60.0, help="how long each look at CPU and wake-ups lasts")
+    parser.add_argument("--isolation", default="shared", help="task.isolation of Sluice's worker")
     parser.add_argument("--sluice-only", action="store_true")
+    parser.add_argument("--kill", action="store_true", help="kill the workers with SIGKILL, too")
     parser.add_argument("--keep", action="store_true", help="keep the folder with the logs, and say where it is")
     options = parser.parse_args()
-    kinds: Sequence[type[_Java | _Sluice]] = (_Sluice,) if options.sluice_only else (_Java, _Sluice)
+    kinds = [_Sluice] if options.sluice_only else [_Java, _Sluice]
     folder = Path(tempfile.mkdtemp(prefix="density-"))
     found: dict[str, Density] = {}
     try:
         with EmbeddedBroker(BrokerConfig(folder=folder / "broker", port=0)).lease() as broker:
             for kind in kinds:
                 label = kind.name.split()[-1].lower()
-                worker = kind(folder / label, broker.bootstrap_servers)
+                worker = kind(folder / label, broker.bootstrap_servers, options.isolation)
                 crowd = Crowd(folder / f"{label}-files", broker.bootstrap_servers, label, options.connectors)
                 try:
-                    found[kind.name] = measure(worker, crowd, options.seconds)
+                    found[kind.name] = measure(worker, crowd, options.seconds, kills=options.kill)
                 finally:
                     worker.end()
     finally:

@@ -10,9 +10,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import repeat
-from typing import Any, Final, Protocol, TypeAlias, cast
+from typing import Any, Final, Protocol, TypeAlias
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException
 
 from connect.chain.records import EncodedBatch, RawRecord
 from connect.chain.tolerance import StopRequested
@@ -20,7 +20,21 @@ from connect.data import Constant
 from connect.delivery.outcomes import BatchOutcomes, Delivered, Refusal, raw_record
 from connect.delivery.submitted import SentRecords, Submission
 
-__all__ = ["Delivery", "ProduceFailure", "TopicLimits", "client_timestamp"]
+__all__ = ["Delivery", "ProduceFailure", "RecordProducer", "TopicLimits", "client_timestamp"]
+
+
+class RecordProducer(Protocol):
+    """What a delivery needs of a producer, which may be one that is there only while there is something to send."""
+
+    @property
+    def produce(self) -> Callable[..., Any]:
+        """Hand over a record; this one function is asked for once for several records in a row."""
+
+    def poll(self, timeout: float = ..., /) -> int:
+        """Run callbacks, waiting so long for the first."""
+
+    def flush(self, timeout: float = ..., /) -> int:
+        """Wait so long until nothing is under way; return how much still is."""
 
 
 class TopicLimits(Protocol):
@@ -58,7 +72,7 @@ class Delivery:
 
     def __init__(
         self,
-        producer: Producer,
+        producer: RecordProducer,
         on_failure: ProduceFailure,
         is_stopping: Callable[[], bool],
         limits: TopicLimits,
@@ -210,9 +224,10 @@ def _client_timestamps(column: Sequence[int | None]) -> Sequence[int]:
     """A column as :func:`client_timestamp` gives it; what is the same in all records is looked at once."""
     if isinstance(column, Constant):
         return Constant(client_timestamp(column.value), len(column))
-    if None not in column and min(cast("Sequence[int]", column), default=1) > 0:
-        return cast("Sequence[int]", column)
-    return list(map(client_timestamp, column))
+    given: list[Any] = list(column)
+    if None not in given and min(given, default=1) > 0:
+        return given
+    return list(map(client_timestamp, given))
 
 
 def _least(timestamps: Sequence[int]) -> int:

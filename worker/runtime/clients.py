@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 from connect.kafka.auth.rights import ADMIN, CONSUMER, PRODUCER
 from connect.kafka.clients import librdkafka
 from connect.kafka.clients.librdkafka import fail_without_login
-from connect.kafka.clients.statistics import TakeStatistics
+from connect.kafka.clients.statistics import ClientStatistics, TakeStatistics
 from connect.kafka.settings.keys import CLIENT_KEYS
 from connect.kafka.settings.kind import ClientKind, ClientProperties, PropertyValue
 from worker.kafka.clients import roles
@@ -22,6 +22,7 @@ from worker.kafka.topics.admin import Creation, TopicCreator, create, describe, 
 from worker.kafka.topics.batch_limits import BatchLimits
 from worker.kafka.topics.creation import NewTopic, TopicCreationGroups
 from worker.runtime.assembly import Assembly
+from worker.runtime.source.resting import RestingProducer
 from worker.supervisor.messages import messages
 
 __all__ = ["Clients"]
@@ -43,6 +44,7 @@ _OF_THE_JVM: Final = frozenset(
         "value.serializer",
     }
 )
+_AT_REST: Final = {"connection-count": 0.0, "requests-in-flight": 0.0}
 _JAVA_KEYS: Final = CLIENT_KEYS[ClientKind.CONSUMER].keys() - _OF_THE_JVM
 _PRODUCER_JAVA_KEYS: Final = CLIENT_KEYS[ClientKind.PRODUCER].keys() - _OF_THE_JVM
 _RESETS: Final = {
@@ -65,12 +67,18 @@ class Clients:
         self._worker = assembly.worker_props
         self._props = assembly.props
         self._task = task
+        self._tell = tell
         self._statistics = None if tell is None else _telling(tell)
         self._creates_topics = assembly.worker.topic_creation_enable
+        self._admin_client: AdminClient | None = None
 
-    def source_producer(self) -> Producer:
+    def source_producer(self) -> RestingProducer:
         """The producer of a source task."""
-        return _producer(self._source_producer_properties, self._statistics)
+        properties, tell = _told(self._source_producer_properties), self._tell
+        if tell is None:
+            return RestingProducer(lambda: _made(properties))
+        last = _Last(tell)
+        return RestingProducer(lambda: _made(properties, last.take), last.rest)
 
     @property
     def source_producer_keeps_order(self) -> bool:
@@ -119,17 +127,23 @@ class Clients:
     def topic_creator(self) -> TopicCreator:
         """The creator of a source task's topics, by ``topic.creation.*``."""
         groups = TopicCreationGroups.parse(self._props) if self._creates_topics else None
-        return TopicCreator(self.admin, groups)
+        return TopicCreator(lambda: self.admin, groups)
 
     def batch_limits(self) -> BatchLimits:
         """The limits of topics that take smaller batches than a source's producer sends."""
         batch_size = self._source_producer_properties.properties.get("batch.size", _BATCH_SIZE)
-        return BatchLimits(self.admin, int(batch_size))
+        return BatchLimits(lambda: self.admin, int(batch_size))
 
-    @cached_property
+    @property
     def admin(self) -> AdminClient:
-        """The admin client of a task."""
-        return _admin(roles.admin_properties(self._worker, self._props, self._task))
+        """The admin client of a task: the same until :meth:`rest`."""
+        if self._admin_client is None:
+            self._admin_client = _admin(roles.admin_properties(self._worker, self._props, self._task))
+        return self._admin_client
+
+    def rest(self) -> None:
+        """Let go of the admin client until it is needed again."""
+        self._admin_client = None
 
     @property
     def sink_group(self) -> str:
@@ -170,10 +184,6 @@ class Clients:
         """The settings of a source's producer by librdkafka's names, for one that is made in another process."""
         return dict(_told(self._source_producer_properties).properties)
 
-    @cached_property
-    def _source_producer_properties(self) -> ClientProperties:
-        return roles.source_producer_properties(self._worker, self._props, self._task)
-
     def sink_consumer_java_properties(self) -> dict[str, str]:
         """The settings of the sink's consumer by their Java names, for a client that is not ours.
 
@@ -206,8 +216,28 @@ def _below(prefix: str, config: Mapping[str, str]) -> dict[str, str]:
     return {key.removeprefix(prefix): value for key, value in config.items() if key.startswith(prefix)}
 
 
+class _Last:
+    """Tells the statistics of a client, and when that rests, what they have been without its connections."""
+
+    def __init__(self, tell: Callable[[messages.ClientMetrics], None]) -> None:
+        self._tell = _telling(tell)
+        self._seen: ClientStatistics | None = None
+
+    def take(self, seen: ClientStatistics) -> None:
+        self._seen = seen
+        self._tell(seen)
+
+    def rest(self) -> None:
+        if self._seen is not None:
+            self.take(replace(self._seen, values={**self._seen.values, **_AT_REST}))
+
+
 def _producer(properties: ClientProperties, on_statistics: TakeStatistics | None = None) -> Producer:
-    return librdkafka.producer(_told(properties), fail_without_login(PRODUCER), on_statistics)
+    return _made(_told(properties), on_statistics)
+
+
+def _made(properties: ClientProperties, on_statistics: TakeStatistics | None = None) -> Producer:
+    return librdkafka.producer(properties, fail_without_login(PRODUCER), on_statistics)
 
 
 def _consumer(properties: ClientProperties, on_statistics: TakeStatistics | None = None) -> Consumer:

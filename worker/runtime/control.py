@@ -22,6 +22,7 @@ from typing import TypeAlias
 
 from connect.errors import ConnectError
 from worker.loggers import set_level
+from worker.runtime.hearing import Hearing
 from worker.runtime.watch import Watch
 from worker.supervisor.descendants import exit_with_descendants
 from worker.supervisor.messages import messages
@@ -48,10 +49,14 @@ class Link:
     """
 
     def __init__(
-        self, connection: Connection, on_orphaned: Callable[[], None] = exit_with_descendants, *, shares: bool = False
+        self,
+        connection: Connection,
+        on_orphaned: Callable[[], None] = exit_with_descendants,
+        hearing: Hearing | None = None,
     ) -> None:
-        self.shares = shares
-        """Whether other units live in this process."""
+        self.shares = hearing is not None
+        """Whether other units live in this process, whose pipes are read with this one."""
+        self._hearing = hearing
         self.inbox: SimpleQueue[Command | ErrorRaised] = SimpleQueue()
         self._connection = connection
         self._on_orphaned = on_orphaned
@@ -63,7 +68,7 @@ class Link:
         self._bell: int | None = None
         self._ends = False
         self._closed = False
-        self._reader = threading.Thread(target=self._read, name="commands", daemon=True)
+        self._has_heard_all = threading.Event()
 
     @property
     def speaker(self) -> object:
@@ -81,8 +86,10 @@ class Link:
         After :class:`messages.RunUnits` there is nothing to read but what :meth:`receive_pipe` does.
         """
         first: Command = decode(self._connection.recv_bytes())
-        if not isinstance(first, messages.RunUnits):
-            self._reader.start()
+        if self._hearing is not None:
+            self._hearing.add(self._connection.fileno(), self._hear, self._has_heard_all.set)
+        elif not isinstance(first, messages.RunUnits):
+            threading.Thread(target=self._read, name="commands", daemon=True).start()
         return first
 
     def bell(self) -> int:
@@ -113,7 +120,7 @@ class Link:
             with socket.socket(fileno=os.dup(self._connection.fileno())) as pipe, contextlib.suppress(OSError):
                 # The reading thread sees the end, and only then is the descriptor free for others.
                 pipe.shutdown(socket.SHUT_RDWR)
-        self._reader.join()
+        self._has_heard_all.wait()
         self._connection.close()
         if self._bell is not None:
             os.close(self._bell)
@@ -138,23 +145,29 @@ class Link:
                 self._sending = False
 
     def _read(self) -> None:
-        while True:
-            try:
-                data = self._connection.recv_bytes()
-            except (EOFError, OSError):
-                if not self._ends:
-                    self._on_orphaned()
-                return
-            command = decode(data)
-            if isinstance(command, messages.SetLogLevel):
-                # At once, and not when the task looks: it may be the one that hangs whose log is wanted.
-                set_level(command.logger, command.level)
-            else:
-                if isinstance(command, messages.Stop):
-                    self.when_stopped()
-                self.inbox.put(command)
-                if self._bell is not None:
-                    os.eventfd_write(self._bell, 1)
+        while self._hear():
+            pass
+        self._has_heard_all.set()
+
+    def _hear(self) -> bool:
+        """Take in one command, waiting for it; whether there may be more."""
+        try:
+            data = self._connection.recv_bytes()
+        except (EOFError, OSError):
+            if not self._ends:
+                self._on_orphaned()
+            return False
+        command = decode(data)
+        if isinstance(command, messages.SetLogLevel):
+            # At once, and not when the task looks: it may be the one that hangs whose log is wanted.
+            set_level(command.logger, command.level)
+        else:
+            if isinstance(command, messages.Stop):
+                self.when_stopped()
+            self.inbox.put(command)
+            if self._bell is not None:
+                os.eventfd_write(self._bell, 1)
+        return True
 
 
 class Control:
@@ -167,6 +180,9 @@ class Control:
         self.draining = False
         self.reconfiguring = False
         self.resting = False
+        self.takes_configs = False
+        """Whether somebody will ask for new configurations; else they are declined."""
+        self._config: dict[str, str] | None = None
         self._link = link
         self._replies: dict[int, Reply] = {}
         self._requests = itertools.count()
@@ -246,6 +262,20 @@ class Control:
         while not self.stopping:
             self.wait_for_command()
 
+    @property
+    def has_config(self) -> bool:
+        """Whether there is a configuration that the task is to go on with."""
+        return self._config is not None
+
+    def take_config(self) -> dict[str, str] | None:
+        """The newest configuration that the task is to go on with, once."""
+        config, self._config = self._config, None
+        return config
+
+    def decline(self) -> None:
+        """Say that the task is to be started anew with its new configuration."""
+        self.send(messages.Declined())
+
     def request(self) -> int:
         """A number for a request whose answer :meth:`reply` fetches."""
         return next(self._requests)
@@ -286,6 +316,8 @@ class Control:
                 self.reconfiguring = True
             case messages.Rest():
                 self.resting = True
+            case messages.TakeConfig(config):
+                self._hear_config(config)
             case ErrorRaised(error):
                 raise error
             case messages.Fail(reason):
@@ -298,3 +330,9 @@ class Control:
                 self._replies[request] = command
             case _:
                 raise ConnectError(f"A running task was sent {type(command).__name__}, which it does not know.")
+
+    def _hear_config(self, config: dict[str, str]) -> None:
+        if self.takes_configs:
+            self._config = config
+        else:
+            self.decline()

@@ -23,8 +23,9 @@ from typing import Final, TypeAlias
 from weakref import WeakSet
 
 from worker.runtime.control import Link
+from worker.runtime.hearing import Hearing
 from worker.runtime.log import send_log, send_output
-from worker.runtime.watch import Watch
+from worker.runtime.watch import Lookout, Watch
 from worker.security.redaction import Redaction
 from worker.supervisor.messages import messages
 
@@ -86,6 +87,8 @@ class Household:
         self._link = link
         self._live = live
         self._redaction = Redaction()
+        self._hearing = Hearing()
+        self._lookout = Lookout()
         self._shortened = threading.Condition()
         self._warning, self._timeout = 0.0, _LONGEST_SILENCE
         self._stacks = -1
@@ -98,12 +101,14 @@ class Household:
         self._stacks = send_output(voices, self._redaction)
         self._shorten(messages.Watched(0.0, _LONGEST_SILENCE))
         threading.Thread(target=self._watch_silence, name="watch", daemon=True).start()
+        self._hearing.start()
+        self._lookout.start()
         while True:
             pipe = self._link.receive_pipe()
             threading.Thread(target=self._run, args=(pipe,), name="unit", daemon=True).start()
 
     def _run(self, pipe: Connection) -> None:
-        link = Link(pipe, self._link.exit, shares=True)
+        link = Link(pipe, self._link.exit, self._hearing)
         member = _Member(link)
         _MEMBER.set(member)
         _have_own_folder()
@@ -112,7 +117,6 @@ class Household:
         except (EOFError, OSError):
             self._link.exit()
             return
-        member.threads.clear()
         link.send(messages.Lives(threading.get_ident()))
 
         def say(report: messages.Hanging | messages.HangOver | messages.Watched | messages.Failed) -> None:
@@ -121,7 +125,7 @@ class Household:
             link.send(report)
 
         # Who watches over a call that has to be ended can do no more than say so: the worker ends this process.
-        self._live(first, link, self._redaction, Watch(say, self._redaction.told, lambda: None))
+        self._live(first, link, self._redaction, Watch(say, self._redaction.told, lambda: None, lookout=self._lookout))
         member.await_threads()
         link.close(messages.Ended())
 

@@ -27,7 +27,7 @@ from worker.supervisor.messages import messages
 from worker.supervisor.messages.hangs import hang_trace
 from worker.supervisor.stacks import line_of_plugin
 
-__all__ = ["CHAIN", "Limits", "Watch"]
+__all__ = ["CHAIN", "Limits", "Lookout", "Watch"]
 
 CHAIN: Final = "the chain of transformations and converters"
 """The name of the call that takes a batch through them."""
@@ -88,16 +88,23 @@ class Watch:
     """Knows the call that is under way. The thread of the task enters and leaves calls, another looks at them.
 
     ``hide`` takes secrets out of a text; ``end`` ends this process at once; ``stacks`` is the descriptor to which
-    stacks are written while no Python runs, if this is a process. Before :meth:`begin` nothing is watched.
+    stacks are written while no Python runs, if this is a process; ``lookout`` is the thread that looks, if this is not
+    the only watch of its process. Before :meth:`begin` nothing is watched.
     """
 
     def __init__(
-        self, say: Say, hide: Callable[[str], str], end: Callable[[], None], stacks: int | None = None
+        self,
+        say: Say,
+        hide: Callable[[str], str],
+        end: Callable[[], None],
+        stacks: int | None = None,
+        lookout: Lookout | None = None,
     ) -> None:
         self._say = say
         self._hide = hide
         self._end = end
         self._stacks = stacks
+        self._lookout = lookout
         self._limits = Limits(0, 0, 0)
         self._lock = threading.Lock()
         self._call: _Call | None = None
@@ -116,6 +123,9 @@ class Watch:
         if limits.shortest:
             self._say(messages.Watched(limits.warning, limits.timeout))
             tick = min(max(limits.shortest / _LOOKS, _SHORTEST), _LONGEST)
+            if self._lookout is not None:
+                self._lookout.add(self, tick)
+                return
             threading.Thread(target=self._look_on, args=(tick, self._stacks), name="watch", daemon=True).start()
 
     def stopping(self) -> None:
@@ -128,6 +138,8 @@ class Watch:
     def close(self) -> None:
         """Watch nothing more."""
         self._closed.set()
+        if self._lookout is not None:
+            self._lookout.remove(self)
         if self._last_look is not None:
             self._last_look.cancel()
 
@@ -224,6 +236,43 @@ class Watch:
             self._is_over = True
         self._say(messages.Failed(trace))
         self._end()
+
+
+class Lookout:
+    """The thread that looks for several watches."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._ticks: dict[Watch, float] = {}
+        self._thread = threading.Thread(target=self._look_on, name="lookout", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look, in a thread that belongs to nobody who is watched."""
+        self._thread.start()
+
+    def add(self, watch: Watch, tick: float) -> None:
+        """Have a watch look at least so often, in seconds. From any thread."""
+        with self._changed:
+            self._ticks = {**self._ticks, watch: tick}
+            self._changed.notify()
+
+    def remove(self, watch: Watch) -> None:
+        """Look no more for a watch. From any thread."""
+        with self._changed:
+            self._ticks = {other: tick for other, tick in self._ticks.items() if other is not watch}
+
+    def _look_on(self) -> None:
+        looked = time.monotonic()
+        while True:
+            with self._changed:
+                tick = min(self._ticks.values(), default=None)
+                self._changed.wait(tick)
+                watches = self._ticks
+            now = time.monotonic()
+            seconds = now - looked if tick is None else min(now - looked, 2 * tick)
+            looked = now
+            for watch in watches:
+                watch.look(seconds)
 
 
 def _place(call: _Call) -> tuple[str, str]:

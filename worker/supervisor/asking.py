@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from worker.supervisor.listening import Listening
 from worker.supervisor.messages import messages
-from worker.supervisor.process import Child, Launcher, log_record, ready_children
+from worker.supervisor.process import Child, Launcher, log_record
 
 __all__ = ["ask"]
 
@@ -35,8 +36,9 @@ def _answer(
     child: Child, label: str, seconds: float, on_part: Callable[[messages.Report], None]
 ) -> messages.Report | str:
     deadline = time.monotonic() + seconds
+    listening: Listening[Child] = Listening()
     while (left := deadline - time.monotonic()) > 0:
-        ready_children([child], None, left)
+        listening.ready([child], left)
         for report in child.receive():
             if isinstance(report, messages.LogRecord):
                 log_record(label, report)

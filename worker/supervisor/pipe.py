@@ -10,7 +10,7 @@ import contextlib
 import os
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from typing import Final
 
@@ -33,6 +33,8 @@ class WorkerEnd:
     def __init__(self, connection: Connection | None) -> None:
         if connection is not None:
             os.set_blocking(connection.fileno(), False)
+        self.when_touched: Callable[[], None] = lambda: None
+        """Called when there is something to send, and when nothing more will come."""
         self._connection = connection
         self._incoming = bytearray()
         self._outgoing = bytearray()
@@ -57,6 +59,8 @@ class WorkerEnd:
         self.flush()
         if len(self._outgoing) > _LONGEST:
             self.closed = True
+        if self._outgoing:
+            self.when_touched()
 
     def pass_descriptor(self, descriptor: int) -> None:
         """Give the child a copy of a descriptor. Raises ``OSError`` if it cannot be had to take it now."""
@@ -95,6 +99,7 @@ class WorkerEnd:
     def close(self) -> None:
         """Close this end."""
         self.closed = True
+        self.when_touched()
         if self._connection is not None:
             with contextlib.suppress(OSError):
                 self._connection.close()

@@ -11,15 +11,14 @@ import contextlib
 import logging
 import os
 import select
-import selectors
 import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol
 
 from worker.supervisor.descendants import kill_descendants, kill_session_of
 from worker.supervisor.fork_client import ForkClient, Forked, fork_client
@@ -37,7 +36,6 @@ __all__ = [
     "Stillborn",
     "ThreadLauncher",
     "log_record",
-    "ready_children",
 ]
 
 ChildMain = Callable[[Connection], None]
@@ -100,9 +98,6 @@ class Child(Protocol):
         """Whether the child is one of several in a process, all of which are ended when it is killed."""
 
 
-C = TypeVar("C", bound=Child)
-
-
 class Launcher(Protocol):
     """Starts children."""
 
@@ -120,32 +115,6 @@ class Launcher(Protocol):
 
     def close(self) -> None:
         """Release what :meth:`prepare` made; nothing is launched after this."""
-
-
-def ready_children(children: Iterable[C], wake: int | None, seconds: float | None) -> list[C]:
-    """Wait until children say something or are gone, or ``wake`` becomes readable; return those children.
-
-    Meanwhile, pending commands are sent as the children take them. This opens no descriptor: there may be none left.
-    """
-    with selectors.PollSelector() as selector:
-        if wake is not None:
-            selector.register(wake, selectors.EVENT_READ)
-        for child in children:
-            if not child.pipe.closed:
-                writing = selectors.EVENT_WRITE if child.pipe.waits_to_send else 0
-                selector.register(child.pipe, selectors.EVENT_READ | writing, child)
-            for descriptor in (child.sentinel, child.output):
-                if descriptor is not None:
-                    selector.register(descriptor, selectors.EVENT_READ, child)
-        ready: dict[int, C] = {}
-        for key, events in selector.select(seconds):
-            if key.data is None:
-                continue
-            if events & selectors.EVENT_WRITE:
-                key.data.pipe.flush()
-            if events & selectors.EVENT_READ:
-                ready[id(key.data)] = key.data
-        return list(ready.values())
 
 
 def log_record(context: str, said: LogRecord) -> None:
@@ -270,6 +239,7 @@ class _Process(Piped):
             return True
         os.close(self._status)
         self._status = None
+        self.pipe.when_touched()
         return self.has_ended()
 
 

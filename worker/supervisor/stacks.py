@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-__all__ = ["hang_place", "line_of_plugin", "told_crash"]
+__all__ = ["hang_place", "last_words", "line_of_plugin"]
 
 _ROOT: Final = Path(__file__).parents[2]
 _OF_THE_RUNTIME: Final = (f"{_ROOT / 'worker'}/", f"{_ROOT / 'connect'}/")
@@ -26,8 +26,10 @@ def line_of_plugin(stack: Sequence[traceback.FrameSummary]) -> str:
     return f"{Path(shown[-1].filename).name}:{shown[-1].lineno}" if shown else _UNKNOWN
 
 
-def told_crash(sentence: str, stacks: str) -> str:
-    """A sentence about a process that has crashed, with the method and line that did it, and the stacks."""
+def last_words(sentence: str, stacks: str | None) -> str:
+    """Tell of a process that has ended; if it has crashed, with the method and line that did it, and the stacks."""
+    if stacks is None:
+        return f"{sentence}."
     method, line = _place(stacks.split("Current thread 0x")[1:])
     where = f", in {method}: {line}" if method else ""
     return f"{sentence}{where}\n\n{stacks}"

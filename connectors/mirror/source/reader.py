@@ -54,6 +54,12 @@ class SourceReader:
         self._only = next(iter(positions)) if len(positions) == 1 else None
         self._consumer.assign([Place(topic, partition, at) for (topic, partition), at in positions.items()])
 
+    def join(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Read these besides."""
+        self._next |= positions
+        self._only = next(iter(self._next)) if len(self._next) == 1 else None
+        self._consumer.incremental_assign([Place(*partition, at) for partition, at in positions.items()])
+
     def poll(self, most: int, seconds: float) -> list[Read]:
         """The next records by partition; raises what ``meet`` does at a gap."""
         try:

@@ -77,10 +77,11 @@ class Creation(Enum):
 class TopicCreator:
     """Creates the topics of a source task as its connector's groups say, each when its first record comes.
 
-    Without groups it creates nothing: the broker may. One creator belongs to one task and one thread.
+    Without groups it creates nothing: the broker may. One creator belongs to one task and one thread; ``admin`` gives
+    it a client, which it does not keep.
     """
 
-    def __init__(self, admin: AdminClient, groups: TopicCreationGroups | None) -> None:
+    def __init__(self, admin: Callable[[], AdminClient], groups: TopicCreationGroups | None) -> None:
         self._admin = admin
         self._groups = groups
         self._known: set[str] = set()
@@ -93,10 +94,11 @@ class TopicCreator:
         """
         if self._groups is None or topic in self._known:
             return
-        if describe(self._admin, topic) is None:
+        admin = self._admin()
+        if describe(admin, topic) is None:
             group = self._groups.group_of(topic)
             new_topic = group.new_topic(topic)
-            creation = create(self._admin, new_topic)
+            creation = create(admin, new_topic)
             if creation is Creation.CREATED:
                 logger.info("Created topic %s using creation group %s", new_topic, group.name)
             elif creation is Creation.FORBIDDEN:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from confluent_kafka.admin import AdminClient
 
@@ -22,8 +23,11 @@ class BatchLimits:
     producer then divides the batch and keeps the order; librdkafka goes on with the records behind it.
     """
 
-    def __init__(self, admin: AdminClient, batch_size: int) -> None:
-        """``batch_size`` is how many bytes of records the producer puts into a batch at most."""
+    def __init__(self, admin: Callable[[], AdminClient], batch_size: int) -> None:
+        """``batch_size`` is how many bytes of records the producer puts into a batch at most.
+
+        ``admin`` gives a client, which is not kept.
+        """
         self._admin = admin
         self._batch_size = batch_size
         self._known: dict[str, int | None] = {}
@@ -40,7 +44,7 @@ class BatchLimits:
 
     def _asked(self, topic: str) -> int | None:
         try:
-            settings = describe_settings(self._admin, topic) or {}
+            settings = describe_settings(self._admin(), topic) or {}
         except ConnectError as error:
             logger.debug("The largest batch that topic %s accepts is unknown: %s", topic, error)
             return None

@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 import orjson
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException
 
 from connect.data import Offset
+from connect.delivery.delivery import RecordProducer
 from connect.kafka.auth.rights import PRODUCER, explained, on_topic
 from connect.kafka.settings.kind import ClientProperties
 from worker.kafka.topics.compacted import CompactedTopic, TopicRecord
@@ -124,7 +125,7 @@ class TopicOffsetWriter:
         self,
         topic: str,
         connector: str,
-        producer: Producer,
+        producer: RecordProducer,
         on_written: Callable[[messages.OffsetPairs], None] = lambda _: None,
     ) -> None:
         self._topic = topic

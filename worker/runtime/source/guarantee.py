@@ -78,6 +78,10 @@ class AtLeastOnceGuarantee:
         )
         return AtLeastOnce(self._assembly.config.name, task, delivery, submitted, committer, patience=patience)
 
+    def rest(self) -> None:
+        """Let go of the producer until there is something to send."""
+        self.producer.rest()
+
     def _writer(self) -> OffsetWriter:
         topic = self._assembly.dedicated_offsets_topic
         if topic is None:
@@ -134,6 +138,9 @@ class ExactlyOnceGuarantee:
             sizes=TransactionSizes(metrics),
             timings=metrics.timings,
         )
+
+    def rest(self) -> None:
+        """Keep the producer: as long as it is there, a former process of the task is fenced."""
 
     def _copy(self) -> Callable[[messages.OffsetPairs], None]:
         """The worker's copy is made after the commit: it may not be ahead of what is kept."""

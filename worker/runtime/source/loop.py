@@ -7,6 +7,8 @@ before or during the send                          the records are read again: n
 after Kafka's acknowledgement, before the commit   the records are read and sent again: doubled, at most those of
                                                    one ``offset.flush.interval.ms``
 after the commit                                   reading continues after them
+with a larger share in the config topic, before     whoever starts the task next has the larger share; see
+the task has taken it, or while it does            :mod:`worker.stores.config.generations` for what is exactly once
 =================================================  ==============================================================
 
 That is at least once; :mod:`worker.runtime.source.exactly_once` has what holds in transactions.
@@ -50,6 +52,8 @@ logger = logging.getLogger(__name__)
 _IDLE: Final = 0.01
 _RETRY: Final = 1.0
 _SLICE: Final = 0.5
+_AT_REST: Final = 30.0
+"""After so many seconds without a record the task's clients rest."""
 _LEAST_ACKNOWLEDGED: Final = 0.02
 _MOST_ACKNOWLEDGED: Final = 0.1
 _LARGER: Final = " Raise producer.override.max.request.size and the topic's max.message.bytes."
@@ -106,6 +110,7 @@ class SourceLoop:
         tolerance: Tolerance,
         guarantee: Guarantee,
     ):
+        self._assembly = assembly
         self._control = control
         self._task = task
         self._context = context
@@ -132,6 +137,8 @@ class SourceLoop:
         self._measures = type(task).measurements is not SourceTask.measurements
         self._tells_offsets = type(task).delivered is not SourceTask.delivered
         self._reader = guarantee.reader
+        self._rest_clients = (guarantee.rest, clients.rest)
+        self._rests_at = time.monotonic() + _AT_REST
         self._commits: SourceCommits = guarantee.commits(told, self._delivery, tolerance.flush, self._metrics)
 
     def run(self) -> None:
@@ -163,6 +170,7 @@ class SourceLoop:
             if not self._control.poll():
                 self._pause()
                 continue
+            self._take_config()
             polled = time.monotonic()
             batches = self._poll()
             if batches:
@@ -187,7 +195,7 @@ class SourceLoop:
     def _await(self, wish: _Wish) -> None:
         """Wait until the task wants to be polled, or the worker says something, and see to what is due meanwhile."""
         patience = _LEAST_ACKNOWLEDGED
-        while self._control.poll():
+        while self._control.poll() and not self._control.has_config:
             self._serve()
             now = time.monotonic()
             left = wish.until - now
@@ -212,6 +220,10 @@ class SourceLoop:
         self._commits.serve()
         if self._metrics.due():
             self._report()
+        if time.monotonic() >= self._rests_at and not self._sent.under_way():
+            self._rests_at = time.monotonic() + _AT_REST
+            for rest in self._rest_clients:
+                rest()
 
     def _poll(self) -> list[tuple[SourceBatch, Ending | None]] | None:
         """The batches of one poll, each of one source partition, and how a transaction ends after each if it does.
@@ -249,6 +261,19 @@ class SourceLoop:
             return [item for part, ending in cut for item in _ended(SourceBatch.from_records(part), ending)]
         return _ended(batches + SourceBatch.from_records(records), None)
 
+    def _take_config(self) -> None:
+        """Let the task go on with a new configuration, if there is one; else it is started anew with it."""
+        if (given := self._control.take_config()) is None:
+            return
+        config = self._assembly.task_config(given)
+        with self._control.watch.call("reconfigure"):
+            takes = self._task.reconfigure(config)
+        if takes:
+            self._task.config = config
+            logger.info("The task goes on with a larger share.")
+        else:
+            self._control.decline()
+
     def _drained(self) -> bool:
         with self._control.watch.call("drained"):
             return self._task.drained()
@@ -261,6 +286,7 @@ class SourceLoop:
         records = list(batch) if self._tells_records else ()
         receipts: list[Receipt] | None = [] if self._tells_offsets else None
         submission = Submission(partition, offset, sum(map(len, encoded)), records, self._born(batch), receipts)
+        self._rests_at = time.monotonic() + _AT_REST
         self._commits.begin(submission, [part.topic for part in encoded])
         self._sent.begin(submission)
         for part in encoded:
@@ -340,6 +366,9 @@ class SourceLoop:
             if not self._control.wait_unless_stopped(_RETRY):
                 return
         self._report()
+        self._control.takes_configs = False
+        if self._control.take_config() is not None:
+            self._control.decline()
         self._control.send(messages.Drained())
         while not self._control.stopping:
             self._control.wait_for_command()

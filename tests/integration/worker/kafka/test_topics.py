@@ -41,7 +41,7 @@ def test_a_missing_topic_is_not_described(admin: AdminClient, topic: str) -> Non
 
 
 def test_a_topic_is_made_as_its_group_says(admin: AdminClient, topic: str) -> None:
-    TopicCreator(admin, GROUPS).ensure(topic)
+    TopicCreator(lambda: admin, GROUPS).ensure(topic)
     assert topics.describe(admin, topic) == TopicDescription(topic, 3, 1)
     settings = topics.describe_settings(admin, topic)
     assert settings is not None
@@ -50,13 +50,13 @@ def test_a_topic_is_made_as_its_group_says(admin: AdminClient, topic: str) -> No
 
 def test_a_topic_that_exists_is_left_as_it_is(admin: AdminClient, topic: str) -> None:
     assert topics.create(admin, NewTopic(topic, partitions=1, replication_factor=1)) is Creation.CREATED
-    TopicCreator(admin, GROUPS).ensure(topic)
+    TopicCreator(lambda: admin, GROUPS).ensure(topic)
     assert topics.describe(admin, topic) == TopicDescription(topic, 1, 1)
     assert topics.create(admin, NewTopic(topic)) is Creation.EXISTED
 
 
 def test_a_topic_is_asked_for_once(admin: AdminClient, topic: str) -> None:
-    creator = TopicCreator(admin, GROUPS)
+    creator = TopicCreator(lambda: admin, GROUPS)
     creator.ensure(topic)
     admin.delete_topics([topic])[topic].result()
     wait_until("the topic is gone", lambda: topics.describe(admin, topic) is None)
@@ -66,12 +66,12 @@ def test_a_topic_is_asked_for_once(admin: AdminClient, topic: str) -> None:
 
 def test_tasks_that_make_the_same_topic_at_once_all_succeed(admin: AdminClient, topic: str) -> None:
     with ThreadPoolExecutor(8) as threads:
-        list(threads.map(lambda _: TopicCreator(admin, GROUPS).ensure(topic), range(8)))
+        list(threads.map(lambda _: TopicCreator(lambda: admin, GROUPS).ensure(topic), range(8)))
     assert topics.describe(admin, topic) == TopicDescription(topic, 3, 1)
 
 
 def test_without_groups_nothing_is_made(admin: AdminClient, topic: str) -> None:
-    TopicCreator(admin, None).ensure(topic)
+    TopicCreator(lambda: admin, None).ensure(topic)
     assert topics.describe(admin, topic) is None
 
 

@@ -114,7 +114,7 @@ def test_a_topic_that_may_not_be_described_fails_the_task(code: int) -> None:
     with pytest.raises(
         ConnectError, match=r"Not authorized to describe.*right Describe on topic t: kafka-acls"
     ) as caught:
-        TopicCreator(broker, GROUPS).ensure("t")
+        TopicCreator(lambda: broker, GROUPS).ensure("t")
     assert not isinstance(caught.value, RetriableError)
 
 
@@ -122,7 +122,7 @@ def test_a_topic_that_may_not_be_described_fails_the_task(code: int) -> None:
 def test_a_missing_topic_that_may_not_be_made_fails_the_task(code: int) -> None:
     broker: Any = RefusingBroker(create=code)
     with pytest.raises(ConnectError, match="Ensure that the task is authorized to create topics"):
-        TopicCreator(broker, GROUPS).ensure("t")
+        TopicCreator(lambda: broker, GROUPS).ensure("t")
     with pytest.raises(ConnectError, match=r"'config\.storage\.topic' property does not exist"):
         topics.ensure_compacted(broker, NewTopic("t"), key="config.storage.topic", purpose="configs")
 

@@ -25,11 +25,12 @@ class Client:
         assert topics == ["t"]
         self.tell = callbacks
 
-    def poll(self, seconds: float) -> None:
+    def consume(self, most: int, timeout: float) -> list[Any]:
         if self.next is not None:
             name, partitions = self.next
             self.next = None
             self.tell[name](self, partitions)
+        return []
 
     def incremental_assign(self, partitions: list[Any]) -> None: ...
 

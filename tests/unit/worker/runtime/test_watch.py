@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from worker.runtime.watch import Limits, Watch
+from worker.runtime.watch import Limits, Lookout, Watch
 from worker.supervisor.messages import messages
 
 DEADLINE = 10.0
@@ -166,3 +166,36 @@ def test_without_limits_nothing_is_said() -> None:
     with world.watch.call("put"):
         world.look(1e9)
     assert world.said == []
+
+
+def test_one_thread_looks_for_all_watches_of_a_process() -> None:
+    lookout, told, goes_on = Lookout(), threading.Semaphore(0), threading.Event()
+    lookout.start()
+    said: list[tuple[str, Any]] = []
+
+    def watch_of(name: str) -> Watch:
+        def say(report: Any) -> None:
+            said.append((name, report))
+            told.release()
+
+        watch = Watch(say, str, lambda: None, lookout=lookout)
+        watch.begin(Limits(0.05, 0.0, 0.0))
+        assert told.acquire(timeout=DEADLINE), "the limits"
+        return watch
+
+    def hang(watch: Watch) -> None:
+        with watch.call("put"):
+            goes_on.wait(DEADLINE)
+
+    watches = [watch_of("first"), watch_of("second")]
+    watch_of("closed").close()
+    callers = [threading.Thread(target=hang, args=(watch,)) for watch in watches]
+    for caller in callers:
+        caller.start()
+    while {name for name, report in said if isinstance(report, messages.Hanging)} != {"first", "second"}:
+        assert told.acquire(timeout=DEADLINE)
+    goes_on.set()
+    for caller in callers:
+        caller.join(DEADLINE)
+    for watch in watches:
+        watch.close()

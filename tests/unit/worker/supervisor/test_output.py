@@ -13,7 +13,7 @@ import pytest
 from worker.supervisor.messages import messages
 from worker.supervisor.output import OUTPUT, Output
 from worker.supervisor.silence import Silence
-from worker.supervisor.stacks import hang_place, told_crash
+from worker.supervisor.stacks import hang_place, last_words
 
 STACKS = """Thread 0x0000000000000002 (most recent call first):
   File "/python/threading.py", line 331 in wait
@@ -112,11 +112,11 @@ def test_a_crash_is_kept(pipe: Pipe) -> None:
     assert texts(pipe.write(f"the last line\n{crash}")) == ["the last line"]
     assert pipe.end() == []
     assert pipe.output.crash == crash.rstrip("\n")
-    assert told_crash("It died", pipe.output.crash).startswith("It died, in poll: bad.py:22\n\nFatal Python error")
+    assert last_words("It died", pipe.output.crash).startswith("It died, in poll: bad.py:22\n\nFatal Python error")
 
 
 def test_a_crash_in_a_thread_without_python_is_not_blamed_on_the_plugin() -> None:
-    assert told_crash("It died", STACKS).startswith("It died\n\n")
+    assert last_words("It died", STACKS).startswith("It died\n\n")
 
 
 _DYING = """
@@ -150,7 +150,7 @@ def test_the_stacks_that_this_python_writes_are_understood(pipe: Pipe, tmp_path:
         assert hang_place(silent.stacks)[0] == "<module>"
     crash = pipe.output.crash or ""
     assert crash.startswith("Fatal Python error: Segmentation fault")
-    assert "in poll" in told_crash("It died", crash)
+    assert "in poll" in last_words("It died", crash)
 
 
 def test_a_silent_process_is_judged_by_how_often_it_says_so() -> None:
