@@ -204,6 +204,10 @@ class Clients:
         return dict(self._sink_consumer_properties.properties)
 
     @cached_property
+    def _source_producer_properties(self) -> ClientProperties:
+        return roles.source_producer_properties(self._worker, self._props, self._task)
+
+    @cached_property
     def _sink_consumer_properties(self) -> ClientProperties:
         return roles.sink_consumer_properties(self._worker, self._props, self._task)
 
