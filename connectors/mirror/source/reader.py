@@ -69,7 +69,7 @@ class SourceReader:
 
     def _read(self, most: int, seconds: float) -> list[Read]:
         found = self._fetched(most, seconds)
-        if list(map(_error, found)).count(None) < len(found):
+        if any(map(_error, found)):
             for message in found:
                 if (error := message.error()) is not None:
                     self._hear(message, error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import islice
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
@@ -46,6 +47,8 @@ _NOT_THERE: Final = frozenset(
     {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
 )
 _THERE_ALREADY: Final = frozenset({KafkaError.TOPIC_ALREADY_EXISTS})
+_AT_ONCE: Final = 100
+"""Topics that one request creates: brokers bound how many partitions one may ask for."""
 _COMPACTED: Final[Mapping[str, str]] = {"cleanup.policy": "compact"}
 
 
@@ -66,15 +69,22 @@ class ClusterTopics:
         metadata = self._asked("list its topics", lambda: self._admin.list_topics(timeout=self._seconds))
         return {name: len(topic.partitions) for name, topic in metadata.topics.items() if topic.error is None}
 
-    def create(self, topic: str, partitions: int, replication: int, settings: Mapping[str, str]) -> bool:
-        """Create a topic; whether it is there."""
-        new = NewTopic(topic, num_partitions=partitions, replication_factor=replication, config=dict(settings))
-        futures = self._admin.create_topics([new], request_timeout=self._seconds)
-        return self._done(f"Topic {topic} cannot be created", futures[topic], _THERE_ALREADY)
+    def create(self, topics: Iterable[NewTopic]) -> list[str]:
+        """Create topics; the names of those that are there then."""
+        there: list[str] = []
+        left = iter(topics)
+        while some := list(islice(left, _AT_ONCE)):
+            futures = self._admin.create_topics(some, request_timeout=self._seconds)
+            there += [
+                topic
+                for topic, future in futures.items()
+                if self._done(f"Topic {topic} cannot be created", future, _THERE_ALREADY)
+            ]
+        return there
 
     def create_compacted(self, topic: str, replication: int) -> bool:
         """Create a compacted topic of one partition; whether it is there."""
-        return self.create(topic, 1, replication, _COMPACTED)
+        return bool(self.create([NewTopic(topic, 1, replication, config=dict(_COMPACTED))]))
 
     def grow(self, topic: str, partitions: int) -> bool:
         """Give a topic more partitions; whether it has them."""

@@ -6,6 +6,8 @@ import logging
 from collections.abc import Collection, Mapping
 from uuid import UUID
 
+from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
+
 from connect.data import TopicPartition
 from connectors.mirror.filters import ConfigPropertyFilter
 from connectors.mirror.selection import LeftOut, TopicSelection
@@ -121,10 +123,18 @@ class TopicUpkeep:
 
     def _create(self, missing: Mapping[str, int]) -> None:
         settings = self._source.settings(sorted(missing))
-        for topic, count in missing.items():
-            own = settings_at_creation(settings.get(topic, ()), self._chosen)
-            if self._target.create(self._remote(topic), count, self._replication, own):
-                logger.info("Topic %s is mirrored to %s, which is new.", topic, self._remote(topic))
+        upstream = {self._remote(topic): topic for topic in missing}
+        new = [
+            NewTopic(
+                remote,
+                missing[topic],
+                self._replication,
+                config=dict(settings_at_creation(settings.get(topic, ()), self._chosen)),
+            )
+            for remote, topic in upstream.items()
+        ]
+        for remote in self._target.create(new):
+            logger.info("Topic %s is mirrored to %s, which is new.", upstream[remote], remote)
 
     def _tell_of_connect(self, topics: Collection[str]) -> None:
         for topic in sorted(topics):
