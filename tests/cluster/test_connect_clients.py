@@ -31,8 +31,7 @@ def worker(request: pytest.FixtureRequest, pair: Cluster) -> Iterator[ClusterWor
     """Each of the two."""
     wait_until("both have joined", lambda: all("leads" in worker.log() for worker in pair.workers))
     yield pair.leader() if request.param == "leader" else pair.followers()[0]
-    for name in pair.ask("GET", "connectors"):
-        pair.ask("DELETE", f"connectors/{name}")
+    pair.delete_all()
 
 
 def test_kafka_connect_py(worker: ClusterWorker, topic: str, tmp_path: Path, pair: Cluster) -> None:

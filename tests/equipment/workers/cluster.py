@@ -176,6 +176,13 @@ class Cluster:
         self.ask("DELETE", f"connectors/{name}")
         del self.expected[name]
 
+    def delete_all(self) -> None:
+        """Delete every connector. The leader is asked, since others may list some that were deleted a moment ago."""
+        leader = self.leader()
+        for name in self.ask("GET", "connectors", worker=leader):
+            self.ask("DELETE", f"connectors/{name}", worker=leader)
+        self.expected.clear()
+
     # -- where tasks run -----------------------------------------------------------------------------------------------
 
     def wait_until_all_run(self, seconds: float = _PATIENCE) -> None:
