@@ -28,9 +28,7 @@ def shared(clusters: Callable[..., Cluster], bootstrap: str) -> Cluster:
 @pytest.fixture
 def trio(shared: Cluster) -> Cluster:
     """That cluster without connectors."""
-    for name in shared.ask("GET", "connectors"):
-        shared.ask("DELETE", f"connectors/{name}")
-    shared.expected.clear()
+    shared.delete_all()
     shared.start().wait_until_all_run()
     return shared
 

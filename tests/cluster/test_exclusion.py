@@ -69,7 +69,7 @@ class Replay:
         value = {"state": "PAUSED", "state.v2": "STOPPED", "drained": drained}
         self._produce(self._config_topic, json.dumps(value).encode(), f"target-state-{self.name}".encode(), [])
         for worker in self.cluster.live:
-            wait_until("its worker knows", lambda worker=worker: self._next_run(worker) < datetime.now(UTC))
+            wait_until("its worker knows", lambda worker=worker: self._is_due(worker))
 
     def targets(self) -> list[str]:
         """What was wanted of it, as the config topic has it."""
@@ -96,9 +96,9 @@ class Replay:
         producer.produce(topic, value, key, 0, headers=headers)
         assert producer.flush(30) == 0
 
-    def _next_run(self, worker: ClusterWorker) -> datetime:
-        status = self.cluster.ask("GET", f"connectors/{self.name}/status", worker=worker)
-        return datetime.fromisoformat(status["next_run"])
+    def _is_due(self, worker: ClusterWorker) -> bool:
+        told = self.cluster.ask("GET", f"connectors/{self.name}/status", worker=worker).get("next_run")
+        return told is not None and datetime.fromisoformat(told) < datetime.now(UTC)
 
     def close(self) -> None:
         self.gate.unlink(missing_ok=True)

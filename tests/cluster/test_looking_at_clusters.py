@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,12 +21,29 @@ def view(worker: ClusterWorker) -> dict[str, object]:
     return dict(requests.get(f"{worker.url()}cluster", timeout=30).json())
 
 
-def test_every_worker_tells_of_the_cluster(cluster: Callable[..., Cluster], topic: str, tmp_path: Path) -> None:
-    file = tmp_path / "said"
+@pytest.fixture(scope="module")
+def shared(clusters: Callable[..., Cluster]) -> Cluster:
+    """Two workers; what one of them ran waits for it to come back."""
+    return clusters(2, scheduled_rebalance_max_delay_ms="300000").start()
+
+
+@pytest.fixture
+def pair(shared: Cluster) -> Iterator[Cluster]:
+    """These workers, without connectors before the test and after it."""
+    yield shared
+    shared.delete_all()
+
+
+def create(pair: Cluster, name: str, topic: str, folder: Path) -> None:
+    """Create a connector that has a task on each worker."""
+    file = folder / "said"
     file.touch()
-    pair = cluster(2).start()
-    pair.create("talk", "Talkative", tasks=2, talkative_file=str(file), topic=topic)
+    pair.create(name, "Talkative", tasks=2, talkative_file=str(file), topic=topic)
     pair.wait_until_balanced()
+
+
+def test_every_worker_tells_of_the_cluster(pair: Cluster, topic: str, tmp_path: Path) -> None:
+    create(pair, "told", topic, tmp_path)
     leader, (follower,) = pair.leader(), pair.followers()
     ids = sorted(worker.url().removeprefix("http://").rstrip("/") for worker in pair.live)
 
@@ -48,23 +65,17 @@ def test_every_worker_tells_of_the_cluster(cluster: Callable[..., Cluster], topi
     page = requests.get(f"{follower.url()}ui/cluster", timeout=30)
     assert page.status_code == 200
     assert "the same page at the leader" in page.text
-    assert requests.get(f"{follower.url()}ui", timeout=30).text.count('data-key="talk"') == 1
-    url = f"{follower.url()}connectors/talk/config"
+    assert requests.get(f"{follower.url()}ui", timeout=30).text.count('data-key="told"') == 1
+    url = f"{follower.url()}connectors/told/config"
     tag = {"If-Match": requests.get(url, timeout=30).headers["ETag"]}
-    assert requests.get(f"{leader.url()}connectors/talk/config", timeout=30).headers["ETag"] == tag["If-Match"]
+    assert requests.get(f"{leader.url()}connectors/told/config", timeout=30).headers["ETag"] == tag["If-Match"]
     assert requests.patch(url, json={"tasks.max": "1"}, headers=tag, timeout=60).status_code == 200, "by the leader"
     refused = requests.patch(url, json={"tasks.max": "2"}, headers=tag, timeout=60)
     assert (refused.status_code, refused.json()["error_code"]) == (412, 412)
 
 
-def test_a_worker_is_drained_before_it_is_restarted(
-    cluster: Callable[..., Cluster], topic: str, tmp_path: Path
-) -> None:
-    file = tmp_path / "said"
-    file.touch()
-    pair = cluster(2, scheduled_rebalance_max_delay_ms="300000").start()
-    pair.create("talk", "Talkative", tasks=2, talkative_file=str(file), topic=topic)
-    pair.wait_until_balanced()
+def test_a_worker_is_drained_before_it_is_restarted(pair: Cluster, topic: str, tmp_path: Path) -> None:
+    create(pair, "talk", topic, tmp_path)
     leader, (follower,) = pair.leader(), pair.followers()
     for one in (leader, follower):
         path = f"connectors/talk/logs?worker={one.address}"

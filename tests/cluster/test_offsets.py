@@ -62,6 +62,10 @@ class Pair:
         """Create this test's connector, or change it."""
         self.ask("PUT", "/config", self.cluster.config(plugin, 2, **config))
 
+    def configured(self, key: str) -> list[str | None]:
+        """What each worker knows of its configuration."""
+        return [self.ask("GET", "/config", worker=worker).get(key) for worker in self.both()]
+
     def stop(self) -> None:
         """Stop it."""
         self.ask("PUT", "/stop")
@@ -69,6 +73,10 @@ class Pair:
     def offsets(self, worker: ClusterWorker | None = None) -> Any:
         """The offsets, without the partitions they are of."""
         return [item["offset"] for item in self.ask("GET", "/offsets", worker=worker)["offsets"]]
+
+    def has_ended(self) -> bool:
+        """Whether no process runs a task of this test's connector, which must be a watched one."""
+        return not any(unit.startswith(f"{self.name}-") for unit in self.cluster.holders())
 
     def sluice(self, worker: ClusterWorker, *arguments: str) -> Result:
         """A command, asked of a worker."""
@@ -89,8 +97,7 @@ def workers(clusters: Callable[..., Cluster]) -> Cluster:
 def pair(workers: Cluster, bootstrap: str, tmp_path: Path) -> Iterator[Pair]:
     made = Pair(workers, bootstrap, tmp_path)
     yield made
-    for name in workers.ask("GET", "connectors"):
-        workers.ask("DELETE", f"connectors/{name}")
+    workers.delete_all()
 
 
 def source_of(pair: Pair, **config: str) -> Path:
@@ -144,7 +151,9 @@ def test_a_source_with_a_topic_of_its_own(pair: Pair) -> None:
 def test_what_only_the_workers_topic_has_is_read_and_forgotten_too(pair: Pair) -> None:
     file = str(source_of(pair))
     pair.stop()
-    pair.configure("FileStreamSource", file=file, topic=pair.name, offsets_storage_topic=f"{pair.name}-own")
+    own = f"{pair.name}-own"
+    pair.configure("FileStreamSource", file=file, topic=pair.name, offsets_storage_topic=own)
+    wait_until("both workers know where they are now", lambda: pair.configured("offsets.storage.topic") == [own] * 2)
     before = {"partition": {"filename": file}, "offset": {"position": len(LINES) * LENGTH}}
     other = {"partition": {"filename": "/elsewhere"}, "offset": {"position": 3}}
     assert pair.ask("GET", "/offsets") == {"offsets": [before]}
@@ -267,7 +276,11 @@ def test_dead_letters_are_listed_and_replayed_by_any_worker(pair: Pair) -> None:
         assert (running.exit_code, "stop" in running.output) == (1, True)
     # What is not committed is delivered again, and would be written by then.
     wait_until("they are done with", lambda: pair.offsets() == [{"kafka_offset": 3}])
+    # Until a worker has read of the change, it runs tasks that would refuse the record once more.
+    pair.stop()
+    wait_until("its tasks have ended", pair.has_ended)
     pair.configure("Writer", **json_sink | {"value.converter": "StringConverter"})
+    pair.ask("PUT", "/resume")
     topic = pair.sluice(pair.follower, "dlq", "replay", pair.name, "--to", "topic", "--record", "0:0", "--yes")
     assert "1 replayed, 0 failed." in topic.output
     wait_until("it went through the topic", lambda: out.read_text().splitlines() == ["1", "bad 1"])

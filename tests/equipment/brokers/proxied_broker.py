@@ -12,12 +12,13 @@ from pathlib import Path
 from connect.jvm.home import sluice_home
 from connect.jvm.java import find_java
 from equipment.brokers.proxy import Proxy
+from equipment.ports import own_port
 from equipment.waiting import wait_until
 from worker.embedded.broker.archive import class_archive
 from worker.embedded.broker.folder import broker_folder, format_storage
 from worker.embedded.broker.launch import is_ready
 from worker.embedded.broker.settings import Ports, render_properties, server_properties
-from worker.embedded.ports import HOST, any_port
+from worker.embedded.ports import HOST
 from worker.embedded.process import JVM_FLAGS
 
 __all__ = ["ProxiedBroker"]
@@ -33,8 +34,8 @@ class ProxiedBroker:
         folder.mkdir(parents=True)
         self._place = broker_folder(folder)
         self._jars = jars
-        self._direct = Ports(any_port(taken=0), any_port(taken=0))
-        self._relayed = {any_port(taken=0): any_port(taken=0) for _ in range(clients)}
+        self._direct = Ports(own_port(), own_port())
+        self._relayed = {own_port(): own_port() for _ in range(clients)}
         self._ports = list(self._relayed)
         self._process: subprocess.Popen[bytes] | None = None
         self.proxy = Proxy(self._relayed)

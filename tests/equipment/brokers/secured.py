@@ -25,10 +25,11 @@ from equipment.brokers.acls import Acl
 from equipment.brokers.certificates import Authority
 from equipment.brokers.key_stores import PASSWORD, write_stores
 from equipment.brokers.tokens import AUDIENCE, ISSUER, write_keys
+from equipment.ports import own_port
 from equipment.waiting import wait_until
 from worker.app.brokers import cluster_id_of
 from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
-from worker.embedded.ports import HOST, any_port
+from worker.embedded.ports import HOST
 
 __all__ = ["CERTIFIED", "PLAIN", "SecuredBroker", "User", "secured_broker"]
 
@@ -159,7 +160,7 @@ def _addresses(folder: Path) -> dict[str, str]:
         (stores / "key.pem").write_text(certified.key_pem() + certified.certificate_pem)
         (stores / "broker.p12").write_bytes(authority.sign(HOST).pkcs12(PASSWORD))
         write_keys(stores)
-        ports = {any_port(taken=0): protocol for protocol in PROTOCOLS}
+        ports = {own_port(): protocol for protocol in PROTOCOLS}
         kept.write_text(json.dumps({protocol: f"{HOST}:{port}" for port, protocol in ports.items()}))
     return dict(json.loads(kept.read_text()))
 

@@ -16,8 +16,9 @@ import pyspark
 from connect.jvm.home import sluice_home
 from connect.jvm.jars import read_lock, resolve_jars
 from connect.jvm.java import find_java
+from equipment.ports import own_port
 from equipment.waiting import wait_until
-from worker.embedded.ports import HOST, any_port
+from worker.embedded.ports import HOST
 
 __all__ = ["HdfsServer", "running_hdfs"]
 
@@ -59,7 +60,7 @@ def running_hdfs() -> Iterator[HdfsServer]:
     jars = resolve_jars(read_lock(_LOCK), home=sluice_home())
     shipped = Path(pyspark.__file__).parent / "jars"
     path = os.pathsep.join(map(str, [*jars, *(jar for name in _SHARED for jar in shipped.glob(f"{name}.jar"))]))
-    port = any_port(taken=0)
+    port = own_port()
     with tempfile.TemporaryDirectory(prefix="sluice-hdfs-") as folder:
         settings = {"dfs.replication": "1", "hadoop.tmp.dir": folder, "dfs.permissions.enabled": "false"}
         options = [part for key, value in settings.items() for part in ("-D", f"{key}={value}")]

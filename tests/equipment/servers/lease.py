@@ -23,10 +23,11 @@ import pymysql
 
 from connect.errors import ConnectError
 from connect.jvm.home import file_lock, sluice_home
+from equipment.ports import own_port
 from equipment.servers import keeper
 from equipment.servers.products import PASSWORD, RECIPE, USER, Product
 from worker.embedded.leases import ServerLease
-from worker.embedded.ports import HOST, any_port
+from worker.embedded.ports import HOST
 from worker.embedded.process import is_process, launch_daemon, tail
 
 __all__ = ["Database", "Server", "leased_server", "new_database"]
@@ -188,7 +189,7 @@ def _template(product: Product) -> Path:
 
 
 def _start(product: Product, folder: Path, data: Path) -> Server:
-    port = any_port(taken=0)
+    port = own_port()
     command = product.command(data, port)
     keep = [sys.executable, "-m", "equipment.servers.keeper", str(folder), str(data), product.user(), *command]
     path = os.pathsep.join(filter(None, sys.path))

@@ -17,8 +17,9 @@ from uuid import uuid4
 import boto3
 import requests
 
+from equipment.ports import own_port
 from equipment.waiting import wait_until
-from worker.embedded.ports import HOST, any_port
+from worker.embedded.ports import HOST
 
 __all__ = ["S3Server", "running_moto", "running_versitygw", "versitygw"]
 
@@ -66,7 +67,7 @@ class S3Server:
 def running_moto() -> Iterator[S3Server]:
     """A server that keeps objects in memory, while the ``with`` block runs."""
     program = Path(sys.executable).with_name("moto_server")
-    port = any_port(taken=0)
+    port = own_port()
     with _running([str(program), "-H", HOST, "-p", str(port)], {}, port) as server:
         yield server
 
@@ -79,7 +80,7 @@ def versitygw() -> str | None:
 @contextmanager
 def running_versitygw(program: str) -> Iterator[S3Server]:
     """A server that keeps objects as files, while the ``with`` block runs."""
-    port = any_port(taken=0)
+    port = own_port()
     environ = {"ROOT_ACCESS_KEY": _KEY, "ROOT_SECRET_KEY": _SECRET}
     with tempfile.TemporaryDirectory(prefix="sluice-versitygw-") as folder:
         command = [program, "--region", _REGION, "-p", f"{HOST}:{port}", "posix", folder]

@@ -16,11 +16,12 @@ import requests
 from connect.jvm.home import sluice_home
 from connect.jvm.java import find_java
 from connectors.spark.session import java_home
+from equipment.ports import own_port
 from equipment.waiting import wait_until
 from equipment.workers.processes import descendants
 from equipment.workers.small_spark import SMALL_JAVA
 from equipment.workers.spark_classes import ARCHIVE_OPTIONS
-from worker.embedded.ports import HOST, any_port
+from worker.embedded.ports import HOST
 from worker.supervisor.descendants import kill_descendants
 
 __all__ = ["SparkCluster", "running_spark_cluster"]
@@ -35,8 +36,8 @@ class SparkCluster:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._port = any_port(taken=0)
-        self._page = any_port(taken=self._port)
+        self._port = own_port()
+        self._page = own_port()
         self._master: subprocess.Popen[bytes] | None = None
         self._workers: list[subprocess.Popen[bytes]] = []
 

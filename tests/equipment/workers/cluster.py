@@ -16,10 +16,11 @@ from typing import Any
 
 import requests
 
+from equipment.ports import own_port
 from equipment.waiting import wait_until
 from equipment.workers.distributed import DistributedWorker
 from equipment.workers.processes import descendants, runs
-from worker.embedded.ports import HOST, any_port
+from worker.embedded.ports import HOST
 
 __all__ = ["Cluster", "ClusterWorker"]
 
@@ -34,7 +35,7 @@ class ClusterWorker(DistributedWorker):
     """One worker. It listens at the same address each time it is started."""
 
     def __init__(self, folder: Path, bootstrap: str, **props: str) -> None:
-        self.address = f"{HOST}:{any_port(taken=0)}"
+        self.address = f"{HOST}:{own_port()}"
         super().__init__(folder, bootstrap, **{"listeners": f"http://{self.address}", **props})
 
     def url(self) -> str:
@@ -175,6 +176,13 @@ class Cluster:
         """Delete a connector."""
         self.ask("DELETE", f"connectors/{name}")
         del self.expected[name]
+
+    def delete_all(self) -> None:
+        """Delete every connector. The leader is asked, since others may list some that were deleted a moment ago."""
+        leader = self.leader()
+        for name in self.ask("GET", "connectors", worker=leader):
+            self.ask("DELETE", f"connectors/{name}", worker=leader)
+        self.expected.clear()
 
     # -- where tasks run -----------------------------------------------------------------------------------------------
 

@@ -19,8 +19,9 @@ import requests
 from connect.jvm.home import sluice_home
 from connect.jvm.jars import read_lock, resolve_jars
 from connect.jvm.java import find_java
+from equipment.ports import own_port
 from equipment.waiting import wait_until
-from worker.embedded.ports import HOST, any_port
+from worker.embedded.ports import HOST
 
 __all__ = ["DEFAULT_JVM", "QUICK_JVM", "JavaConnect", "JavaConnectJars", "resolve_java_connect"]
 
@@ -82,7 +83,7 @@ class JavaConnect:
     ) -> None:
         self.folder = folder
         self.log_file = folder / "worker.log"
-        self.url = f"http://{HOST}:{any_port(taken=0)}/"
+        self.url = f"http://{HOST}:{own_port()}/"
         self._process: subprocess.Popen[bytes] | None = None
         self._lay_out(jars)
         defaults = {

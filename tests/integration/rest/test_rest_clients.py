@@ -10,9 +10,9 @@ import pytest
 import requests
 
 from equipment.brokers.certificates import Authority
+from equipment.ports import own_port
 from equipment.waiting import wait_until
 from equipment.workers.standalone import StandaloneWorker
-from worker.embedded.ports import any_port
 
 
 def test_kafka_connect_py(standalone: Callable[..., StandaloneWorker], topic: str, tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_admin_listeners_have_keys_of_their_own(
     standalone: Callable[..., StandaloneWorker], tmp_path: Path, has_own: bool
 ) -> None:
     """Else it is the worker's ``ssl.*`` and not ``listeners.https.*``, as in Kafka Connect."""
-    port = any_port(0)
+    port = own_port()
     authorities = {prefix: Authority() for prefix in ("", "listeners.https.", "admin.listeners.https.")}
     stores = {}
     for prefix, authority in authorities.items():

@@ -11,9 +11,10 @@ from joserfc.jwk import ECKey, RSAKey
 
 from connect.errors import ConnectError
 from equipment.fakes.herding import Clock
+from equipment.ports import own_port
 from equipment.servers.oidc_provider import installed_provider, running_provider
 from rest.access.issuer import Issuer, IssuerSettings
-from worker.embedded.ports import HOST, any_port
+from worker.embedded.ports import HOST
 from worker.security.principals import Principal
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
@@ -43,7 +44,7 @@ def key(kind: type[RSAKey] | type[ECKey], name: str) -> dict[str, Any]:
 
 
 def test_tokens_of_a_real_provider_hold_also_after_it_changes_its_keys(package: Path, clock: Clock) -> None:
-    port, old, new = any_port(taken=0), key(RSAKey, "old"), key(ECKey, "new")
+    port, old, new = own_port(), key(RSAKey, "old"), key(ECKey, "new")
     settings = IssuerSettings(
         f"http://{HOST}:{port}",
         ["sluice"],

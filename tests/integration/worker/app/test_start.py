@@ -12,9 +12,10 @@ import requests
 
 from equipment.brokers.proxied_broker import ProxiedBroker
 from equipment.brokers.topics import create_topic
+from equipment.ports import own_port
 from equipment.waiting import wait_until
 from equipment.workers.distributed import DistributedWorker
-from worker.embedded.ports import HOST, any_port
+from worker.embedded.ports import HOST
 
 pytestmark = pytest.mark.integration
 
@@ -37,7 +38,7 @@ class Worker(DistributedWorker):
     """One whose address is known before it is up."""
 
     def __init__(self, folder: Path, bootstrap: str) -> None:
-        self.address = f"http://{HOST}:{any_port(taken=0)}"
+        self.address = f"http://{HOST}:{own_port()}"
         super().__init__(folder, bootstrap, listeners=self.address)
 
     def is_starting(self) -> bool:

@@ -1,0 +1,29 @@
+"""Ports for the servers of tests. Each stays its server's own while that is down for a moment."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import secrets
+from typing import Final
+
+from worker.embedded.ports import is_free
+
+__all__ = ["own_port"]
+
+# Below those that servers of ours choose by themselves; each process of a test run has a part of them.
+_LOWEST: Final = 10_000
+_EACH: Final = 1_000
+_PARTS: Final = 10
+
+_begin: Final = secrets.randbelow(_EACH)
+_turn: Final = itertools.count()
+
+
+def own_port() -> int:
+    """A free port that no other server of this test run is given: not even while its own one does not listen."""
+    part = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % _PARTS
+    ports = (_LOWEST + part * _EACH + (_begin + turn) % _EACH for turn in itertools.islice(_turn, _EACH))
+    port = next(filter(is_free, ports), None)
+    assert port is not None, f"none of {_EACH} ports is free"
+    return port
