@@ -1,13 +1,14 @@
 """The mirror beside MirrorMaker 2: the same two brokers, topics and configuration, in one run.
 
-``python bench/mirror.py [--records N] [--quick] [--only java|sluice]``: a topic of 4 partitions with records of 100
-bytes goes from one embedded broker to another, by one task, with the defaults of both. Each worker, in standalone mode
-at the target, moves 2 * N records to warm up and then three laps of N, of which the median counts. CPU seconds and
-memory are those of the worker and all its processes, not of the brokers. With ``--exactly-once`` the workers are
-distributed, one each, and mirror in transactions.
+``python bench/mirror.py [--all] [--records N] [--quick] [--only java|sluice]``: a topic of 4 partitions with records of
+100 bytes goes from one embedded broker to another, by one task, with the defaults of both. Each worker, in standalone
+mode at the target, moves 2 * N records to warm up and then three laps of N, of which the median counts. CPU seconds and
+memory are those of the worker and all its processes, not of the brokers.
 
-``--latency`` measures instead how long a record takes from the producer at the source to a consumer at the target, at
-100 records a second, and ``--rest N`` what a mirror of N quiet topics of one partition uses.
+Other cases, one or several of them in place of that: ``--exactly-once``, where the workers are distributed, one each,
+and mirror in transactions; ``--latency``, how long a record takes from the producer at the source to a consumer at the
+target, at 100 records a second; ``--rest N``, what a mirror of N quiet topics of one partition uses. ``--all`` is all
+four, the last with 1,000 topics: five minutes with ``--quick``.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -44,18 +45,21 @@ _LOOK_SECONDS = 0.1
 _DEADLINE_SECONDS = 120.0
 _NOT_YET = (409, 500, 503)
 _PER_SECOND = 100
-_WARM_UP_SECONDS = 10.0
+_WARM_UP_SECONDS = 8.0
 _PACED_SECONDS = 30.0
-_SETTLE_SECONDS = 10.0
-_REST_SECONDS = 30.0
+_SETTLE_SECONDS = 8.0
+_REST_SECONDS = 20.0
+Contenders = Mapping[str, JavaConnectJars | None]
+"""Who runs, with the jars of Java's."""
+
 _BYTES_AS_THEY_ARE = "org.apache.kafka.connect.converters.ByteArrayConverter"
 
 
 class Race:
     """Two clusters, the first of which has all the records."""
 
-    def __init__(self, folder: Path, source: str, target: str, records: int, *, exactly_once: bool = False) -> None:
-        self._exactly_once = exactly_once
+    def __init__(self, folder: Path, source: str, target: str, records: int) -> None:
+        self._exactly_once = False
         self._folder = folder
         self._source = source
         self._target = target
@@ -67,6 +71,14 @@ class Race:
     def laps(self, alias: str, jars: JavaConnectJars | None) -> Run:
         """Move all the records, by MirrorMaker 2 if there are ``jars``, else by our worker."""
         return self._run(alias, self._running(alias, jars))
+
+    def transactions(self, alias: str, jars: JavaConnectJars | None) -> Run:
+        """The same, exactly once."""
+        self._exactly_once = True
+        try:
+            return self._run(alias, self._running(alias, jars))
+        finally:
+            self._exactly_once = False
 
     def latency(self, alias: str, jars: JavaConnectJars | None) -> str:
         """How long records take at a slow pace."""
@@ -265,37 +277,22 @@ def _create_connector(url: str, connector: Props) -> None:
 
 
 def main() -> None:
-    """Run the race and print it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--records", type=int, default=1_000_000, help="how many are moved in a lap")
-    parser.add_argument("--quick", action="store_true", help="200,000 records")
-    parser.add_argument("--exactly-once", action="store_true", help="in transactions")
-    parser.add_argument("--latency", action="store_true", help="the time that a record takes, in place of laps")
-    parser.add_argument("--rest", type=int, default=0, metavar="N", help="what N quiet topics use, in place of laps")
-    parser.add_argument("--only", choices=("java", "sluice"), help="one of the two")
-    parser.add_argument("--keep", action="store_true", help="keep the folder with the logs, and say where it is")
-    options = parser.parse_args()
+    """Run the cases that are asked for and print them."""
+    options = _options()
     folder = Path(tempfile.mkdtemp(prefix="mirror-"))
     try:
         with (
             EmbeddedBroker(BrokerConfig(folder=folder / "source", port=0)).lease() as source,
             EmbeddedBroker(BrokerConfig(folder=folder / "target", port=0)).lease() as target,
         ):
-            records = 200_000 if options.quick else options.records
             clusters = source.bootstrap_servers, target.bootstrap_servers
-            race = Race(folder, *clusters, records, exactly_once=options.exactly_once)
+            race = Race(folder, *clusters, 200_000 if options.quick else options.records)
             jars = None if options.only == "sluice" else resolve_java_connect()
-            contenders = [(name, jars if name == "java" else None) for name in ("java", "sluice")]
-            contenders = [one for one in contenders if options.only in {None, one[0]}]
+            contenders = {name: jars if name == "java" else None for name in ("java", "sluice")}
+            if options.only is not None:
+                contenders = {options.only: contenders[options.only]}
             show_load()
-            if options.latency or options.rest:
-                for name, its in contenders:
-                    told = race.latency(name, its) if options.latency else race.rest(name, its, options.rest)
-                    print(f"  {name:<8}{told}")
-            else:
-                race.fill()
-                _show_laps({name: race.laps(name, its) for name, its in contenders}, exactly_once=options.exactly_once)
-            show_load()
+            _run_cases(race, contenders, options)
             race.close()
     finally:
         if options.keep:
@@ -304,14 +301,52 @@ def main() -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _show_laps(runs: dict[str, Run], *, exactly_once: bool) -> None:
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--records", type=int, default=1_000_000, help="how many are moved in a lap")
+    parser.add_argument("--quick", action="store_true", help="200,000 records")
+    parser.add_argument("--exactly-once", action="store_true", help="laps in transactions")
+    parser.add_argument("--latency", action="store_true", help="the time that a record takes")
+    parser.add_argument("--rest", type=int, default=0, metavar="N", help="what N quiet topics use")
+    parser.add_argument("--all", action="store_true", help="all cases")
+    parser.add_argument("--only", choices=("java", "sluice"), help="one of the two")
+    parser.add_argument("--keep", action="store_true", help="keep the folder with the logs, and say where it is")
+    options = parser.parse_args()
+    if options.all:
+        options.exactly_once, options.latency, options.rest = True, True, options.rest or 1000
+    return options
+
+
+def _run_cases(race: Race, contenders: Contenders, options: argparse.Namespace) -> None:
+    plain = options.all or not (options.exactly_once or options.latency or options.rest)
+    if plain or options.exactly_once:
+        race.fill()
+    if plain:
+        _show_laps({name: race.laps(name, jars) for name, jars in contenders.items()}, "")
+        show_load()
+    if options.exactly_once:
+        runs = {name: race.transactions(f"{name}-once", jars) for name, jars in contenders.items()}
+        _show_laps(runs, ", exactly once")
+        show_load()
+    if options.latency:
+        print(f"\n{_PER_SECOND} records a second")
+        for name, jars in contenders.items():
+            print(f"  {name:<8}{race.latency(f'{name}-slow', jars)}", flush=True)
+        show_load()
+    if options.rest:
+        print(f"\n{options.rest} quiet topics")
+        for name, jars in contenders.items():
+            print(f"  {name:<8}{race.rest(f'{name}-rest', jars, options.rest)}", flush=True)
+        show_load()
+
+
+def _show_laps(runs: dict[str, Run], how: str) -> None:
     if len(runs) > 1:
-        title = "MirrorSourceConnector, 1 task, 4 partitions" + (", exactly once" if exactly_once else "")
-        show(title, Aim(cpu=3.0), runs["java"], runs["sluice"])
+        show(f"MirrorSourceConnector, 1 task, 4 partitions{how}", Aim(cpu=3.0), runs["java"], runs["sluice"])
     for name, run in runs.items():
         cpus = ", ".join(f"{lap.cpu:.2f}" for lap in run.laps)
         told = f"CPU s a million {cpus}, cold {run.cold:.2f}, {run.peak / 1e6:.0f} MB"
-        print(f"  {name:<8}{run.rate:,.0f} records/s, {told}")
+        print(f"  {name:<8}{run.rate:,.0f} records/s, {told}", flush=True)
 
 
 if __name__ == "__main__":

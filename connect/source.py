@@ -14,6 +14,7 @@ from connect.data import Offset, SourceBatch, SourceRecord
 from connect.measurement import Measurement
 
 __all__ = [
+    "SHARE_KEYS",
     "SPLIT_OF",
     "ConnectorTransactionBoundaries",
     "Delivered",
@@ -28,6 +29,10 @@ __all__ = [
 ]
 
 C = TypeVar("C", bound=Config)
+
+SHARE_KEYS: Final = "task.share.keys"
+"""The key by which task configurations tell which of their keys hold the share of the task; see
+:meth:`SourceTask.reconfigure`."""
 
 SPLIT_OF: Final = "split.of"
 """The key by which splits tell that they divide one source partition; see :meth:`SourceConnector.splits`."""
@@ -176,6 +181,17 @@ class SourceTask(Task[C], Generic[C]):
 
     def commit(self) -> None:
         """Tell the source that offsets were committed; by default nothing."""
+
+    def reconfigure(self, config: C) -> bool:  # noqa: ARG002
+        """Take a configuration with a larger share while the task runs, and answer whether it does; by default not.
+
+        A task is asked if all of its configurations name, under the key :data:`SHARE_KEYS`, the keys of lists that hold
+        its share, and nothing has changed but that these have more items. The items of the first of these keys belong
+        to one task at a time, such as partitions: a task is asked only if no other one has had them. Called between
+        two polls, with ``self.config`` still the former configuration. A task that does not take it is started anew
+        with it, as after every other change.
+        """
+        return False
 
 
 class SourceConnector(Connector[C], Generic[C]):

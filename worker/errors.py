@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from connect.errors import ConnectError
+from connect.errors import ConnectError, NotFoundError
 
 __all__ = [
     "BadRequestError",
@@ -19,6 +19,7 @@ __all__ = [
     "NotLeaderError",
     "RebalanceInProgressError",
     "UnavailableError",
+    "UnknownConnectorError",
 ]
 
 
@@ -60,6 +61,10 @@ class UnavailableError(ConnectError):
     def __init__(self, message: str, retry_after: int | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class UnknownConnectorError(NotFoundError):
+    """There is no connector of this name, as far as this worker has read the config topic (REST: 404)."""
 
 
 class ForwardingError(ConnectError):

@@ -98,11 +98,7 @@ class RangeReader:
         most: int,
         patience: float = _PATIENCE,
     ) -> None:
-        self._ends = RangeEnds(ranges)
-        self._firsts = {item.topic_partition: item.first for item in ranges if len(item)}
-        topics = {tp.topic for tp in self._firsts}
-        self._only_topic = min(topics) if len(topics) == 1 else None
-        self._only_partition = min(self._firsts).partition if len(self._firsts) == 1 else None
+        self.go_on(ranges)
         self._most = most
         self._patience = patience
         self._reported = "the brokers report no error"
@@ -120,6 +116,14 @@ class RangeReader:
     def close(self) -> None:
         """Release the consumer."""
         self._consumer.close()
+
+    def go_on(self, ranges: Sequence[OffsetRange]) -> None:
+        """Have these ranges read next, of partitions that were not read yet, by the consumer that there is."""
+        self._ends = RangeEnds(ranges)
+        self._firsts = {item.topic_partition: item.first for item in ranges if len(item)}
+        topics = {tp.topic for tp in self._firsts}
+        self._only_topic = min(topics) if len(topics) == 1 else None
+        self._only_partition = min(self._firsts).partition if len(self._firsts) == 1 else None
 
     def batches(self) -> Iterator[ConsumedBatch]:
         """All records of the ranges, in batches of one topic each."""

@@ -1,41 +1,26 @@
 """The delivery of records to Kafka, and the outcome of each.
 
-Every record carries its callback: a callback on the last of a batch alone would miss a record in its middle that the
-broker refuses. The producer's queue is bounded (``buffer.memory``); when it is full, sending waits (invariant I9).
+Every record carries a callback: one on the last of a batch alone would miss a record in its middle that the broker
+refuses. The producer's queue is bounded (``buffer.memory``); when it is full, sending waits (invariant I9).
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from itertools import count, repeat
+from dataclasses import replace
+from itertools import repeat
 from typing import Any, Final, Protocol, TypeAlias
 
 from confluent_kafka import KafkaError, KafkaException
 
-from connect.chain.records import EncodedBatch, RawHeaders, RawRecord
+from connect.chain.records import EncodedBatch, RawRecord
 from connect.chain.tolerance import StopRequested
-from connect.data import Constant, TimestampType
-from connect.delivery.submitted import Receipt, SentRecords, Submission
+from connect.data import Constant
+from connect.delivery.outcomes import BatchOutcomes, Delivered, Refusal, raw_record
+from connect.delivery.submitted import SentRecords, Submission
 
-__all__ = ["Delivery", "ProduceFailure", "RecordProducer", "Refusal", "TopicLimits", "client_timestamp"]
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A record that Kafka did not take: the record in bytes, why, and whether it had been sent to a broker."""
-
-    submission: Submission
-    record: RawRecord
-    error: KafkaError
-    sent: bool
-
-    @property
-    def is_of_record(self) -> bool:
-        """Whether this record alone is at fault, and not the topic, the producer or its rights."""
-        return not self.error.fatal() and self.error.code() in _OF_THE_RECORD
+__all__ = ["Delivery", "ProduceFailure", "RecordProducer", "TopicLimits", "client_timestamp"]
 
 
 class RecordProducer(Protocol):
@@ -65,29 +50,10 @@ class TopicLimits(Protocol):
 ProduceFailure: TypeAlias = Callable[[Refusal], None]
 """Called with a record that Kafka did not take; raises to fail the task."""
 
-_Delivered: TypeAlias = Callable[[KafkaError | None, Any], None]
-_Callbacks: TypeAlias = Callable[..., _Delivered]
-"""Makes what the client calls for a record with this timestamp and these headers, at this place of its batch."""
-
 _SERVE: Final = 0.1
 _ANY_PARTITION: Final = -1
-_NO_OFFSET: Final = -1
 _NO_TIMESTAMP: Final = -1
 _NOW: Final = 0
-_OF_THE_RECORD: Final = frozenset(
-    {
-        KafkaError._BAD_MSG,
-        KafkaError._INVALID_ARG,
-        KafkaError._UNKNOWN_PARTITION,
-        KafkaError.INVALID_MSG,
-        KafkaError.INVALID_MSG_SIZE,
-        KafkaError.INVALID_RECORD,
-        KafkaError.INVALID_TIMESTAMP,
-        KafkaError.MSG_SIZE_TOO_LARGE,
-        KafkaError.POLICY_VIOLATION,
-        KafkaError.RECORD_LIST_TOO_LARGE,
-    }
-)
 _BATCH_BYTES: Final = 64
 _RECORD_BYTES: Final = 36
 _HEADER_BYTES: Final = 10
@@ -100,7 +66,8 @@ class Delivery:
     Where ``limits`` say what a topic takes at once, no more than that is under way to it, unless one record is larger:
     whatever batches the producer makes, the topic takes them, or refuses that record alone. Where they do not, and
     with ``resends``, a record that a broker refused together with others is sent again alone, behind what was under
-    way: not in a transaction, which is spoiled by the first that is refused.
+    way: not in a transaction, which is spoiled by the first that is refused. ``keeps_order`` says whether the producer
+    writes the records of a partition in the order in which they are sent, whatever happens, and tells of them so.
     """
 
     def __init__(
@@ -112,6 +79,7 @@ class Delivery:
         sent: SentRecords,
         *,
         resends: bool = True,
+        keeps_order: bool = False,
     ) -> None:
         self._producer = producer
         self._on_failure = on_failure
@@ -119,6 +87,7 @@ class Delivery:
         self._limits = limits
         self._sent = sent
         self._resends = resends
+        self._keeps_order = keeps_order
         self._refused: deque[Refusal] = deque()
         self._unflushed: dict[str, int] = {}
 
@@ -129,17 +98,21 @@ class Delivery:
         the rest of the batch is not sent. Raises what the failure callback raises.
         """
         most = self._limits.of(batch.topic)
-        produce = self._producer.produce if _has_valid_timestamps(batch) else self._produce_if_valid
-        receipt = _receipt(batch, submission)
-        for arguments in _arguments(batch, self._callback(submission, receipt), each=receipt is not None):
+        timestamps = _client_timestamps(batch.timestamps)
+        outcomes = BatchOutcomes(batch, timestamps, submission, self._refused)
+        callbacks = outcomes.callbacks(in_order=self._keeps_order and _is_for_one_partition(batch))
+        produce = self._producer.produce if _least(timestamps) >= 0 else self._produce_if_valid
+        for place, arguments in enumerate(_arguments(batch, timestamps, callbacks)):
             if most is not None:
-                self._make_room(_raw(*arguments), most)
+                self._make_room(raw_record(*arguments), most)
             try:
-                produce(*arguments)
-            except BufferError:
-                self._produce_later(submission, arguments)
+                try:
+                    produce(*arguments)
+                except BufferError:
+                    self._produce_later(arguments)
             except KafkaException as error:
-                self._refuse(submission, arguments, error)
+                outcomes.not_sent(place)
+                self._refused.append(Refusal(submission, raw_record(*arguments), error.args[0], sent=False))
         self.serve()
 
     def serve(self, seconds: float = 0.0) -> None:
@@ -165,7 +138,7 @@ class Delivery:
             self._unflushed.clear()
         self._unflushed[topic] = self._unflushed.get(topic, _BATCH_BYTES) + size
 
-    def _produce_later(self, submission: Submission, arguments: tuple[Any, ...]) -> None:
+    def _produce_later(self, arguments: tuple[Any, ...]) -> None:
         while True:
             self.serve(_SERVE)
             if self._is_stopping():
@@ -174,8 +147,6 @@ class Delivery:
                 self._producer.produce(*arguments)
             except BufferError:
                 continue
-            except KafkaException as error:
-                self._refuse(submission, arguments, error)
             return
 
     def _produce_if_valid(self, *arguments: Any) -> None:
@@ -184,30 +155,6 @@ class Delivery:
         if timestamp < 0:
             raise KafkaException(KafkaError(KafkaError.INVALID_TIMESTAMP, f"Invalid record timestamp {timestamp}"))
         self._producer.produce(*arguments)
-
-    def _refuse(self, submission: Submission, arguments: tuple[Any, ...], error: KafkaException) -> None:
-        record = _raw(*arguments)
-        self._refused.append(Refusal(submission, record, error.args[0], sent=False))
-
-    def _callback(self, submission: Submission, receipt: Receipt | None) -> _Callbacks:
-        refused = self._refused
-        offsets = None if receipt is None else receipt.offsets
-
-        # The client does not tell of a record that is refused what its timestamp and headers were.
-        def delivered(
-            timestamp: int, headers: RawHeaders | None, index: int, error: KafkaError | None, message: Any
-        ) -> None:
-            if error is None:
-                if offsets is not None:
-                    offsets[index] = message.offset()
-                submission.remaining -= 1
-            else:
-                where = message.topic(), message.value(), message.key(), message.partition()
-                record = _raw(*where, timestamp=timestamp, headers=headers)
-                refused.append(Refusal(submission, record, error, sent=True))
-
-        # One is made for each record, in half the time that a function within a function takes.
-        return partial(partial, delivered)
 
     def _raise_refused(self) -> None:
         while self._refused:
@@ -260,34 +207,35 @@ def client_timestamp(timestamp: int | None) -> int:
     return timestamp or 1
 
 
-def _receipt(batch: EncodedBatch, submission: Submission) -> Receipt | None:
-    if submission.receipts is None:
-        return None
-    receipt = Receipt(batch.topic, batch.source_offsets, [None] * len(batch))
-    submission.receipts.append(receipt)
-    return receipt
-
-
-def _arguments(batch: EncodedBatch, callback: _Callbacks, *, each: bool) -> Iterator[tuple[Any, ...]]:
-    """The positional arguments of ``Producer.produce``, one tuple a record, which is handed over as it is.
-
-    ``each`` says whether each record needs a callback of its own.
-    """
+def _arguments(
+    batch: EncodedBatch, timestamps: Sequence[int], callbacks: Iterable[Delivered]
+) -> Iterator[tuple[Any, ...]]:
+    """The positional arguments of ``Producer.produce``, one tuple a record, which is handed over as it is."""
     topics = repeat(batch.topic)
     partitions = _given(batch.partitions, _ANY_PARTITION)
-    if not each and all(_is_null(column) for column in (batch.timestamps, batch.headers)):
-        return zip(topics, batch.values, batch.keys, partitions, repeat(callback(_NOW, None, 0)), strict=False)
     no_headers = _is_null(batch.headers)
+    if no_headers and isinstance(timestamps, Constant) and timestamps.value == _NOW:
+        return zip(topics, batch.values, batch.keys, partitions, callbacks, strict=False)
     headers = repeat(None) if no_headers else [None if item is None else list(item) for item in batch.headers]
-    timestamps: Iterable[int]
-    callbacks: Iterable[_Delivered]
-    if not each and no_headers and isinstance(batch.timestamps, Constant):
-        timestamp = client_timestamp(batch.timestamps.value)
-        timestamps, callbacks = repeat(timestamp), repeat(callback(timestamp, None, 0))
-    else:
-        timestamps = list(map(client_timestamp, batch.timestamps))
-        callbacks = map(callback, timestamps, headers, count())
     return zip(topics, batch.values, batch.keys, partitions, callbacks, repeat(None), timestamps, headers, strict=False)
+
+
+def _client_timestamps(column: Sequence[int | None]) -> Sequence[int]:
+    """A column as :func:`client_timestamp` gives it; what is the same in all records is looked at once."""
+    if isinstance(column, Constant):
+        return Constant(client_timestamp(column.value), len(column))
+    given: list[Any] = list(column)
+    if None not in given and min(given, default=1) > 0:
+        return given
+    return list(map(client_timestamp, given))
+
+
+def _least(timestamps: Sequence[int]) -> int:
+    return timestamps.value if isinstance(timestamps, Constant) else min(timestamps, default=_NOW)
+
+
+def _is_for_one_partition(batch: EncodedBatch) -> bool:
+    return isinstance(batch.partitions, Constant) and batch.partitions.value is not None
 
 
 def _given(column: Sequence[int | None], otherwise: int) -> Iterable[int]:
@@ -301,28 +249,7 @@ def _is_null(column: Iterable[Any]) -> bool:
     return isinstance(column, Constant) and column.value is None
 
 
-def _has_valid_timestamps(batch: EncodedBatch) -> bool:
-    column = batch.timestamps
-    looked_at = (column.value,) if isinstance(column, Constant) else column
-    return all(timestamp is None or timestamp >= _NO_TIMESTAMP for timestamp in looked_at)
-
-
 def _size(record: RawRecord) -> int:
     """How many bytes a record takes in a batch, at most."""
     headers = sum(_HEADER_BYTES + 4 * len(name) + len(content or b"") for name, content in record.headers)
     return _RECORD_BYTES + len(record.key or b"") + len(record.value or b"") + headers
-
-
-def _raw(
-    topic: str,
-    value: bytes | None,
-    key: bytes | None,
-    partition: int,
-    _delivered: object = None,
-    _callback: object = None,
-    timestamp: int = 0,
-    headers: Sequence[tuple[str, bytes | None]] | None = None,
-) -> RawRecord:
-    """A record of the arguments that it was to be produced with."""
-    kind = TimestampType.CREATE_TIME.value
-    return RawRecord(topic, partition, _NO_OFFSET, timestamp or None, kind, key, value, headers or ())

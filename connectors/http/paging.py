@@ -19,6 +19,7 @@ __all__ = ["Page", "Paging", "next_link"]
 _TARGET: Final = re.compile(r"[\s,]*<([^<>]*)>")
 _PARAMETER: Final = re.compile(r"\s*;\s*([\w!#$%&'*+.^`|~-]+)\s*(?:=\s*(?:\"((?:[^\"\\]|\\.)*)\"|([^\s;,\"]*)))?")
 _LONGEST: Final = 16 * 1024
+_TOTAL: Final = re.compile(r"[0-9]{1,18}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,8 @@ class Paging:
         self._own = origin(config.http_request_url.partition("${")[0])
         self._next: Selection | None = selection(config.http_paging_next_pointer, "http.paging.next.pointer")
         self._more: Selection | None = selection(config.http_paging_more_pointer, "http.paging.more.pointer")
+        self._total: Selection | None = selection(config.http_paging_total_pointer, "http.paging.total.pointer")
+        self._total_header = (config.http_paging_total_header or "").strip().lower()
         in_query = config.auth_type == "API_KEY" and config.http_auth_api_key_in == "query"
         self._credential = config.http_auth_api_key_name if in_query else None
 
@@ -51,9 +54,9 @@ class Paging:
         if self.mode == "cursor":
             names["cursor"] = page
         elif self.mode == "offset":
-            names["offset"] = self._number(page, 0)
+            names["offset"] = self.number(page)
         elif self.mode == "page":
-            names["number"] = self._number(page, 1)
+            names["number"] = self.number(page)
         return names
 
     def link(self, page: str | int | None) -> str | None:
@@ -74,26 +77,55 @@ class Paging:
             case "cursor":
                 following = self._found(answer)
             case "offset" if self._is_full(answer):
-                following = self._number(page, 0) + answer.count
+                following = self.number(page) + answer.count
             case "page" if self._is_full(answer):
-                following = self._number(page, 1) + 1
+                following = self.number(page) + 1
             case _:
                 following = None
         return None if following == page else following
 
+    def within(self, page: str | int | None, answer: Page, end: int) -> int:
+        """The page after that one in a split that ends before ``end``: a page that is short is not the last one."""
+        if not answer.count:
+            return end
+        return self.number(page) + (answer.count if self.mode == "offset" else 1)
+
+    def number(self, page: str | int | None) -> int:
+        """The offset or number of a page; without one, of the first."""
+        if isinstance(page, int):
+            return page
+        return (1 if self.mode == "page" else 0) if self._start is None else self._start
+
+    @property
+    def tells_total(self) -> bool:
+        """Whether an answer tells how many records the whole list has."""
+        return self._total is not None or bool(self._total_header)
+
+    def total(self, answer: Page) -> int | None:
+        """How many records the whole list has, as an answer tells; ``None`` if it does not."""
+        told: Any = None
+        if self._total is not None:
+            told = self._total.first(answer.content)
+        if told is None and self._total_header:
+            told = answer.headers.get(self._total_header)
+        if told is None:
+            return None
+        text = told.strip() if isinstance(told, str) else told
+        if isinstance(text, bool) or not (isinstance(text, int) or (isinstance(text, str) and _TOTAL.fullmatch(text))):
+            raise ConnectError(
+                f"The total of the list is {shown(told)}: let http.paging.total.pointer or http.paging.total.header "
+                "name a number of records."
+            )
+        return int(text)
+
     def end(self, page: str | int | None, answer: Page) -> tuple[str | int | None, int]:
         """Where to ask again at the end of the list: the page, and how many of its items are done."""
         if self.mode == "offset":
-            return self._number(page, 0) + answer.count, 0
+            return self.number(page) + answer.count, 0
         return page, answer.count
 
     def _is_full(self, answer: Page) -> bool:
         return answer.count > 0 and (self._more is not None or answer.count >= self.size)
-
-    def _number(self, page: str | int | None, first: int) -> int:
-        if isinstance(page, int):
-            return page
-        return first if self._start is None else self._start
 
     def _found(self, answer: Page) -> str | int | None:
         found = self._next.first(answer.content) if self._next is not None else None

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import time
-from typing import Any, Final
+from typing import Any
 
 from connect.data import SourceRecord
 from connect.errors import DataError
@@ -22,13 +22,12 @@ from connectors.http.paging import Page, Paging
 from connectors.http.places import Place, Validators
 from connectors.http.requesting import Requests
 from connectors.http.selection import Selection
-from connectors.http.source_config import HttpSourceConfig
+from connectors.http.source_config import EVERYTHING, HttpSourceConfig
 from connectors.http.steps import Malformed, Publish, Rest, Steps
 
-__all__ = ["Reading", "response_content"]
+__all__ = ["Look", "Reading", "response_content"]
 
 _log = logging.getLogger(__name__)
-_EVERYTHING: Final = "PassthroughRecordFilterFactory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +49,14 @@ class _Contents:
     was_newest_first: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What there is at a place: whether the page ``has_news``, and the ``total`` of the list if the server tells it."""
+
+    has_news: bool
+    total: int | None = None
+
+
 class Reading:
     """Reads a list again and again."""
 
@@ -63,8 +70,9 @@ class Reading:
         self._list = Selection(config.http_response_list_pointer.strip(), "http.response.list.pointer")
         self._child_list = Selection(config.http_child_list_pointer.strip(), "http.child.list.pointer")
         self._direction = config.http_response_list_order_direction.upper()
-        self._filters = config.record_filter != _EVERYTHING and self._items.has_fields
+        self._filters = config.record_filter != EVERYTHING and self._items.has_fields
         self._end = config.http_paging_end
+        self._split_end = config.split_end
         self._has_warned = False
         self._is_conditional = (
             config.http_conditional
@@ -75,9 +83,34 @@ class Reading:
         )
 
     def steps(self, place: Place) -> Steps[None]:
-        """The steps from a place on; they end only if the list is read once."""
-        while not place.is_done:
+        """The steps from a place on; they end only if the list is read once, or at the end of a split."""
+        if self._config.split_first is not None and self._paging.number(place.page) < self._config.split_first:
+            place = place.at(self._config.split_first)
+        while not place.is_done and not self._is_behind(place):
             place = yield from self._page(place)
+
+    def look(self, place: Place) -> Steps[Look]:
+        """The steps to see what there is at a place, with one request."""
+        answer = yield from self._asking.answer(self._requests.page(place, self._paging))
+        if not answer.has_content or answer.response is None:
+            return Look(has_news=False)
+        contents = self._contents(answer.content, place)
+        page = Page(answer.response.url, answer.response.headers, answer.content, len(contents.items))
+        return Look(_resumed(place, contents.marks) < page.count, self._paging.total(page))
+
+    def pause(self, place: Place, *, found: bool) -> float:
+        """The seconds from a reading of the list that ended at a place, and has ``found`` something, to the next."""
+        if self._config.http_long_polling:
+            return 0.0
+        interval = self._config.http_timer_interval_millis / 1000
+        newest = self._items.kept_moment(place.newest)
+        if found and newest is not None and time() - newest.timestamp() > interval:
+            return min(interval, self._config.http_timer_catchup_interval_millis / 1000)
+        return interval
+
+    def _is_behind(self, place: Place) -> bool:
+        """Whether a place is behind the split."""
+        return self._split_end is not None and self._paging.number(place.page) >= self._split_end
 
     def _page(self, place: Place) -> Steps[Place]:
         """Read one page, and give the place after it."""
@@ -85,11 +118,11 @@ class Reading:
         answer = yield from self._asking.answer(request)
         if not answer.has_content or answer.response is None:
             return (yield from self._rested(self._without_records(place, answer), found=False))
-        contents = self._contents(answer.content)
+        contents = self._contents(answer.content, place)
         page = Page(answer.response.url, answer.response.headers, answer.content, len(contents.items))
         read = [self._read(item, mark) for item, mark in zip(contents.items, contents.marks, strict=True)]
         kept, reached = self._unseen(place, read, contents)
-        after = self._paging.after(place.page, page)
+        after = self._after(place, page)
         if reached and contents.was_newest_first:
             # What follows is older, and was read before.
             after = None
@@ -100,7 +133,14 @@ class Reading:
             return following
         return (yield from self._rested(following, found=bool(wanted)))
 
+    def _after(self, place: Place, page: Page) -> str | int | None:
+        if self._split_end is not None:
+            return self._paging.within(place.page, page, self._split_end)
+        return self._paging.after(place.page, page)
+
     def _without_records(self, place: Place, answer: Answer) -> Place:
+        if self._split_end is not None:
+            return place.at(self._split_end)
         if answer.is_silence or self._end == "continue":
             return place
         if self._end == "stop":
@@ -109,22 +149,16 @@ class Reading:
 
     def _rested(self, place: Place, *, found: bool) -> Steps[Place]:
         if not place.is_done:
-            yield Rest(self._pause(place, found), is_end=True)
+            yield Rest(self.pause(place, found=found), is_end=True)
         return place
-
-    def _pause(self, place: Place, found: bool) -> float:
-        if self._config.http_long_polling:
-            return 0.0
-        interval = self._config.http_timer_interval_millis / 1000
-        newest = self._items.kept_moment(place.newest)
-        if found and newest is not None and time() - newest.timestamp() > interval:
-            return min(interval, self._config.http_timer_catchup_interval_millis / 1000)
-        return interval
 
     # -- the items of an answer ------------------------------------------------------------------------------------
 
-    def _contents(self, content: Any) -> _Contents:
+    def _contents(self, content: Any, place: Place) -> _Contents:
         items = self._list.each(content)
+        if self._split_end is not None and self._paging.mode == "offset":
+            # A server may give more than it is asked for; the rest is the next split's.
+            items = items[: self._split_end - self._paging.number(place.page)]
         if not items and content is not None and not self._has_warned and self._list.first(content) is None:
             self._has_warned = True
             _log.warning(

@@ -18,6 +18,7 @@ from connectors.http.items import fingerprint
 from connectors.http.places import Place, check_offset
 from connectors.http.reading import Reading
 from connectors.http.source_config import HttpSourceConfig
+from connectors.http.splitting import ListSplits
 from connectors.http.steps import Ask, Malformed, Outcome, Publish, Rest, Steps, TryLater
 from connectors.http.streaming import EventReading
 
@@ -253,17 +254,31 @@ class HttpSourceConnector(SourceConnector[HttpSourceConfig]):
     task_class = HttpSourceTask
     watches = False
 
+    def start(self) -> None:
+        self._splits: ListSplits | None = None
+
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:  # noqa: ARG002
         """One task: a list has one order."""
         return [own_props(self.config.originals)]
 
-    def splits(self, max_splits: int) -> Sequence[Mapping[str, str | None]] | None:  # noqa: ARG002
-        """The list to its present end, in one piece: one offset tells how far it is read. A stream has no end."""
+    def splits(self, max_splits: int) -> Sequence[Mapping[str, str | None]] | None:
+        """The list to its present end: ranges of its pages where the server tells how many there are, else one piece.
+
+        A stream has no end.
+        """
         if self.config.http_events or self.config.http_long_polling:
             return None
-        kept = self.context.offset_storage_reader.offsets([_partition(self.config.http_request_url.strip()), {}])
-        place = next((Place.from_offset(offset) for offset in kept if offset), None)
-        return [] if place is not None and place.is_done else [self.config.originals]
+        partition = _partition(self.config.http_request_url.strip())
+        if self._splits is None:
+            self._splits = ListSplits(self.config, partition, self.context.wait)
+        kept = self.context.offset_storage_reader.offsets([partition, {}])
+        split = self._splits.next(next(filter(None, kept), None), max_splits)
+        return [{**self.config.originals, **each} for each in split]
+
+    def stop(self) -> None:
+        """Close the connections that the splits were looked for with."""
+        if self._splits is not None:
+            self._splits.close()
 
     @classmethod
     def exactly_once_support(cls, config: HttpSourceConfig) -> ExactlyOnceSupport:

@@ -27,7 +27,10 @@ from connectors.http.client.retries import StatusRanges, status_ranges
 from connectors.http.selection import Selection, pointer_text, selection
 from connectors.http.templates import Encoding, Template, TemplateError, body_encoding
 
-__all__ = ["HttpSourceConfig", "header_pairs", "named_pointers", "parameter_pairs"]
+__all__ = ["EVERYTHING", "HttpSourceConfig", "header_pairs", "named_pointers", "parameter_pairs"]
+
+EVERYTHING: Final = "PassthroughRecordFilterFactory"
+"""The filter of records that leaves out none."""
 
 _ROOTS: Final = ("offset", "page")
 _CHILD_ROOTS: Final = ("offset", "page", "parent")
@@ -277,6 +280,19 @@ class HttpSourceConfig(ClientConfig):
         validator=pointer_text,
         doc="Where an answer says whether there is more, such as /has_more; false ends the list.",
     )
+    http_paging_total_pointer: str | None = option(
+        default=None,
+        importance=LOW,
+        validator=pointer_text,
+        doc="Where an answer says how many records the whole list has, such as /total. With engine=spark, and in "
+        "PySpark, its pages are then read side by side.",
+    )
+    http_paging_total_header: str | None = option(
+        default=None,
+        importance=LOW,
+        validator=non_empty,
+        doc="The header in which an answer says how many records the whole list has, such as X-Total-Count.",
+    )
     http_paging_start: int | None = option(
         default=None,
         importance=LOW,
@@ -329,6 +345,13 @@ class HttpSourceConfig(ClientConfig):
         default=None,
         importance=LOW,
         doc="Field of the record to put the child's answer into; without it the child's records are published instead.",
+    )
+
+    split_first: int | None = option(
+        default=None, importance=LOW, internal=True, doc="The offset or page number at which a split begins."
+    )
+    split_end: int | None = option(
+        default=None, importance=LOW, internal=True, doc="The offset or page number before which a split ends."
     )
 
     def check(self) -> Iterable[ConfigError]:
@@ -427,6 +450,12 @@ class HttpSourceConfig(ClientConfig):
             (value for name, value in header_pairs(self.http_request_headers) if name.lower() == "content-type"), None
         )
 
+    @property
+    def uses_newest_record(self) -> bool:
+        """Whether requests or the filter of records depend on what the newest record of the last reading was."""
+        templates = (self.http_request_url, self.http_request_params, self.http_request_body, self.http_request_headers)
+        return self.record_filter != EVERYTHING or "${offset." in "".join((*templates, self.http_child_url or ""))
+
     def initial_fields(self) -> dict[str, str]:
         """The fields of the offset before anything is read."""
         return dict(_pairs(self.http_offset_initial, ",", "="))
@@ -477,6 +506,14 @@ class HttpSourceConfig(ClientConfig):
                 "example in http.request.params.",
                 "http.paging",
             )
+        if self.http_paging not in ("offset", "page"):
+            for key in ("http.paging.total.pointer", "http.paging.total.header"):
+                if self.originals.get(key):
+                    yield ConfigRuleError(
+                        f"{key} divides lists with http.paging=offset or page, and http.paging is {self.http_paging}: "
+                        "only a page tells of the next. Remove it.",
+                        key,
+                    )
 
     def _form_errors(self) -> Iterable[ConfigError]:
         if self.mapper not in _MAPPERS:
@@ -495,7 +532,7 @@ class HttpSourceConfig(ClientConfig):
                 self.http_response_record_timestamp_parser,
                 f"Use one of {', '.join(parsers)}",
             )
-        filters = ("OffsetRecordFilterFactory", "OffsetTimestampRecordFilterFactory", "PassthroughRecordFilterFactory")
+        filters = ("OffsetRecordFilterFactory", "OffsetTimestampRecordFilterFactory", EVERYTHING)
         if self.record_filter not in filters:
             yield invalid_value(
                 "http.record.filter.factory", self.http_record_filter_factory, f"Use one of {', '.join(filters)}"

@@ -11,10 +11,12 @@ from connect.bulk import OffsetRange
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["split_numbers", "splits_of"]
+__all__ = ["split_numbers", "splits_of", "tasks_for"]
 
 _LEAST: Final = 20_000
 """How many records are worth a task of their own."""
+_TOGETHER: Final = 32
+"""How many splits a task reads at most, however few records they have."""
 
 
 def splits_of(ranges: Sequence[OffsetRange], parallelism: int) -> list[OffsetRange]:
@@ -34,8 +36,13 @@ def _parts(item: OffsetRange, count: int) -> Iterator[OffsetRange]:
         yield replace(item, first=first, end=end)
 
 
-def split_numbers(spark: SparkSession, count: int) -> DataFrame:
-    """The numbers of so many splits, each in the partition of Spark that has its number."""
-    numbers: Any = spark.range(0, count, 1, count)
+def tasks_for(splits: Sequence[OffsetRange]) -> int:
+    """How many tasks are to read splits where one may read several: starting one costs more than a few records do."""
+    return min(len(splits), max(sum(map(len, splits)) // _LEAST, -(-len(splits) // _TOGETHER)))
+
+
+def split_numbers(spark: SparkSession, count: int, tasks: int | None = None) -> DataFrame:
+    """The numbers of so many splits, each in the partition of Spark that has its number, or divided among tasks."""
+    numbers: Any = spark.range(0, count, 1, tasks or count)
     frame: DataFrame = numbers
     return frame

@@ -10,6 +10,7 @@ import pytest
 
 from connect.jvm.home import sluice_home
 from connect.jvm.jars import read_lock, resolve_jars
+from connectors.spark.sources.jdbc.drivers import jdbc_driver
 from connectors.spark.tables.session import format_session
 from equipment.workers.cluster import Cluster
 from equipment.workers.small_spark import sink_props, spark_java_for
@@ -19,10 +20,13 @@ from equipment.workers.small_spark import sink_props, spark_java_for
 def spark_java() -> Iterator[Mapping[str, str]]:
     """The environment of drivers that are killed one after the other: they share a Java, which can do all that they do.
 
-    It has the jars of both table formats and of S3, but no settings of theirs: those are each driver's own.
+    It has the jars of both table formats, of S3 and of SQLite, but no settings of theirs: those are each driver's own.
     """
     formats = [format_session({"table.format": name}) for name in ("delta", "iceberg")]
-    locked = [jar for each in formats for lock in each.jars for jar in read_lock(lock)]
+    sqlite = jdbc_driver("jdbc:sqlite:/none")
+    assert sqlite is not None
+    locks = [*(lock for each in formats for lock in each.jars), sqlite.jars]
+    locked = [jar for lock in locks for jar in read_lock(lock)]
     jars = [*resolve_jars(locked, home=sluice_home()), *(jar for each in formats for jar in each.own_jars)]
     with spark_java_for(sink_props({"store.url": "s3://none/lake", "spark.jars": ",".join(map(str, jars))})) as java:
         yield java

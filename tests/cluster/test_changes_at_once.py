@@ -107,3 +107,21 @@ def test_a_source_that_no_file_tells_of_runs_once_and_its_offsets_are_shown_by_e
     assert len(starts) == len(names), starts
     for name in names:
         pair.delete(name)
+
+
+def test_a_new_connector_is_known_to_every_worker_at_once(
+    pair: Cluster, bootstrap: str, topic: str, tmp_path: Path
+) -> None:
+    create_topic(bootstrap, topic)
+    file = tmp_path / "in.txt"
+    file.touch()
+    config = pair.config("Lines", topic=topic, file=str(file))
+    made_by, asked = pair.workers
+    for number in range(30):
+        name = f"new{number}"
+        pair.ask("PUT", f"connectors/{name}/config", config, made_by)
+        for path in ("", "/config", "/offsets"):
+            answer = pair.request("GET", f"connectors/{name}{path}", worker=asked)
+            assert answer.status_code == 200, answer.text
+        pair.ask("DELETE", f"connectors/{name}", worker=made_by)
+        made_by, asked = asked, made_by

@@ -90,7 +90,9 @@ def sharing(bootstrap: str, topic: str, tmp_path: Path) -> Iterator[Sharing]:
     sharing.worker.close()
 
 
-def test_sources_and_engines_share_it_as_well(sharing: Sharing, bootstrap: str, topic: str, tmp_path: Path) -> None:
+def test_sources_and_engines_share_it_and_go_on_when_it_dies(
+    sharing: Sharing, bootstrap: str, topic: str, tmp_path: Path
+) -> None:
     sharing.worker.start()
     sharing.load("one")
     back, copy = f"{topic}-back", tmp_path / "copy.txt"
@@ -105,21 +107,28 @@ def test_sources_and_engines_share_it_as_well(sharing: Sharing, bootstrap: str, 
     wait_until(
         "the engine has put them", lambda: copy.exists() and len(copy.read_text().splitlines()) == 10, seconds=_PATIENCE
     )
-    assert sorted(json.loads(message.value())["id"] for message in read_topic(bootstrap, back)) == list(range(10))
-    assert len(sharing.javas()) == 1
+    assert sent(bootstrap, back) == list(range(10))
+    (java,) = sharing.javas()
+
+    os.kill(java, signal.SIGKILL)
+    sharing.load(*_NAMES)
+    wait_until("the new rows are on it too", lambda: set(sent(bootstrap, back)) == set(range(20)), seconds=_PATIENCE)
+    wait_until("the engine has put them too", lambda: len(set(copy.read_text().splitlines())) == 20, seconds=_PATIENCE)
+    (again,) = sharing.javas()
+    assert again != java
+    for name in (*_NAMES, "back", "copy"):
+        assert [task["state"] for task in sharing.worker.status(name)["tasks"]] == ["RUNNING"]
+
+
+def sent(bootstrap: str, topic: str) -> list[int]:
+    return sorted(json.loads(message.value())["id"] for message in read_topic(bootstrap, topic))
 
 
 def test_connectors_share_an_application_that_outlives_each_of_them(sharing: Sharing) -> None:
     sharing.worker.start()
     sharing.load(*_NAMES)
-    (java,) = sharing.javas()
-
-    os.kill(java, signal.SIGKILL)
-    sharing.load(*_NAMES)
-    (again,) = sharing.javas()
-    assert again != java
-    for name in _NAMES:
-        assert [task["state"] for task in sharing.worker.status(name)["tasks"]] == ["RUNNING"]
+    javas = sharing.javas()
+    assert len(javas) == 1
 
     # One of them has started it; it goes on without that one, whichever it is.
     sharing.create("three", sharing.props("three") | {"spark.driver.memory": "600m"})
@@ -129,7 +138,7 @@ def test_connectors_share_an_application_that_outlives_each_of_them(sharing: Sha
     (left,) = {*_NAMES} - {starter}
     sharing.delete(starter)
     sharing.load(left)
-    assert sharing.javas() == [again]
+    assert sharing.javas() == javas
 
     sharing.delete(left)
     wait_until("the application has ended with its last connector", lambda: not sharing.javas(), seconds=_PATIENCE)

@@ -194,15 +194,22 @@ def appended(_: str, numbers: list[int]) -> Rows:
 
 
 def change(number: int) -> tuple[bytes | None, bytes | None]:
-    """A change: each seventh deletes the row of its key, the others replace it."""
-    key = number % KEYS
-    value = None if number % 7 == 3 else json.dumps({"id": key, "number": number}).encode()
-    return json.dumps({"id": key}).encode(), value
+    """A change as Debezium tells of it: each seventh deletes the row of its key, a third of these by a tombstone."""
+    key = {"id": number % KEYS}
+    before = {**key, "number": number - KEYS} if number >= KEYS else None
+    envelope = {"before": before, "after": {**key, "number": number}, "op": "u" if before else "c"}
+    if is_deletion(number):
+        envelope |= {"after": None, "op": "d"}
+    return json.dumps(key).encode(), None if is_deletion(number) and number % 3 == 0 else json.dumps(envelope).encode()
+
+
+def is_deletion(number: int) -> bool:
+    return number % 7 == 3
 
 
 def merged(_: str, numbers: list[int]) -> Rows:
     last = {number % KEYS: number for number in numbers}
-    return sorted((key, number) for key, number in last.items() if number % 7 != 3)
+    return sorted((key, number) for key, number in last.items() if not is_deletion(number))
 
 
 def is_bad(number: int) -> bool:
@@ -221,7 +228,7 @@ def routed(table: str, numbers: list[int]) -> Rows:
 
 APPENDS = Content(record, appended)
 KEYED = {"key.converter": "converters.json.JsonConverter", "key.converter.schemas.enable": "false"}
-UPSERTS = Content(change, merged, {"write.mode": "upsert", **KEYED})
+UPSERTS = Content(change, merged, {"write.mode": "upsert", "upsert.envelope": "debezium", **KEYED})
 ROUTE = {
     "transforms": "to",
     "transforms.to.type": "ExtractTopic$Value",

@@ -20,6 +20,7 @@ ITEMS = [{"id": number, "name": f"item {number}", "at": f"2024-01-01T00:00:{numb
 def api() -> Iterator[HttpApi]:
     with serving_api() as served:
         served.route("/items", paged(ITEMS, 4))
+        served.route("/each", paged(ITEMS, 1))
         served.route("/newest", paged(ITEMS[::-1], 4))
         served.route("/all", paged(ITEMS, 100))
         served.route("/in", Answer(204))
@@ -63,8 +64,12 @@ class TestHttpSource(SourceConnectorTests):
                 }
             case "offset":
                 more = {"http.request.params": "offset=${page.offset}", "http.paging.end": "continue"}
+                more |= {"http.paging.size": "1", "http.request.url": f"{api.url}/each"}
+                more["http.paging.total.pointer"] = "/total"
             case "page":
-                more = {"http.request.params": "page=${page.number}", "http.paging.end": "continue"}
+                more = {"http.request.params": "page=${page.number}", "http.paging.end": "stop"}
+                more |= {"http.paging.size": "1", "http.request.url": f"{api.url}/each"}
+                more["http.paging.total.header"] = "X-Total-Count"
             case "newest":
                 more = {
                     "http.request.url": f"{api.url}/newest",

@@ -13,6 +13,7 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from typing import Final
 
 from connect.errors import ConnectError
 from connect.plugins import PluginRegistry
@@ -65,6 +66,9 @@ __all__ = ["Herder"]
 
 logger = logging.getLogger(__name__)
 
+# A client that asks for a connector that is not there waits for so long while no broker answers.
+_CATCH_UP_SECONDS: Final = 3.0
+
 
 class Herder:
     """Runs connectors. The public methods may be called from any thread, and so may those of its interfaces.
@@ -99,7 +103,7 @@ class Herder:
         made = self._collaborators = Collaborators(
             worker, stores, inbox, membership, plugins, self._supervisor, callbacks
         )
-        requests = self._requests = Requests(inbox)
+        requests = self._requests = Requests(inbox, lambda: stores.configs.read_to_end(_CATCH_UP_SECONDS))
         self.connectors = ConnectorRequests(requests, made.connectors, made.writes, made.restarts, made.plugin_numbers)
         self.versions = VersionRequests(requests, made.versions)
         self.offsets = OffsetRequests(requests, made.offsets, made.consumer_offsets)

@@ -9,10 +9,12 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeAlias, TypeVar
 
 from connect.errors import ConnectError
+from worker.errors import UnknownConnectorError
 
 __all__ = ["Action", "Inbox", "Later", "Once", "Request", "Requests"]
 
@@ -149,27 +151,46 @@ class Once:
 
 
 class Requests:
-    """Has the thread of an inbox handle what other threads ask for. ``begin`` and ``ask`` may be called from any."""
+    """Has the thread of an inbox handle what other threads ask for. ``begin`` and ``ask`` may be called from any.
 
-    def __init__(self, inbox: Inbox) -> None:
+    Before a client is told that there is no such connector, ``catch_up`` brings this worker up to date, and the
+    request is begun once more: another worker may have answered the client that made it a moment ago.
+    """
+
+    def __init__(self, inbox: Inbox, catch_up: Callable[[], Future[None]] | None = None) -> None:
         self._inbox = inbox
+        self._catch_up = catch_up
 
     def begin(self, action: Callable[[Request[T]], None]) -> Request[T]:
         """Begin with a new request, which ``action`` answers sooner or later; what it raises fails the request."""
         request: Request[T] = Request()
-
-        def attempt() -> None:
-            try:
-                action(request)
-            except Exception as error:
-                request.set_exception(error)
-
-        self._inbox.post(attempt)
+        self._inbox.post(lambda: self._attempt(request, action, self._catch_up))
         return request
 
     def ask(self, answer: Callable[[], T]) -> Request[T]:
         """Answer at once, with what ``answer`` returns."""
         return self.begin(lambda request: request.set_result(answer()))
+
+    def _attempt(
+        self, request: Request[T], action: Callable[[Request[T]], None], catch_up: Callable[[], Future[None]] | None
+    ) -> None:
+        def again(outcome: Future[None], unknown: UnknownConnectorError) -> None:
+            if outcome.exception() is not None:
+                request.set_exception(unknown)
+            else:
+                self._attempt(request, action, None)
+
+        try:
+            action(request)
+        except UnknownConnectorError as error:
+            if catch_up is None:
+                request.set_exception(error)
+                return
+            request.enter("reading the config topic to its end, to see whether the connector is new")
+            done = partial(again, unknown=error)
+            catch_up().add_done_callback(lambda outcome: self._inbox.post(partial(done, outcome)))
+        except Exception as error:
+            request.set_exception(error)
 
     def answer_when_written(self, request: Request[T], written: Future[None], result: Callable[[], T]) -> None:
         """Answer with ``result()`` once a write is in the store's view. In the thread of the inbox alone."""

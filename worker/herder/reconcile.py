@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from worker.stores.config.store import ConnectorEntry, TargetState
 from worker.stores.status.store import Hang
 from worker.supervisor.lifecycle import Phase
 from worker.supervisor.messages.messages import Drain, Pause, Resume, RunConnector, RunTask
+from worker.supervisor.messages.reconfiguring import TakeConfig
 from worker.unit import Unit
 
 __all__ = ["Action", "Desired", "Running", "Start", "Stop", "Tell", "desired_units", "reconcile"]
@@ -22,6 +23,8 @@ class Desired:
     command: RunConnector | RunTask
     paused: bool = False
     drain: bool = False
+    since: int = 0
+    """Stays the same while a task goes on through changes of its configuration; 0 for what does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,7 @@ class Running:
     drain: bool = False
     version: str | None = None
     hanging: Hang | None = None
+    since: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +60,12 @@ class Tell:
     """Tell a running unit something."""
 
     unit: Unit
-    command: Pause | Resume | Drain
+    command: Pause | Resume | Drain | TakeConfig
 
 
 Action: TypeAlias = Start | Stop | Tell
+
+_TAKES_CONFIG: Final = (Phase.STARTING, Phase.RUNNING, Phase.PAUSED)
 
 
 def desired_units(
@@ -79,28 +85,47 @@ def desired_units(
             desired[Unit(name)] = Desired(RunConnector(name, config, dict(worker)))
         for task, task_config in enumerate(entry.task_configs):
             command = RunTask(name, task, dict(task_config), dict(entry.applied), dict(worker), paused=False)
-            desired[Unit(name, task)] = Desired(command, paused, name in drain)
+            desired[Unit(name, task)] = Desired(command, paused, name in drain, _since(entry, task))
     return desired
 
 
 def reconcile(desired: Mapping[Unit, Desired], running: Mapping[Unit, Running]) -> list[Action]:
     """The next actions from ``running`` to ``desired``, for what is not on its way already.
 
-    A unit whose configuration changed is stopped first and started when it is gone. A failed one stays as it is until
-    somebody restarts it.
+    A unit whose configuration changed is stopped first and started when it is gone, unless it is a task that goes on
+    with the new one. A failed one stays as it is until somebody restarts it.
     """
     actions: list[Action] = [
         Stop(unit)
         for unit, now in running.items()
-        if now.phase is not Phase.STOPPING and (unit not in desired or now.command != desired[unit].command)
+        if now.phase is not Phase.STOPPING and (unit not in desired or not _goes_on(now, desired[unit]))
     ]
     for unit, wanted in desired.items():
         now = running.get(unit)
         if now is None:
             actions.append(Start(unit, _to_start(wanted)))
-        elif now.command == wanted.command and now.phase not in (Phase.STOPPING, Phase.FAILED):
+        elif _goes_on(now, wanted) and now.phase not in (Phase.STOPPING, Phase.FAILED):
             actions += _tell(unit, wanted, now)
     return actions
+
+
+def _since(entry: ConnectorEntry, task: int) -> int:
+    return entry.since[task] if task < len(entry.since) else 0
+
+
+def _goes_on(now: Running, wanted: Desired) -> bool:
+    """Whether a unit needs no other process for what is wanted of it."""
+    if now.since != wanted.since:
+        return False
+    if now.command == wanted.command:
+        return True
+    if (
+        now.phase not in _TAKES_CONFIG
+        or not isinstance(now.command, RunTask)
+        or not isinstance(wanted.command, RunTask)
+    ):
+        return False
+    return replace(now.command, config=wanted.command.config) == wanted.command
 
 
 def _to_start(wanted: Desired) -> Desired:
@@ -109,6 +134,8 @@ def _to_start(wanted: Desired) -> Desired:
 
 
 def _tell(unit: Unit, wanted: Desired, now: Running) -> Iterator[Tell]:
+    if isinstance(wanted.command, RunTask) and now.command != wanted.command:
+        yield Tell(unit, TakeConfig(wanted.command.config))
     if wanted.paused is not now.paused:
         yield Tell(unit, Pause() if wanted.paused else Resume())
     if wanted.drain and not now.drain:

@@ -22,7 +22,8 @@ from worker.stores.config.store import TargetState
 from worker.stores.status.store import Hang, State
 from worker.supervisor.lifecycle import Phase
 from worker.supervisor.messages.hangs import Hanging, not_returned
-from worker.supervisor.messages.messages import Drain, Fail, RunTask
+from worker.supervisor.messages.messages import Drain, Fail, Pause, Resume, RunTask
+from worker.supervisor.messages.reconfiguring import TakeConfig
 from worker.supervisor.notices import Changed, Expires, Hangs, Published
 from worker.supervisor.supervisor import Supervisor
 from worker.texts import utc_text
@@ -256,15 +257,11 @@ class Units:
                 self._running[unit] = replace(self._running[unit], phase=Phase.STOPPING)
                 self._supervisor.stop(unit)
             case Tell(unit, command):
-                running = self._running[unit]
-                if isinstance(command, Drain):
-                    self._running[unit] = replace(running, drain=True)
-                else:
-                    self._running[unit] = replace(running, paused=not running.paused)
+                self._running[unit] = _told(self._running[unit], command)
                 self._supervisor.command(unit, command)
 
     def _start(self, unit: Unit, desired: Desired) -> None:
-        self._running[unit] = Running(desired.command, paused=desired.paused)
+        self._running[unit] = Running(desired.command, paused=desired.paused, since=desired.since)
         command = desired.command
         if isinstance(command, RunTask):
             command = replace(command, paused=desired.paused)
@@ -341,6 +338,18 @@ class Units:
         if not restarts or entry is None:
             return 0
         return len(RestartPolicy.of(entry.config).recent(restarts, time.monotonic()))
+
+
+def _told(running: Running, command: Pause | Resume | Drain | TakeConfig) -> Running:
+    """How a unit runs that has been told something."""
+    match command:
+        case TakeConfig(config):
+            assert isinstance(running.command, RunTask)
+            return replace(running, command=replace(running.command, config=config))
+        case Drain():
+            return replace(running, drain=True)
+        case Pause() | Resume():
+            return replace(running, paused=isinstance(command, Pause))
 
 
 def _shown(hanging: Hanging | None) -> Hang | None:

@@ -118,6 +118,7 @@ def _run_task(command: messages.RunTask, link: Link, redaction: Redaction, watch
     watch.begin(assembly.hang_limits)
     link.when_stopped = watch.stopping
     control = Control(link, watch, paused=command.paused)
+    control.takes_configs = issubclass(_task_class(assembly), SourceTask)
     clients = Clients(assembly, command.task, control.send)
     counts = ErrorCounts()
     queue = _dead_letters(command, assembly, clients, control, counts)

@@ -79,6 +79,11 @@ class Clients:
         told = ToldStatistics(self._tell)
         return RestingProducer(lambda: _made(properties, told.take), told.rest)
 
+    @property
+    def source_producer_keeps_order(self) -> bool:
+        """Whether the producer of a source task writes the records of a partition in order, whatever happens."""
+        return roles.keeps_order(self._source_producer_properties)
+
     def transactional_producer(self) -> tuple[Producer, float]:
         """The producer of an exactly-once source task, and how many seconds a transaction may last."""
         properties = roles.source_producer_properties(self._worker, self._props, self._task, exactly_once=True)
@@ -125,8 +130,8 @@ class Clients:
 
     def batch_limits(self) -> BatchLimits:
         """The limits of topics that take smaller batches than a source's producer sends."""
-        producer = roles.source_producer_properties(self._worker, self._props, self._task)
-        return BatchLimits(lambda: self.admin, int(producer.properties.get("batch.size", _BATCH_SIZE)))
+        batch_size = self._source_producer_properties.properties.get("batch.size", _BATCH_SIZE)
+        return BatchLimits(lambda: self.admin, int(batch_size))
 
     @property
     def admin(self) -> AdminClient:
@@ -181,10 +186,6 @@ class Clients:
         """The settings of a source's producer by librdkafka's names, for one that is made in another process."""
         return dict(_told(self._source_producer_properties).properties)
 
-    @cached_property
-    def _source_producer_properties(self) -> ClientProperties:
-        return roles.source_producer_properties(self._worker, self._props, self._task)
-
     def sink_consumer_java_properties(self) -> dict[str, str]:
         """The settings of the sink's consumer by their Java names, for a client that is not ours.
 
@@ -203,6 +204,10 @@ class Clients:
     def sink_consumer_settings(self) -> dict[str, PropertyValue]:
         """The settings of the sink's consumer by librdkafka's names, for one that is made in another process."""
         return dict(self._sink_consumer_properties.properties)
+
+    @cached_property
+    def _source_producer_properties(self) -> ClientProperties:
+        return roles.source_producer_properties(self._worker, self._props, self._task)
 
     @cached_property
     def _sink_consumer_properties(self) -> ClientProperties:

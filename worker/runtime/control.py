@@ -180,6 +180,9 @@ class Control:
         self.draining = False
         self.reconfiguring = False
         self.resting = False
+        self.takes_configs = False
+        """Whether somebody will ask for new configurations; else they are declined."""
+        self._config: dict[str, str] | None = None
         self._link = link
         self._replies: dict[int, Reply] = {}
         self._requests = itertools.count()
@@ -259,6 +262,20 @@ class Control:
         while not self.stopping:
             self.wait_for_command()
 
+    @property
+    def has_config(self) -> bool:
+        """Whether there is a configuration that the task is to go on with."""
+        return self._config is not None
+
+    def take_config(self) -> dict[str, str] | None:
+        """The newest configuration that the task is to go on with, once."""
+        config, self._config = self._config, None
+        return config
+
+    def decline(self) -> None:
+        """Say that the task is to be started anew with its new configuration."""
+        self.send(messages.Declined())
+
     def request(self) -> int:
         """A number for a request whose answer :meth:`reply` fetches."""
         return next(self._requests)
@@ -299,6 +316,8 @@ class Control:
                 self.reconfiguring = True
             case messages.Rest():
                 self.resting = True
+            case messages.TakeConfig(config):
+                self._hear_config(config)
             case ErrorRaised(error):
                 raise error
             case messages.Fail(reason):
@@ -311,3 +330,9 @@ class Control:
                 self._replies[request] = command
             case _:
                 raise ConnectError(f"A running task was sent {type(command).__name__}, which it does not know.")
+
+    def _hear_config(self, config: dict[str, str]) -> None:
+        if self.takes_configs:
+            self._config = config
+        else:
+            self.decline()

@@ -9,7 +9,7 @@ from worker.supervisor.listening import Listening
 from worker.supervisor.messages import messages
 from worker.supervisor.process import Child, Launcher, log_record
 
-__all__ = ["ask", "unanswered"]
+__all__ = ["ask"]
 
 
 def ask(
@@ -49,8 +49,3 @@ def _answer(
         if child.gone():
             return f"its process {child.join()}"
     return f"it did not answer within {seconds:g} s"
-
-
-def unanswered(how: str) -> messages.Failed:
-    """What becomes of a question whose process ended without an answer; ``how`` is the end of a sentence."""
-    return messages.Failed(f"The process ended without an answer: it {how}.")

@@ -33,16 +33,14 @@ from dataclasses import dataclass, field, replace
 from queue import Empty, SimpleQueue
 from typing import Final
 
-from worker.supervisor.asking import unanswered
 from worker.supervisor.hosts.hosts import Hosts, RunUnit
+from worker.supervisor.inquiries import Inquiries
 from worker.supervisor.lifecycle import LIVE, Event, Phase, next_phase
 from worker.supervisor.listening import Listening
 from worker.supervisor.memory import MEMORY_LIMIT, MemoryLimit
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import Command, Report
 from worker.supervisor.notices import (
-    Answered,
-    AnsweredInPart,
     Changed,
     Hangs,
     Launched,
@@ -91,13 +89,6 @@ class _Running:
     when_settled: list[Callable[[], None]] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class _Asked:
-    child: Child
-    what: str
-    deadline: float
-
-
 class Supervisor:
     """Runs units in child processes. Its methods may be called from any thread and return at once.
 
@@ -120,14 +111,13 @@ class Supervisor:
         self._notify = notify
         self._on_offsets = on_offsets
         self._graceful_timeout = graceful_timeout
-        self._inquiry_timeout = inquiry_timeout
+        self._inquiries = Inquiries(launcher, notify, inquiry_timeout, graceful_timeout)
         self._memory = MemoryLimit(memory_limit)
         self._inbox: SimpleQueue[Callable[[], None]] = SimpleQueue()
         # Not closed by hand: another thread may still want to wake a supervisor that has just ended.
         self._wake_reader, self._wake_writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._listening: Listening[Child] = Listening(self._wake_reader)
         self._running: dict[Unit, _Running] = {}
-        self._asked: dict[int, _Asked] = {}
         self._levels: dict[str, int] = {}
         self._ending = False
         self._thread = threading.Thread(target=self._loop, name="supervisor")
@@ -155,11 +145,11 @@ class Supervisor:
 
     def inquire(self, request: int, inquiry: messages.Inquiry) -> None:
         """Have a process of its own answer an inquiry; ``Answered`` brings the answer, or says that none came."""
-        self._do(lambda: self._inquire(request, inquiry))
+        self._do(lambda: self._inquiries.ask(request, inquiry))
 
     def give_up(self, request: int) -> None:
         """End the process of an inquiry whose answer nobody waits for; ``Answered`` says when it is gone."""
-        self._do(lambda: self._give_up(request))
+        self._do(lambda: self._inquiries.give_up(request))
 
     def set_log_level(self, name: str, level: int) -> None:
         """Set the level of a logger in every process, also in those started later."""
@@ -199,10 +189,10 @@ class Supervisor:
     def _listen(self) -> None:
         """Wait until something is said or is due, and hear it."""
         units = {running.child: unit for unit, running in self._running.items() if not running.is_reaped}
-        asked = {asked.child: request for request, asked in self._asked.items()}
+        asked = self._inquiries.children()
         for child in self._listening.ready([*units, *asked, *self._hosts.shared()], self._patience()):
             if child in asked:
-                self._hear_answer(asked[child])
+                self._inquiries.hear(asked[child])
             elif child in units:
                 # It may have ended meanwhile, with others of its host.
                 if (running := self._running.get(units[child])) is not None and running.child is child:
@@ -226,7 +216,7 @@ class Supervisor:
     def _patience(self) -> float | None:
         timed = self._timed()
         deadlines = [deadline for _, running in timed if (deadline := running.deadline) is not None]
-        deadlines += [asked.deadline for asked in self._asked.values()]
+        deadlines += self._inquiries.deadlines()
         deadlines += [due for unit, running in timed if (due := self._condemns(unit, running))]
         deadlines += [due for due in (self._hosts.next_acquittal(), self._memory.next_look) if due is not None]
         return max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
@@ -288,32 +278,16 @@ class Supervisor:
         match command:
             case messages.Pause() | messages.Resume() if isinstance(running.command, messages.RunTask):
                 running.command = replace(running.command, paused=isinstance(command, messages.Pause))
+            case messages.TakeConfig(config) if isinstance(running.command, messages.RunTask):
+                running.command = replace(running.command, config=config)
+                if running.moves:
+                    return
             case messages.Drain():
                 running.drain = command
             case _ if running.moves and not isinstance(command, messages.SetLogLevel):
                 running.held.append(command)
                 return
         running.child.send(command)
-
-    def _inquire(self, request: int, inquiry: messages.Inquiry) -> None:
-        if self._ending:
-            self._notify(Answered(request, messages.Failed("The worker is stopping.")))
-            return
-        what = type(inquiry).__name__
-        child = self._launcher.launch(what, inquiry)
-        self._asked[request] = _Asked(child, what, time.monotonic() + self._inquiry_timeout)
-        try:
-            child.send(inquiry)
-        except TypeError as error:
-            # No message can hold what the user gave, such as a number of more than 64 bits or half of a character.
-            self._answered(request, messages.Refused(f"This cannot be sent to a plugin: {error}", invalid=True))
-            return
-        if child.gone():
-            self._answered(request, messages.Failed(f"The process for it {child.join()}"))
-
-    def _give_up(self, request: int) -> None:
-        if request in self._asked:
-            self._answered(request, messages.Failed("It was cancelled."))
 
     def _set_log_level(self, name: str, level: int) -> None:
         below = f"{name}."
@@ -325,19 +299,13 @@ class Supervisor:
 
     def _end(self) -> None:
         self._ending = True
-        for request in list(self._asked):
-            self._answered(request, messages.Failed("The worker is stopping."))
+        self._inquiries.end()
         for unit in list(self._running):
             self._stop(unit, self._graceful_timeout)
 
     def _kill_overdue(self) -> None:
         now = time.monotonic()
-        for request, asked in list(self._asked.items()):
-            if asked.deadline <= now and asked.child.pipe.closed:
-                self._answered(request, unanswered("closed its pipe, and was killed"))
-            elif asked.deadline <= now:
-                logger.warning("%s had no answer within %.1f s and is cancelled", asked.what, self._inquiry_timeout)
-                self._answered(request, messages.Failed(f"There was no answer within {self._inquiry_timeout:g} s."))
+        self._inquiries.kill_overdue(now)
         for unit, running in self._timed():
             if (due := self._condemns(unit, running)) is not None and due <= now:
                 logger.warning("%s does not stop; what shares its process moves out before that is killed", unit)
@@ -386,10 +354,14 @@ class Supervisor:
             if self._hosts.is_condemned(unit) or all(
                 not other.moves and other.phase is not Phase.STARTING for other in self._running.values()
             ):
-                logger.info("%s moves to another process", unit, extra={"context": str(unit)})
-                running.moves = True
-                running.within, running.deadline = self._graceful_timeout, time.monotonic() + self._graceful_timeout
-                running.child.send(messages.Stop())
+                self._move(unit, running)
+
+    def _move(self, unit: Unit, running: _Running) -> None:
+        """Have a unit stop and go on in another process."""
+        logger.info("%s moves to another process", unit, extra={"context": str(unit)})
+        running.moves = True
+        running.within, running.deadline = self._graceful_timeout, time.monotonic() + self._graceful_timeout
+        running.child.send(messages.Stop())
 
     def _start_again(self, unit: Unit, running: _Running) -> None:
         """Start a unit in another host, where it begins with what was committed."""
@@ -509,14 +481,21 @@ class Supervisor:
                 self._advance(unit, running, Event.FAILED)
             case messages.Watched() | messages.Hanging() | messages.HangOver() | messages.Silent():
                 self._hear_of_hang(unit, running, report)
-            case messages.NeedsProcess():
-                self._hosts.needs_process(unit)
-                running.moves = True
-                self._expect_end(running)
+            case messages.NeedsProcess() | messages.Declined():
+                self._does_not_fit(unit, running, report)
             case messages.Paused() | messages.Resumed() | messages.Drained():
                 self._advance(unit, running, _EVENTS[type(report)])
             case _:
                 logger.error("%s sent %s, which nobody asked for", unit, type(report).__name__)
+
+    def _does_not_fit(self, unit: Unit, running: _Running, report: messages.NeedsProcess | messages.Declined) -> None:
+        """Have a unit begin again that cannot live where it does, or cannot take its new configuration."""
+        if isinstance(report, messages.NeedsProcess):
+            self._hosts.needs_process(unit)
+            running.moves = True
+            self._expect_end(running)
+        elif running.phase in LIVE and not running.moves:
+            self._move(unit, running)
 
     def _hear_of_hang(
         self,
@@ -576,25 +555,3 @@ class Supervisor:
         if running.phase is not before:
             trace = running.trace if running.phase is Phase.FAILED else None
             self._notify(Changed(unit, running.phase, trace, running.version))
-
-    def _hear_answer(self, request: int) -> None:
-        asked = self._asked[request]
-        for report in asked.child.receive():
-            if isinstance(report, messages.LogRecord):
-                log_record(asked.what, report)
-            elif isinstance(report, messages.PARTIAL):
-                self._notify(AnsweredInPart(request, report))
-            else:
-                self._answered(request, report)
-                return
-        if asked.child.gone():
-            self._answered(request, unanswered(asked.child.join()))
-        elif asked.child.pipe.closed:
-            # Either it is about to end, with a status that says how, or its plugin closed a foreign descriptor.
-            asked.deadline = min(asked.deadline, time.monotonic() + self._graceful_timeout)
-
-    def _answered(self, request: int, report: Report) -> None:
-        asked = self._asked.pop(request)
-        asked.child.kill()
-        asked.child.join()
-        self._notify(Answered(request, report))

@@ -189,7 +189,7 @@ class MirrorSourceTaskConfig(MirrorSourceConfig):
         default="",
         importance=LOW,
         internal=True,
-        doc="Stands for the ids of the topics of the task, at both ends.",
+        doc="An item for each topic of the task, which stands for its ids at both ends.",
     )
     task_bytes_per_second: Long = option(
         default=0,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 from typing import Any, Final, TypeAlias
 
 import confluent_kafka
@@ -36,13 +37,12 @@ def by_partition(
             yield only, messages
         return
     groups: dict[tuple[str, int], list[Message]] = {}
-    places = zip(map(_topic, messages), map(_partition, messages), strict=True)
-    for message, place in zip(messages, places, strict=True):
-        group = groups.get(place)
-        if group is None:
-            groups[place] = [message]
-        else:
-            group.append(message)
+    start = 0
+    # They come in long runs, which are found without looking at each message here.
+    for place, run in groupby(zip(map(_topic, messages), map(_partition, messages), strict=True)):
+        stop = start + len(list(run))
+        groups.setdefault(place, []).extend(messages[start:stop])
+        start = stop
     for place, group in groups.items():
         yield TopicPartition(*place), group
 

@@ -98,9 +98,11 @@ class TopicMonitor:
         self._own = frozenset(own)
 
     def ids_of(self, share: Iterable[TopicPartition]) -> str:
-        """A text that changes when one of the topics of these partitions is made anew, at either end."""
-        told = repr([(topic, self._ids.get(topic)) for topic in sorted({partition.topic for partition in share})])
-        return hashlib.sha256(told.encode()).hexdigest()[:16]
+        """An item for each topic of these partitions, which is another one if it is made anew, at either end."""
+        return ",".join(self._stands_for(topic) for topic in sorted({partition.topic for partition in share}))
+
+    def _stands_for(self, topic: str) -> str:
+        return hashlib.sha256(repr((topic, self._ids.get(topic))).encode()).hexdigest()[:12]
 
     def _run(self) -> None:
         try:

@@ -28,44 +28,44 @@ _ASK_SECONDS: Final = 10.0
 
 
 class JournalOpening:
-    """Looks at both clusters before a task mirrors its ``share``, and tells ``meet`` of gaps. For the task's thread."""
+    """Looks at both clusters before a task mirrors partitions, and tells ``meet`` of gaps. For the task's thread."""
 
     def __init__(
         self,
         config: MirrorSourceTaskConfig,
         policy: ReplicationPolicy,
-        share: Sequence[TopicPartition],
         meet: Callable[[Gap], None],
         *,
         from_beginning: bool,
     ) -> None:
         self._config = config
         self._policy = policy
-        self._share = share
         self._meet = meet
         self._from_beginning = from_beginning
         self._clients = Clients(config.originals, config.task_index)
 
     def open(
-        self, stored: Mapping[TopicPartition, int | None], wait: Wait
+        self, stored: Mapping[TopicPartition, int | None], wait: Wait, journal: OffsetJournal | None
     ) -> tuple[OffsetJournal, set[TopicPartition]]:
         """The journal, and the partitions whose stored offsets speak of a topic that is no more.
 
-        ``stored`` says where each partition is to be read from. Raises what ``meet`` does, a ``RetriableError`` if a
-        cluster does not answer, and :class:`~connectors.mirror.asking.StoppedError`.
+        ``stored`` says where each partition is to be read from; they join those of ``journal``. Raises what ``meet``
+        does, a ``RetriableError`` if a cluster does not answer, and :class:`~connectors.mirror.asking.StoppedError`.
         """
         at, alias = Cluster(self._config.offset_syncs_topic_location), self._config.alias_in_syncs
         topics = JournalTopics(self._policy.offset_syncs_topic(alias), self._policy.offset_runs_topic(alias))
         records = self._stored_runs(at, topics.runs, wait)
         source, target = self._topics(Cluster.SOURCE), self._topics(Cluster.TARGET)
-        now = self._generations(self._share, source, target)
-        remotes = {partition: TopicPartition(self._remote(partition), partition.partition) for partition in self._share}
-        upstream_ends = source.ends(self._share)
+        share = tuple(stored)
+        now = self._generations(share, source, target)
+        remotes = {partition: TopicPartition(self._remote(partition), partition.partition) for partition in share}
+        upstream_ends = source.ends(share)
         downstream_ends = target.ends(remotes.values())
-        producer = self._clients.producer(at, f"offset-syncs-{at}-producer")
-        journal = OffsetJournal(producer, topics, self._config.offset_lag_max)
+        if journal is None:
+            producer = self._clients.producer(at, f"offset-syncs-{at}-producer")
+            journal = OffsetJournal(producer, topics, self._config.offset_lag_max)
         anew: set[TopicPartition] = set()
-        for partition in self._share:
+        for partition in share:
             position, end = stored[partition], downstream_ends.get(remotes[partition])
             if (gap := _gap(partition, records.runs(*partition), now[partition], position, end)) is not None:
                 self._meet(gap)

@@ -7,13 +7,15 @@ from typing import Final
 
 from connect.data import TopicPartition
 
-__all__ = ["ASSIGNED", "BYTES", "IDS", "INDEX", "assigned", "shared", "written"]
+__all__ = ["ASSIGNED", "BYTES", "GROWING", "IDS", "INDEX", "assigned", "shared", "written"]
 
 ASSIGNED: Final = "task.assigned.partitions"
 INDEX: Final = "task.index"
 BYTES: Final = "task.bytes.per.second"
 IDS: Final = "task.topic.ids"
-"""Changes when a topic of the task is made anew at either end, so that the task is restarted and sees to it."""
+"""Has another item for a topic that was made anew at either end, so that the task is restarted and sees to it."""
+GROWING: Final = f"{ASSIGNED},{IDS}"
+"""What may gain items while a task runs."""
 
 
 def shared(
@@ -21,14 +23,15 @@ def shared(
 ) -> list[tuple[TopicPartition, ...]]:
     """The partitions of each task, of which there are at most ``most``.
 
-    Tasks that ran ``before`` with as many keep what they have, so that what is new or gone restarts only those that it
-    concerns. Otherwise the partitions are dealt in turn, as MirrorMaker 2 does.
+    Tasks that ran ``before`` keep what they have, and more tasks get what is new: so nobody is restarted but who loses
+    something. If there are to be fewer tasks, the partitions are dealt in turn, as MirrorMaker 2 does.
     """
     tasks = min(most, len(partitions))
-    if not before or len(before) != tasks:
+    if not before or len(before) > tasks:
         return [tuple(partitions[task::tasks]) for task in range(tasks)]
     present = set(partitions)
     kept = [[partition for partition in share if partition in present] for share in before]
+    kept += [[] for _ in range(tasks - len(before))]
     known = {partition for share in kept for partition in share}
     for partition in partitions:
         if partition not in known:

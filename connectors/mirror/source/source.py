@@ -12,9 +12,10 @@ from typing import Final
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END
 
 from connect.data import Offset, SourceBatch, TopicPartition
+from connect.errors import RetriableError
 from connect.kafka.settings.kind import ClientKind
 from connect.measurement import Measurement
-from connect.source import Delivered, ExactlyOnceSupport, SourceConnector, SourceTask
+from connect.source import SHARE_KEYS, Delivered, ExactlyOnceSupport, SourceConnector, SourceTask
 from connectors.mirror.asking import StoppedError
 from connectors.mirror.clients import Clients, Cluster, Role, java_settings
 from connectors.mirror.config.source import MirrorSourceConfig, MirrorSourceTaskConfig
@@ -28,7 +29,7 @@ from connectors.mirror.source.offsets import RecordOffsets, check_offset, positi
 from connectors.mirror.source.opening import JournalOpening
 from connectors.mirror.source.provenance import Provenance
 from connectors.mirror.source.reader import SourceReader
-from connectors.mirror.source.sharing import ASSIGNED, BYTES, IDS, INDEX, assigned, shared, written
+from connectors.mirror.source.sharing import ASSIGNED, BYTES, GROWING, IDS, INDEX, assigned, shared, written
 from connectors.mirror.source.throttle import Throttle
 
 __all__ = ["MirrorSourceConnector", "MirrorSourceTask"]
@@ -39,6 +40,7 @@ _FIRST_LOOK: Final = 20.0
 _MOST: Final = 10_000
 _WAIT: Final = 0.1
 """Seconds that a poll waits at most: what is acknowledged meanwhile is seen to between two polls."""
+_JOIN_RETRY: Final = 2.0
 _CONSUMER: Final = Role(Cluster.SOURCE, ClientKind.CONSUMER, "replication-consumer")
 
 
@@ -62,9 +64,12 @@ class MirrorSourceTask(SourceTask[MirrorSourceTaskConfig]):
         aliases = config.source_cluster_alias, config.target_cluster_alias
         self._provenance = Provenance(header, *aliases) if header else None
         self._gaps = Gaps(config.mirror_gap_policy, config.source_cluster_alias, self._gaps_topic)
-        names = {partition.topic: self._remote(partition.topic) for partition in self._share}
+        self._joining: tuple[TopicPartition, ...] = ()
+        """What the task was given while it runs, and does not read yet."""
+        self._join_at = 0.0
+        self._names = self._remote_names()
         labels = ("source", config.source_cluster_alias), ("target", config.target_cluster_alias)
-        self._numbers = MirrorNumbers(labels, names)
+        self._numbers = MirrorNumbers(labels, self._names)
         self._reader: SourceReader | None = None
         self._journal: OffsetJournal | None = None
         settings = java_settings(config.originals, _CONSUMER)
@@ -72,9 +77,16 @@ class MirrorSourceTask(SourceTask[MirrorSourceTaskConfig]):
         self._wait = min(_WAIT, config.consumer_poll_timeout_ms / 1000)
         self._at_first = OFFSET_END if settings["auto.offset.reset"] == "latest" else OFFSET_BEGINNING
         from_beginning = self._at_first == OFFSET_BEGINNING
-        self._opening = JournalOpening(
-            config, self._policy, self._share, self._gaps.meet, from_beginning=from_beginning
-        )
+        self._opening = JournalOpening(config, self._policy, self._gaps.meet, from_beginning=from_beginning)
+
+    def reconfigure(self, config: MirrorSourceTaskConfig) -> bool:
+        """Read new partitions besides those that are read."""
+        before, self._share = self._share, assigned(config.task_assigned_partitions)
+        self._names |= self._remote_names()
+        if self._reader is not None:
+            self._joining = (*self._joining, *(partition for partition in self._share if partition not in before))
+            self._join_at = 0.0
+        return True
 
     def poll(self) -> SourceBatch | None:
         if not self._pending:
@@ -88,6 +100,8 @@ class MirrorSourceTask(SourceTask[MirrorSourceTaskConfig]):
         if self._throttle is not None and (owed := self._throttle.wait()) > 0:
             self.context.wait(min(owed, self._wait))
             return
+        if self._joining and time.monotonic() >= self._join_at:
+            self._join(reader)
         for partition, messages in reader.poll(self._most, self._wait):
             self._take(partition, messages)
         if reader.anew and self._journal is not None:
@@ -142,23 +156,42 @@ class MirrorSourceTask(SourceTask[MirrorSourceTaskConfig]):
 
     def _opened(self) -> SourceReader:
         """The reader, once it is known where each partition is to be read from."""
-        alias = self.config.source_cluster_alias
-        kept = self.context.offset_storage_reader.offsets([source_partition(alias, each) for each in self._share])
-        stored = {partition: position(offset) for partition, offset in zip(self._share, kept, strict=True)}
-        starts = {partition: self._at_first if at is None else at for partition, at in stored.items()}
-        if self.config.emit_offset_syncs_enabled:
-            self._journal, anew = self._opening.open(stored, self.context.wait)
-            starts |= dict.fromkeys(anew, OFFSET_BEGINNING)
+        starts = self._starts(self._share)
         consumer = self._clients.consumer(Cluster.SOURCE, _CONSUMER.name, self._forced())
         self._reader = SourceReader(consumer, self._gaps.meet)
         self._reader.assign(starts)
         return self._reader
+
+    def _starts(self, share: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """Where each of these is to be read from; the journal is open for them."""
+        alias = self.config.source_cluster_alias
+        kept = self.context.offset_storage_reader.offsets([source_partition(alias, each) for each in share])
+        stored = {partition: position(offset) for partition, offset in zip(share, kept, strict=True)}
+        starts = {partition: self._at_first if at is None else at for partition, at in stored.items()}
+        if self.config.emit_offset_syncs_enabled:
+            self._journal, anew = self._opening.open(stored, self.context.wait, self._journal)
+            starts |= dict.fromkeys(anew, OFFSET_BEGINNING)
+        return starts
+
+    def _join(self, reader: SourceReader) -> None:
+        """Begin with the partitions that are new; those that are read go on if a cluster does not answer."""
+        try:
+            reader.join(self._starts(self._joining))
+        except RetriableError as error:
+            logger.warning("%d new partitions are not read yet: %s", len(self._joining), error)
+            self._join_at = time.monotonic() + _JOIN_RETRY
+        else:
+            logger.info("%d partitions have joined.", len(self._joining))
+            self._joining = ()
 
     def _forced(self) -> dict[str, str]:
         # MirrorMaker's consumer makes a topic again that somebody deletes at the source.
         creates = java_settings(self.config.originals, _CONSUMER).get("allow.auto.create.topics", "false")
         isolation = self.config.isolation_level
         return {"auto.offset.reset": "none", "isolation.level": isolation, "allow.auto.create.topics": creates}
+
+    def _remote_names(self) -> dict[str, str]:
+        return {partition.topic: self._remote(partition.topic) for partition in self._share}
 
     def _remote(self, topic: str) -> str:
         return self._policy.format_remote_topic(self.config.source_cluster_alias, topic)
@@ -194,7 +227,7 @@ class MirrorSourceConnector(SourceConnector[MirrorSourceConfig]):
     def _task_config(self, monitor: TopicMonitor, index: int) -> Mapping[str, str | None]:
         share = self._shares[index]
         rate = self.config.mirror_bytes_per_second
-        own = {ASSIGNED: written(share), INDEX: str(index), IDS: monitor.ids_of(share)}
+        own = {ASSIGNED: written(share), INDEX: str(index), IDS: monitor.ids_of(share), SHARE_KEYS: GROWING}
         if rate:
             own[BYTES] = str(max(1, rate // len(self._shares)))
         return {**self.config.originals, **own}

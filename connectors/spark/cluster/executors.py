@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from connect.errors import ConnectError
@@ -101,8 +101,10 @@ class ExecutorWatch:
         self.lost = self._had and waited >= _LOST
 
 
-def check_executors(spark: SparkSession) -> None:
+def check_executors(spark: SparkSession, packages: Sequence[str] = ()) -> None:
     """Run a small job that asks the executors what they have; nothing where the master is local.
+
+    ``packages`` are those that they need besides the ones of every load.
 
     Raises :class:`~connect.errors.ConnectError` with the remedy if they cannot do the work of loads.
     """
@@ -111,7 +113,7 @@ def check_executors(spark: SparkSession) -> None:
         return
     count = max(1, min(_MOST, context.defaultParallelism))
     try:
-        answers = context.parallelize(range(count), count).mapPartitions(_question(_NEEDED)).collect()
+        answers = context.parallelize(range(count), count).mapPartitions(_question((*_NEEDED, *packages))).collect()
     except Exception as error:
         if (reason := _unfit(str(error))) is None:
             raise

@@ -61,9 +61,9 @@ class Passes:
         self._number += 1
         self._accumulator.value.begin(self._number, Reports())
         if files is not None:
-            run: Callable[..., Iterator[pa.RecordBatch]] = partial(_write_split, files)
+            run: Callable[..., Iterator[pa.RecordBatch]] = partial(_write_splits, files)
         else:
-            run = _survey_split if plan.mode is Mode.SURVEY else _decode_split
+            run = _survey_splits if plan.mode is Mode.SURVEY else _decode_split
         return Pass(self._number, partial(run, plan, intake, self._number, self._accumulator))
 
     def end(self, ended: Pass) -> Reports:
@@ -85,10 +85,10 @@ class Passes:
 def survey_splits(plan: DecodePlan, intake: Intake) -> Reports:
     """Look at the records of all splits in this process, one split after the other."""
     reports = Reports()
-    for number, split in enumerate(intake.splits):
+    for number, records in intake.all():
         reports.by_partition[number] = Report(plan.topic)
         decoder = Decoder(plan, reports.by_partition[number])
-        for _ in decoder.decode(intake.read(split)):
+        for _ in decoder.decode(records):
             raise AssertionError("a survey makes no rows")
     return reports
 
@@ -108,25 +108,28 @@ def _decode_split(
     accumulator.add(PassReports({number: Reports({_context().partitionId(): report})}))
 
 
-def _survey_split(
+def _survey_splits(
     plan: DecodePlan,
     intake: Intake,
     number: int,
     accumulator: Accumulator[PassReports[Reports]],
     numbers: Iterable[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """Look at the records of a split, and give out marks."""
-    report, marks = Report(plan.topic), Marks()
-    decoder = Decoder(plan, report)
+    """Look at the records of splits, and give out marks."""
+    reports, marks = Reports(), Marks()
     spare_the_collector()
-    for records in intake.asked(numbers):
-        for _ in decoder.decode(iter([records])):
-            raise AssertionError("a survey makes no rows")
-        yield from marks.up_to(report.read)
-    accumulator.add(PassReports({number: Reports({_context().partitionId(): report})}))
+    for split, batches in intake.each(numbers):
+        before = sum(report.read for report in reports)
+        report = reports.by_partition[split] = Report(plan.topic)
+        decoder = Decoder(plan, report)
+        for records in batches:
+            for _ in decoder.decode(iter([records])):
+                raise AssertionError("a survey makes no rows")
+            yield from marks.up_to(before + report.read)
+    accumulator.add(PassReports({number: reports}))
 
 
-def _write_split(
+def _write_splits(
     files: PartFiles,
     plan: DecodePlan,
     intake: Intake,
@@ -134,23 +137,33 @@ def _write_split(
     accumulator: Accumulator[PassReports[Reports]],
     numbers: Iterable[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """Write the rows of a split to files, and give out marks."""
-    assert plan.schema is not None
-    report, task = Report(plan.topic), _context()
-    decoder = Decoder(plan, report)
+    """Write the rows of splits, each to files of its own, and give out marks."""
+    reports, marks = Reports(), Marks()
     spare_the_collector()
-    columns = table_type(plan.schema).columns
-    with PartWriter(files, columns, task.partitionId(), task.taskAttemptId()) as writer:
-        marks = Marks()
-        for records in intake.asked(numbers):
+    for split, batches in intake.each(numbers):
+        before = sum(report.read for report in reports)
+        report = reports.by_partition[split] = Report(plan.topic)
+        for _ in _written(files, plan, split, report, batches):
+            yield from marks.up_to(before + report.read)
+        if report.grown:
+            break
+    accumulator.add(PassReports({number: reports}))
+
+
+def _written(
+    files: PartFiles, plan: DecodePlan, split: int, report: Report, batches: Iterator[pa.RecordBatch]
+) -> Iterator[None]:
+    """Write the rows of a split batch by batch, unless some are found that need another schema."""
+    assert plan.schema is not None
+    decoder = Decoder(plan, report)
+    with PartWriter(files, table_type(plan.schema).columns, split, _context().taskAttemptId()) as writer:
+        for records in batches:
             for rows in decoder.decode(iter([records])):
                 writer.write(rows)
             if report.grown:
-                break
-            yield from marks.up_to(report.read)
-        else:
-            writer.finish()
-    accumulator.add(PassReports({number: Reports({_context().partitionId(): report})}))
+                return
+            yield
+        writer.finish()
 
 
 def _examine_split(

@@ -7,7 +7,9 @@ more than reading and decoding them does.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Final
 
 import pyarrow as pa
@@ -15,7 +17,7 @@ import pyarrow as pa
 from connect.bulk import OffsetRange
 from connect.chain.records import ConsumedBatch
 from connect.consumption.ranges import RangeReader
-from connect.data import Constant, TimestampType
+from connect.data import Constant, TimestampType, TopicPartition
 
 __all__ = ["Intake"]
 
@@ -48,16 +50,35 @@ class Intake:
 
         Each batch is of one topic partition, in the order of its offsets.
         """
-        for columns in numbers:
-            wanted: list[Any] = columns.column(0).to_pylist()
-            for number in wanted:
-                yield from self.read(self.splits[number])
+        for _, records in self.each(numbers):
+            yield from records
 
-    def read(self, split: OffsetRange) -> Iterator[pa.RecordBatch]:
-        """The records of one split."""
-        with RangeReader(self.settings, [split], self.most) as reader:
-            for consumed in reader.batches():
-                yield pa.RecordBatch.from_pydict(dict(self._columns(split.partition, consumed)))
+    def each(self, numbers: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
+        """The same, split by split: its number and its records, which are to be read before the next is asked for."""
+        with ExitStack() as open_ones:
+            reader: RangeReader | None = None
+            read: set[TopicPartition] = set()
+            wanted: Iterator[Any] = chain.from_iterable(columns.column(0).to_pylist() for columns in numbers)
+            for number in wanted:
+                split = self.splits[number]
+                # A consumer costs more than the few records of a small split do.
+                if reader is None or split.topic_partition in read:
+                    open_ones.close()
+                    reader = open_ones.enter_context(RangeReader(self.settings, [split], self.most))
+                    read.clear()
+                else:
+                    reader.go_on([split])
+                read.add(split.topic_partition)
+                yield number, self._records(split, reader)
+
+    def all(self) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
+        """All splits, as :meth:`each` gives them."""
+        numbers = pa.array(range(len(self.splits)), pa.int64())
+        return self.each([pa.RecordBatch.from_arrays([numbers], ["number"])])
+
+    def _records(self, split: OffsetRange, reader: RangeReader) -> Iterator[pa.RecordBatch]:
+        for consumed in reader.batches():
+            yield pa.RecordBatch.from_pydict(dict(self._columns(split.partition, consumed)))
 
     def _columns(self, partition: int, consumed: ConsumedBatch) -> Iterator[tuple[str, Any]]:
         yield "partition", pa.repeat(pa.scalar(partition, pa.int32()), len(consumed))

@@ -1,8 +1,7 @@
-"""Parquet files that the tasks of Spark write from Python, where they can reach the folder themselves.
+"""Parquet files that the tasks of Spark write from Python, where they can reach the store themselves.
 
-They have the names and the types that Spark's own writer would give them. A task writes beside, under a hidden name
-that is its attempt's alone, and gives the file its name at its end: so a file with the name of a part is whole. Where
-two attempts come to their ends, the files of the first stay: the driver may be about to commit them.
+They have the names and the types that Spark's own writer would give them. A task writes where nobody sees it, and has
+its files count at its end: so a file that counts is whole.
 """
 
 from __future__ import annotations
@@ -10,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from connectors.spark.stores.parts import PartPlace, PartStream
 
 __all__ = ["PartFiles", "PartWriter"]
 
@@ -31,28 +31,27 @@ class PartFiles:
     ``mark`` is the UUID in the names of the files, ``most`` the rows of a file if these are limited.
     """
 
-    folder: str
+    place: PartPlace
     mark: str
     codec: Literal["none", "gzip", "snappy", "zstd"]
     most: int | None = None
 
-    def path(self, number: int, counter: int) -> Path:
-        """The file with this place among those of a task of Spark."""
-        return Path(self.folder, f"part-{number:05d}-{self.mark}-c{counter:03d}{_EXTENSIONS[self.codec]}.parquet")
+    def name(self, split: int, counter: int) -> str:
+        """The file with this place among those of a split."""
+        return f"part-{split:05d}-{self.mark}-c{counter:03d}{_EXTENSIONS[self.codec]}.parquet"
 
 
 class PartWriter:
-    """Writes the files of one attempt at a task; nobody sees them before :meth:`finish`."""
+    """Writes the files of one attempt at a split; nobody sees them before :meth:`finish`."""
 
-    def __init__(self, files: PartFiles, columns: pa.Schema, number: int, attempt: int) -> None:
+    def __init__(self, files: PartFiles, columns: pa.Schema, split: int, attempt: int) -> None:
         self._files = files
         self._columns = columns
-        self._number = number
-        self._attempt = attempt
+        self._split = split
+        self._attempt = files.place.begin(split, attempt)
         self._waiting: list[pa.RecordBatch] = []
-        self._size = self._rows = 0
-        self._writer: Any = None
-        self._written: list[tuple[Path, Path]] = []
+        self._size = self._rows = self._count = 0
+        self._open: tuple[Any, PartStream] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -61,11 +60,10 @@ class PartWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Leave nothing behind of an attempt that is not finished, as far as that is possible."""
-        if self._writer is not None:
+        self._attempt.discard()
+        if self._open is not None:
             with suppress(Exception):
-                self._writer.close()
-        for beside, _ in self._written:
-            beside.unlink(missing_ok=True)
+                self._close(*self._open)
 
     def write(self, rows: pa.RecordBatch) -> None:
         """Add rows."""
@@ -76,12 +74,9 @@ class PartWriter:
         self._add(rows)
 
     def finish(self) -> None:
-        """Give the files their names."""
+        """Have the files count."""
         self._end_file()
-        for beside, path in self._written:
-            with suppress(FileExistsError):
-                path.hardlink_to(beside)
-            beside.unlink()
+        self._attempt.finish()
 
     @property
     def _room(self) -> int | None:
@@ -98,25 +93,28 @@ class PartWriter:
             self._write_group()
 
     def _write_group(self) -> None:
-        if self._writer is None:
-            self._writer = self._opened()
+        if self._open is None:
+            stream = self._attempt.open(self._files.name(self._split, self._count))
+            self._count += 1
+            self._open = (self._writer(stream), stream)
         group: Any = pa.Table.from_batches(self._waiting, self._columns)
-        self._writer.write_table(group, row_group_size=len(group))
+        self._open[0].write_table(group, row_group_size=len(group))
         self._waiting, self._size = [], 0
 
     def _end_file(self) -> None:
         if self._waiting:
             self._write_group()
-        if self._writer is not None:
-            self._writer.close()
-        self._writer, self._rows = None, 0
+        if self._open is not None:
+            self._close(*self._open)
+        self._open, self._rows = None, 0
 
-    def _opened(self) -> Any:
-        path = self._files.path(self._number, len(self._written))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside = path.with_name(f".{path.name}.{self._attempt}")
-        self._written.append((beside, path))
+    def _writer(self, stream: Any) -> Any:
         # The types are those of Spark's files: a table may have files of both.
         return pq.ParquetWriter(
-            beside, self._columns, compression=self._files.codec, store_schema=False, store_decimal_as_integer=True
+            stream, self._columns, compression=self._files.codec, store_schema=False, store_decimal_as_integer=True
         )
+
+    @staticmethod
+    def _close(writer: Any, stream: PartStream) -> None:
+        writer.close()
+        stream.close()

@@ -27,7 +27,8 @@ from connect.chain.tolerance import ErrorPolicy, Failure, RaisedElsewhere, Stage
 from connect.chain.traces import stack_trace
 from connect.data import Constant, Offset, SourceBatch, SourceRecord
 from connect.delivery.acknowledged import AcknowledgedProducer
-from connect.delivery.delivery import Delivery, Refusal
+from connect.delivery.delivery import Delivery
+from connect.delivery.outcomes import Refusal
 from connect.delivery.submitted import SentRecords, Submission
 from connect.delivery.transaction import Transaction
 from connect.errors import ConnectError, RetriableError

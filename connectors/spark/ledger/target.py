@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FilesTarget"]
 
-_OF_PARQUET: Final = ("spark.sql.parquet.", "spark.hadoop.parquet.")
+_OF_SPARK: Final = ("spark.sql.parquet.", "spark.hadoop.parquet.", "spark.hadoop.fs.s3a.")
 
 
 class FilesTarget:
@@ -205,18 +205,22 @@ class FilesTarget:
     def _executors_write(self) -> bool:
         """Whether the executors write the files themselves: a task's rows into one folder, which they can reach.
 
-        Keys that say how Spark writes Parquet are heeded by Spark alone.
+        Keys that say how Spark writes Parquet, or how it reaches S3, are heeded by Spark alone.
         """
-        plain = not self._partitioner.columns and self._files.executor_path("") is not None
-        own = any(key.startswith(_OF_PARQUET) for key in self._config.originals)
-        return plain and not own and self._format.source == "parquet" and not self._config.has_query
+        config, kind = self._config, self._config.location.kind
+        plain = not self._partitioner.columns and self._files.part_place("", "", {}) is not None
+        own = any(key.startswith(_OF_SPARK) for key in config.originals)
+        own = own or (kind != "local" and config.hadoop_conf_dir is not None)
+        return plain and not own and self._format.source == "parquet" and not config.has_query
 
-    def files(self, schema: Schema, table: str, folder: str) -> PartFiles:
+    def files(self, schema: Schema, table: str, folder: str, splits: Sequence[OffsetRange]) -> PartFiles:
         """The files of the rows of a table that executors are to write into a folder."""
         self._checked(schema)
-        path = self._files.executor_path(folder)
-        assert path is not None
-        return PartFiles(path, str(uuid.uuid4()), self._config.parquet_codec, self._rows_of_a_file(table))
+        place = self._place(table)
+        self._files.begin(folder, place)
+        parts = self._files.part_place(folder, place, self._folders_of(splits))
+        assert parts is not None
+        return PartFiles(parts, str(uuid.uuid4()), self._config.parquet_codec, self._rows_of_a_file(table))
 
     def _checked(self, schema: Schema) -> FolderWriter:
         """What has Spark write the rows of a table, if the files and Hive can hold them."""
@@ -240,10 +244,13 @@ class FilesTarget:
         place = self._place(table)
         folders: dict[int, str] = {}
         if self._files.names_when_staging and not columns and not self._config.has_query:
-            folders = {n: self._partitioner.folder(split.partition, "") for n, split in enumerate(splits)}
+            folders = self._folders_of(splits)
         self._files.begin(folder, place)
         options = self._files.writer_options(folder, place, folders)
         writer.options(**options).save(self._files.uri(folder))
+
+    def _folders_of(self, splits: Sequence[OffsetRange]) -> dict[int, str]:
+        return {number: self._partitioner.folder(split.partition, "") for number, split in enumerate(splits)}
 
     def _place(self, table: str) -> str:
         return "/".join(filter(None, (self._config.topics_dir, table)))
@@ -299,4 +306,4 @@ class _StagingFolder:
 
     def files(self, table: str, schema: Schema, attempt: int) -> PartFiles:
         """What the executors write of the rows of a table."""
-        return self._target.files(schema, table, self.folder(table, attempt))
+        return self._target.files(schema, table, self.folder(table, attempt), self._splits)

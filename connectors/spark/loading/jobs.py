@@ -61,8 +61,17 @@ class Looking(Protocol):
 class Jobs:
     """Runs the jobs of works, of ``width`` works at once."""
 
-    def __init__(self, spark: SparkSession, context: BulkTaskContext, progress: Looking, width: int) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        context: BulkTaskContext,
+        progress: Looking,
+        width: int,
+        packages: Sequence[str] = (),
+    ) -> None:
+        """``packages`` are what the executors' Python needs besides what every load does."""
         self._spark = spark
+        self._packages = packages
         self._context = context
         self._progress = progress
         self._width = width
@@ -91,7 +100,7 @@ class Jobs:
         return self._run_all(works)
 
     def _check(self) -> Work[None]:
-        yield partial(check_executors, self._spark)
+        yield partial(check_executors, self._spark, self._packages)
 
     def _run_all(self, works: Sequence[Work[T]]) -> list[T]:
         running = _Running(works, self._width)

@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ from connectors.spark.decoding.executor import Pass, Passes, survey_splits
 from connectors.spark.decoding.failures import FAILURE_ROWS
 from connectors.spark.decoding.intake import Intake
 from connectors.spark.decoding.marks import MARKS
+from connectors.spark.decoding.part_files import PartFiles
 from connectors.spark.decoding.placement import FOLDER_COLUMN
 from connectors.spark.decoding.plugins import chain_properties, has_transformations
 from connectors.spark.decoding.report import LoadStop, Reports
@@ -30,7 +32,7 @@ from connectors.spark.loading.bad_records import BadRecords
 from connectors.spark.loading.jobs import Jobs, Work
 from connectors.spark.loading.request import Loaded, LoadRequest, Output
 from connectors.spark.progress import LoadProgress
-from connectors.spark.reader import split_numbers
+from connectors.spark.reader import split_numbers, tasks_for
 from connectors.spark.schema import in_common
 from connectors.spark.sql.held import HoldingOutput
 from connectors.spark.sql.output import QueryOutput
@@ -50,7 +52,8 @@ _EMPTY: Final = Schema.struct({})
 _METADATA: Final = "_sluice_metadata"
 _TRIES: Final = 5
 _SAMPLE: Final = 1_000
-"""How many records at the beginning of a range are surveyed for a guess, of so many ranges at most."""
+"""How many records at the beginning of a range are surveyed for a guess, of so many ranges at most. As few are always
+surveyed in the driver."""
 _SAMPLED: Final = 16
 _AT_A_TIME: Final = 10_000
 """How many records are read at a time, unless the consumer's properties say so."""
@@ -73,12 +76,15 @@ class LoadSession:
         self.config = config
         self.context = context
         self.progress = progress
-        self.jobs = Jobs(spark, context, progress, width)
+        writes_objects = config.table_format == "parquet" and config.location.kind == "s3"
+        self.jobs = Jobs(spark, context, progress, width, ("boto3",) if writes_objects else ())
         self.props = chain_properties(context.connector_properties)
         tolerance = context.connector_properties.get("errors.tolerance", "none")
         self.policy = ErrorPolicy(tolerates_errors=tolerance.lower() == "all")
         self.transformed = has_transformations(self.props)
         self.passes = Passes(spark.sparkContext)
+        # Topics are looked at in several threads, and plugins of users are made for one.
+        self.surveying = Lock()
 
     def intake(self, splits: Sequence[OffsetRange], *, timed: bool = False, whole: bool = False) -> Intake:
         """The records of splits of one topic, with what of them is asked for by the chain and the columns beside."""
@@ -256,22 +262,33 @@ class TopicLoad:
             return None
         plan, intake = self._plan(Mode.SURVEY), self._session.intake(sampled)
         self._session.progress.stage(f"looking for the schema of {self._topic}")
-        # Here, and not by a job of Spark: that takes longer to plan than these few take to read.
-        reports = yield lambda: survey_splits(plan, intake)
+        reports = yield from self._survey_here(plan, intake)
         tables = self._surveyed(known, reports)
         if not tables or not all(name not in known and schema.fields for name, schema in tables.items()):
             return None
         _check_tables(self._topic, tables)
         return tables
 
+    def _survey_here(self, plan: DecodePlan, intake: Intake) -> Work[Reports]:
+        """Look at few records without a job of Spark, which takes longer to plan than they take to read."""
+
+        def survey() -> Reports:
+            with self._session.surveying:
+                return survey_splits(plan, intake)
+
+        reports: Reports = yield survey
+        return reports
+
     def _survey(self, known: Mapping[str, Schema]) -> Work[dict[str, Schema]]:
         """The tables that the records go to, with schemas that hold all of them as far as any can."""
         session = self._session
         session.progress.stage(f"looking for the schema of {self._topic}")
         plan = self._plan(Mode.SURVEY)
+        if sum(map(len, self._splits)) <= _SAMPLE * _SAMPLED and len(self._splits) <= _SAMPLED:
+            return self._surveyed(known, (yield from self._survey_here(plan, self._intake(plan))))
         surveying = session.passes.begin(plan, self._intake(plan))
         try:
-            yield lambda: _written_nowhere(self._rows(surveying, from_arrow_schema(MARKS)))
+            yield lambda: _written_nowhere(self._rows(surveying, from_arrow_schema(MARKS), tasks_for(self._splits)))
         finally:
             reports = session.passes.end(surveying)
         return self._surveyed(known, reports)
@@ -322,12 +339,14 @@ class TopicLoad:
         session = self._session
         session.progress.stage(f"writing {plan.table}")
         columns = _columns(plan, schema)
-        files = None if self._request.files is None else self._request.files(plan.table, schema, attempt)
+        files: PartFiles | None = None
+        if (make := self._request.files) is not None:
+            files = yield lambda: make(plan.table, schema, attempt)
         fields = from_arrow_schema(columns if files is None else MARKS)
         writing = session.passes.begin(plan, self._intake(plan), files)
         try:
             if files is not None:
-                yield lambda: _written_nowhere(self._rows(writing, fields))
+                yield lambda: _written_nowhere(self._rows(writing, fields, tasks_for(self._splits)))
             else:
                 yield lambda: output.write(self._rows(writing, fields), plan.table, schema, attempt)
         except Exception as error:
@@ -345,9 +364,9 @@ class TopicLoad:
         timed = plan.placement is not None and plan.placement.reads_timestamps
         return self._session.intake(self._splits, timed=timed, whole=whole)
 
-    def _rows(self, running: Pass, fields: Any) -> DataFrame:
-        """What a pass gives out, a frame with these columns."""
-        numbers: Any = split_numbers(self._session.spark, len(self._splits))
+    def _rows(self, running: Pass, fields: Any, tasks: int | None = None) -> DataFrame:
+        """What a pass gives out, a frame with these columns; so many tasks do it, or one for each split."""
+        numbers: Any = split_numbers(self._session.spark, len(self._splits), tasks)
         rows: DataFrame = numbers.mapInArrow(running.function, fields)
         return rows
 

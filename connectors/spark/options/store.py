@@ -86,7 +86,8 @@ class StoreOptions(Config):
         importance=LOW,
         validator=between(5 * _MIB, 2048 * _MIB - 1),
         group=_STORE,
-        doc="Bytes of a part of an upload. Executors buffer parts on disk. A file has at most 10,000 of them.",
+        doc="Bytes of a part of an upload. Spark buffers parts on disk, the Python of executors in memory. A file has "
+        "at most 10,000 of them.",
     )
 
     @property

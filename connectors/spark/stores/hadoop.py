@@ -148,7 +148,7 @@ class HadoopStore:
         """None: Spark's own committer keeps failed attempts out of the folder."""
         return {}
 
-    def executor_path(self, path: str) -> None:  # noqa: ARG002
+    def part_place(self, folder: str, table: str, folders: Mapping[int, str]) -> None:  # noqa: ARG002
         """None: it is reached by Hadoop."""
         return
 

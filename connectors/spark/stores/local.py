@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
+from connectors.spark.stores.parts import FolderPlace, PartPlace
 from connectors.spark.stores.store import StagedFile, Upload
 
 __all__ = ["LocalStore"]
@@ -92,9 +93,9 @@ class LocalStore:
         """None: Spark's own committer keeps failed attempts out of the folder."""
         return {}
 
-    def executor_path(self, path: str) -> str:
-        """The path itself: executors run here, or have the folder mounted."""
-        return str(self.root / path)
+    def part_place(self, folder: str, table: str, folders: Mapping[int, str]) -> PartPlace:  # noqa: ARG002
+        """The folder itself: executors run here, or have it mounted."""
+        return FolderPlace(str(self.root / folder))
 
     def uri(self, path: str) -> str:
         """A ``file:`` URI, in which Hadoop wants nothing to be escaped."""

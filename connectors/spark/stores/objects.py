@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
@@ -16,7 +17,7 @@ from connectors.spark.stores.ranges import open_ranges
 if TYPE_CHECKING:
     from botocore.exceptions import ClientError
 
-__all__ = ["Objects", "client_for"]
+__all__ = ["Objects", "Service", "client_for", "service_of"]
 
 _MEANINGS: Final[Sequence[tuple[frozenset[str], type[OSError]]]] = (
     (frozenset({"404", "NoSuchKey", "NoSuchUpload", "NotFound"}), FileNotFoundError),
@@ -31,26 +32,49 @@ _TRIES: Final = 5
 _DELETED_AT_ONCE: Final = 1000
 
 
-def client_for(config: StoreOptions) -> Any:
-    """A client of the service that has the bucket of a configuration. Many threads may share it."""
+@dataclass(frozen=True, slots=True)
+class Service:
+    """How a service that speaks S3 is reached; plain data, for it is sent to the executors."""
+
+    region: str
+    endpoint: str | None = None
+    path_style: bool = True
+    key: str | None = None
+    """Without one, keys are looked for where Amazon's clients do."""
+    secret: str | None = field(default=None, repr=False)
+
+
+def service_of(config: StoreOptions) -> Service:
+    """The service that has the bucket of a configuration."""
+    secret = config.aws_secret_access_key
+    return Service(
+        config.s3_region,
+        config.endpoint,
+        config.s3_path_style_access_enabled,
+        config.aws_access_key_id,
+        None if secret is None else secret.value,
+    )
+
+
+def client_for(service: Service) -> Any:
+    """A client of a service. Many threads may share it."""
     try:
         import boto3  # noqa: PLC0415 - an extra, and slow to import
         from botocore.config import Config  # noqa: PLC0415
     except ImportError as error:
         raise ConnectError(f"A store in S3 needs boto3: {how_to_install('s3')}") from error
-    secret = config.aws_secret_access_key
     return boto3.client(
         "s3",
-        region_name=config.s3_region,
-        endpoint_url=config.endpoint,
-        aws_access_key_id=config.aws_access_key_id,
-        aws_secret_access_key=None if secret is None else secret.value,
+        region_name=service.region,
+        endpoint_url=service.endpoint,
+        aws_access_key_id=service.key,
+        aws_secret_access_key=service.secret,
         config=Config(
             connect_timeout=10,
             read_timeout=60,
             max_pool_connections=32,
             retries={"mode": "standard", "max_attempts": _TRIES},
-            s3={"addressing_style": "path" if config.s3_path_style_access_enabled else "auto"},
+            s3={"addressing_style": "path" if service.path_style else "auto"},
             # Not every service knows the newer checksums.
             request_checksum_calculation="when_required",
             response_checksum_validation="when_required",
@@ -162,6 +186,17 @@ class Objects:
             found = [(item["Key"], item["UploadId"]) for page in pages for item in page.get("Uploads", ())]
         # Not every service looks at the prefix.
         return [(self.path(key), upload) for key, upload in found if key.startswith(prefix)]
+
+    def begin_upload(self, path: str) -> str:
+        """Begin an upload of an object; its id."""
+        with self._errors(path):
+            return cast("str", self._client.create_multipart_upload(**self._at(path))["UploadId"])
+
+    def upload_part(self, path: str, upload: str, number: int, data: bytes) -> str:
+        """Send a part of an upload, counted from 1; its tag."""
+        with self._errors(path):
+            answer = self._client.upload_part(**self._at(path), UploadId=upload, PartNumber=number, Body=data)
+            return cast("str", answer["ETag"])
 
     def complete(self, path: str, upload: str, parts: Sequence[str]) -> None:
         """Make an object of an upload; :class:`FileNotFoundError` if there is no such upload any more."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from connectors.spark.options.store import StoreOptions
 from connectors.spark.stores.hadoop import HadoopStore, Java
 from connectors.spark.stores.local import LocalStore
-from connectors.spark.stores.objects import Objects, client_for
+from connectors.spark.stores.objects import service_of
 from connectors.spark.stores.s3 import S3Store
 from connectors.spark.stores.store import Store
 
@@ -31,7 +31,7 @@ def open_store(config: StoreOptions, spark: Callable[[], SparkSession]) -> Store
         case "hdfs":
             return HadoopStore(lambda: _java_of(spark()), location)
         case "s3":
-            return S3Store(lambda: Objects(client_for(config), location.authority, location.path), location)
+            return S3Store(service_of(config), location, config.s3_part_size)
 
 
 def _java_of(spark: SparkSession) -> Java:

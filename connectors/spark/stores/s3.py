@@ -12,6 +12,7 @@ Hadoop's S3A turns a file that is created below ``__magic_job-.../__base/`` into
 without these parts, and does not complete it; beside an empty file it leaves a ``.pending`` file that describes it.
 So any writer of Spark stages files by their final names, and nobody sees them. ``sluice.StagingCommitter`` (in
 ``staging.jar``, its source beside it) gives each attempt at a task a folder of its own and notes those that count.
+Where the Python of executors writes the files, it makes the same uploads and the same notes (``uploads.py``).
 
 The ledger copies upload ids and parts into the manifest; publishing completes the uploads. A kill leaves:
 
@@ -43,8 +44,10 @@ from typing import BinaryIO, Final
 
 from connect.errors import ConnectError, RetriableError
 from connectors.spark.stores.location import Location
-from connectors.spark.stores.objects import Objects
+from connectors.spark.stores.objects import Objects, Service, client_for
+from connectors.spark.stores.parts import PartPlace
 from connectors.spark.stores.store import StagedFile, Upload
+from connectors.spark.stores.uploads import UploadPlace
 
 __all__ = ["S3Store"]
 
@@ -66,10 +69,11 @@ class S3Store:
     names_when_staging = True
     concurrency = _THREADS
 
-    def __init__(self, objects: Callable[[], Objects], location: Location) -> None:
-        self._connect = objects
+    def __init__(self, service: Service, location: Location, part_size: int) -> None:
+        self._service = service
         self._connected: Objects | None = None
         self._location = location
+        self._part_size = part_size
         self._owned: set[tuple[str, str]] = set()
 
     @property
@@ -80,7 +84,8 @@ class S3Store:
     @property
     def _objects(self) -> Objects:
         if self._connected is None:
-            self._connected = self._connect()
+            place = self._location
+            self._connected = Objects(client_for(self._service), place.authority, place.path)
         return self._connected
 
     def create(self, path: str, data: bytes) -> None:
@@ -144,9 +149,10 @@ class S3Store:
             **{f"sluice.staging.folder.{number}": place for number, place in folders.items() if place},
         }
 
-    def executor_path(self, path: str) -> None:  # noqa: ARG002
-        """None: its uploads are begun by a committer of Spark's."""
-        return
+    def part_place(self, folder: str, table: str, folders: Mapping[int, str]) -> PartPlace:
+        """Uploads, described as those of Spark's writers are."""
+        place = self._location
+        return UploadPlace(self._service, place.authority, place.path, folder, table, folders, self._part_size)
 
     def uri(self, path: str) -> str:
         """An ``s3a:`` URI."""

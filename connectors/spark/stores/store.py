@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, Protocol
 
+from connectors.spark.stores.parts import PartPlace
+
 __all__ = ["StagedFile", "Store", "Upload"]
 
 
@@ -97,8 +99,11 @@ class Store(Protocol):
     def names_when_staging(self) -> bool:
         """Whether files have their final names, and cannot be read, from when they are staged."""
 
-    def executor_path(self, path: str) -> str | None:
-        """The path of a file or folder for the Python of executors; ``None`` where only Spark's writers can be used."""
+    def part_place(self, folder: str, table: str, folders: Mapping[int, str]) -> PartPlace | None:
+        """Where the Python of executors is to write files; ``None`` where only Spark's writers can be used.
+
+        The arguments are those of :meth:`writer_options`, with splits in place of Spark's partitions.
+        """
 
     def uri(self, path: str) -> str:
         """What Spark calls a file or folder."""

@@ -166,9 +166,12 @@ def paged(items: Sequence[Any], size: int) -> Callable[[Asked], Answer]:
         part, following = items[start : start + size], start + size
         more = following < len(items)
         link = f"{asked.path}?cursor={following}"
-        body = {"items": list(part), "more": more, "cursor": str(following) if more else None}
+        body: dict[str, Any] = {"items": list(part), "more": more, "cursor": str(following) if more else None}
+        body["total"] = len(items)
         body["next"] = link if more else None
-        headers = {"Link": f'<{link}>; rel="next", <{asked.path}>; rel="first"'} if more else {}
+        headers = {"X-Total-Count": str(len(items))}
+        if more:
+            headers["Link"] = f'<{link}>; rel="next", <{asked.path}>; rel="first"'
         return Answer(200, body, headers)
 
     return answer

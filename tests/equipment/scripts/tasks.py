@@ -55,7 +55,7 @@ class RunningTask:
         }
         self._ours, theirs = Pipe()
         link = Link(theirs, on_orphaned=lambda: None)
-        config = dict(connector)
+        self.config = config = dict(connector)
         self.send(messages.RunTask(config["name"], task, config, config, self._worker, paused=paused))
 
         self._child = threading.Thread(target=lambda: run(link, log_to_worker=False), daemon=True)

@@ -52,6 +52,20 @@ def test_ranges_of_several_topics_are_batches_of_one_topic_each(bootstrap: str, 
     assert all(value == name.encode() for name, values in batches for value in values)
 
 
+def test_one_consumer_reads_ranges_one_after_the_other(bootstrap: str, topic: str) -> None:
+    create_topic(bootstrap, topic, partitions=3)
+    for partition in range(3):
+        produce(bootstrap, topic, [b"%d" % partition] * 50, partition)
+    with RangeReader(
+        {"bootstrap.servers": bootstrap, "group.id": "ranges"}, [OffsetRange(topic, 0, 0, 20)], 7
+    ) as reader:
+        found = [[value for batch in reader.batches() for value in batch.values]]
+        for partition in (2, 1):
+            reader.go_on([OffsetRange(topic, partition, 10, 30)])
+            found.append([value for batch in reader.batches() for value in batch.values])
+    assert found == [[b"0"] * 20, [b"2"] * 20, [b"1"] * 20]
+
+
 def test_offsets_without_records_end_a_range(bootstrap: str, topic: str) -> None:
     create_topic(bootstrap, topic)
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": topic})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,14 +12,23 @@ from pyspark.sql import SparkSession
 from connect.errors import ConnectError, RetriableError
 from connectors.spark.options.store import StoreOptions
 from connectors.spark.session import start_session
+from connectors.spark.sources.files.config import SparkFileSourceConfig
+from connectors.spark.sources.files.source import SparkFileSourceTask
 from connectors.spark.stores.access import store_access
 from connectors.spark.stores.opening import open_store
 from connectors.spark.stores.store import Store
+from equipment.brokers.topics import read_topic
 from equipment.servers.hdfs import HdfsServer
 from equipment.stores.contract import TABLE, StoreContract, unique_prefix
+from equipment.workers.bulk_source_context import BulkSourceContext
 from equipment.workers.small_spark import SMALL_SPARK
 
-pytestmark = pytest.mark.spark
+pytestmark = [
+    pytest.mark.spark,
+    # PySpark leaves the socket by which it brings rows to the driver to the garbage collector.
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 NAMESERVICE = "lake-nodes"
 
 
@@ -71,3 +81,23 @@ def test_a_name_that_no_configuration_knows_is_told(spark: SparkSession) -> None
     store = open_store(StoreOptions.parse({"store.url": "hdfs://no-such-nodes/lake"}), lambda: spark)
     with pytest.raises(ConnectError, match=r"hadoop\.conf\.dir"):
         store.read("a")
+
+
+def test_files_are_sent_once(spark: SparkSession, hdfs: HdfsServer, bootstrap: str, topic: str, tmp_path: Path) -> None:
+    url = f"{hdfs.url}/{unique_prefix()}"
+    props = {**SMALL_SPARK, "name": "back", "store.url": url, "topic": f"{topic}-${{folder}}", "file.age.ms": "0"}
+    props |= {"key.converter": "StringConverter", "value.converter": "JsonConverter"}
+    props |= {"value.converter.schemas.enable": "false", "header.converter": "SimpleHeaderConverter"}
+
+    def sent(first: int) -> list[int]:
+        spark.range(first, first + 10, 1, 2).write.mode("append").parquet(f"{url}/a/day=01")
+        context = BulkSourceContext("back", bootstrap, props, tmp_path / "offsets")
+        task = SparkFileSourceTask(SparkFileSourceConfig.parse(props), context)
+        task.start()
+        while task.load():
+            pass
+        found = read_topic(bootstrap, f"{topic}-a")
+        return sorted(json.loads(message.value() or b"")["id"] for message in found)
+
+    assert sent(0) == list(range(10))
+    assert sent(10) == list(range(20))

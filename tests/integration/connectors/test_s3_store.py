@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,10 +14,11 @@ from connect.errors import ConnectError, RetriableError
 from connectors.spark.ledger.ledger import Ledger
 from connectors.spark.ledger.manifest import LedgerError
 from connectors.spark.options.store import StoreOptions
-from connectors.spark.stores.objects import Objects, client_for
+from connectors.spark.stores.objects import Objects, client_for, service_of
 from connectors.spark.stores.opening import open_store
 from connectors.spark.stores.s3 import S3Store
 from connectors.spark.stores.store import Store
+from connectors.spark.stores.uploads import UploadPlace
 from equipment.servers.s3 import S3Server
 from equipment.stores.contract import TABLE, StoreContract, unique_prefix
 
@@ -36,7 +38,7 @@ def url(s3: S3Server) -> str:
 def bucket(s3: S3Server, url: str) -> Objects:
     """What is below the store, in plain requests."""
     config = config_of(s3, url)
-    return Objects(client_for(config), s3.bucket, config.location.path)
+    return Objects(client_for(service_of(config)), s3.bucket, config.location.path)
 
 
 class S3Contract(StoreContract):
@@ -72,6 +74,49 @@ class TestS3Store(S3Contract):
         self.stage(store, folder, "first", b"1", attempt=3)
         self.stage(store, folder, "last", b"2", attempt=12)
         assert [file.target for file in store.staged(folder)] == [f"{TABLE}/last"]
+
+    def test_executors_stage_as_spark_does(self, store: Store, bucket: Objects) -> None:
+        """A file of two parts in a folder of its own, and one that another attempt at its split replaces."""
+        ledger = self.opened(store)
+        staging = ledger.new_staging()
+        folder = f"{staging}/t-1/t"
+        store.begin(folder, TABLE)
+        place = replace(upload_place(store, folder), folders={0: "partition=7"})
+        large = bytes(range(256)) * 4096 * 6
+        for split, attempt, data in ((0, 1, large), (1, 2, b"lost"), (1, 10, b"kept"), (2, 3, b"")):
+            written = place.begin(split, attempt)
+            for name in [f"{split}-{attempt}"] if data else []:
+                stream = written.open(name)
+                for start in range(0, len(data), 1 << 20):
+                    stream.write(data[start : start + (1 << 20)])
+                stream.close()
+            written.finish()
+            written.discard()
+        staged = list(store.staged(folder))
+        assert [(file.target, file.size) for file in staged] == [
+            (f"{TABLE}/partition=7/0-1", len(large)),
+            (f"{TABLE}/1-10", 4),
+        ]
+        assert [len(file.upload.parts) for file in staged if file.upload is not None] == [2, 1]
+        assert list(store.files(TABLE)) == []
+        ledger.commit(
+            staging, self.moves(staging, {str(file.target): file for file in staged}), {TopicPartition("t", 0): 1}, {}
+        )
+        assert store.read(f"{TABLE}/partition=7/0-1") == large
+        assert list(store.files(TABLE)) == ["1-10", "partition=7/0-1"]
+        assert bucket.uploads("topics") == []
+        assert list(bucket.below(staging)) == []
+
+    def test_an_attempt_that_executors_give_up_leaves_no_upload(self, store: Store, bucket: Objects) -> None:
+        folder = f"{self.opened(store).new_staging()}/t-1/t"
+        store.begin(folder, TABLE)
+        given_up = upload_place(store, folder).begin(0, 1)
+        stream = given_up.open("x")
+        stream.write(b"1")
+        given_up.discard()
+        stream.close()
+        assert bucket.uploads("topics") == []
+        assert list(store.staged(folder)) == []
 
     def test_uploads_that_nothing_describes_are_aborted(self, store: Store, bucket: Objects) -> None:
         """Those of a task that was killed before it closed its file."""
@@ -120,12 +165,18 @@ class TestS3Store(S3Contract):
 
     def test_a_put_whose_answer_was_lost_succeeds(self, s3: S3Server, url: str) -> None:
         config = config_of(s3, url)
-        client = client_for(config)
+        client = client_for(service_of(config))
         objects = Objects(_Forgetful(client), s3.bucket, config.location.path)
         objects.put_if_absent("manifest", b"mine")
         assert objects.get("manifest") == b"mine"
         with pytest.raises(FileExistsError):
             Objects(client, s3.bucket, config.location.path).put_if_absent("manifest", b"mine")
+
+
+def upload_place(store: Store, folder: str) -> UploadPlace:
+    place = store.part_place(folder, TABLE, {})
+    assert isinstance(place, UploadPlace)
+    return replace(place, part_size=5 << 20)
 
 
 class _Forgetful:

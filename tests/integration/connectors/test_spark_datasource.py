@@ -15,6 +15,7 @@ import pytest
 from connectors.spark.session import start_session
 from connectors.spark.stores.access import Access
 from equipment.brokers.topics import read_topic
+from equipment.fakes.http_api import paged, serving_api
 from equipment.workers.small_spark import SMALL_SPARK
 from equipment.workers.standalone import StandaloneWorker
 
@@ -90,6 +91,18 @@ def test_a_table_is_read_and_written(
     assert SECRET not in capfd.readouterr().out
     cheap.repartition(2).write.format("sluice").options(**target).mode("append").save()
     assert copies(tmp_path) == [(1, 0.25), (2, 0.5), (3, 0.75)]
+
+
+def test_the_pages_of_an_api_are_partitions(spark: Any) -> None:
+    with serving_api() as api:
+        api.route("/items", paged([{"id": number} for number in range(40)], 2))
+        reader = spark.read.format("sluice").option("connector.class", "HttpSource").option("kafka.topic", "items")
+        reader = reader.option("http.request.url", f"{api.url}/items").option("http.response.list.pointer", "/items")
+        reader = reader.option("http.paging", "page").option("http.request.params", "page=${page.number}")
+        reader = reader.option("http.paging.size", "2").option("http.paging.total.header", "X-Total-Count")
+        items = reader.option("tasks.max", "3").schema("id bigint").load()
+        assert items.rdd.getNumPartitions() == 3
+        assert sorted(row.id for row in items.collect()) == list(range(40))
 
 
 def test_what_is_wrong_is_told_in_the_words_of_the_connector(spark: Any, shop: dict[str, str]) -> None:

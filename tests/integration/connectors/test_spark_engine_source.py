@@ -17,6 +17,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from equipment.brokers.topics import create_topic, read_topic
+from equipment.fakes.http_api import paged, serving_api
 from equipment.scripts.task_processes import TaskProcess
 from equipment.scripts.tasks import RunningTask
 from equipment.waiting import wait_until
@@ -281,6 +282,30 @@ def test_a_large_table_is_read_by_ranges_though_java_is_killed(
     assert max(counts.values()) <= 2
     assert task.metric("load-failure-total") == 1
     assert [offset["incrementing"] for offset in task.offsets.values() if offset] == [rows]
+
+
+def test_pages_of_an_api_are_read_side_by_side(bootstrap: str, folder: Folder, start: Start) -> None:
+    create_topic(bootstrap, folder.topic)
+    items = [{"id": number} for number in range(40)]
+    with serving_api() as api:
+        api.route("/items", paged(items, 2))
+        props = folder.props(connector_class="HttpSource", kafka_topic=folder.topic, value_converter="JsonConverter")
+        props |= {
+            "http.request.url": f"{api.url}/items",
+            "http.request.params": "offset=${page.offset}",
+            "http.response.list.pointer": "/items",
+            "http.paging": "offset",
+            "http.paging.size": "2",
+            "http.paging.end": "continue",
+            "http.paging.total.pointer": "/total",
+            "value.converter.schemas.enable": "false",
+        }
+        task = start(props)
+        await_end(task)
+    assert sorted(json.loads(value)["id"] for value in folder.values()) == list(range(40))
+    (load,) = task.seen(messages.Loads)[-1].last
+    assert load["progress"]["stage"] == "reading splits (2 of 2 done)"
+    assert [offset["page.place"] for offset in task.offsets.values() if offset] == [40]
 
 
 def test_a_source_without_splits_is_refused(folder: Folder, start: Start) -> None:

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from connect.data import TopicPartition
 from connect.errors import DataError
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.sink import SparkSinkConnector, SparkSinkTask
+from connectors.spark.sources.files.config import SparkFileSourceConfig
+from connectors.spark.sources.files.source import SparkFileSourceTask
 from equipment.brokers.filled_topic import FilledTopic
+from equipment.brokers.topics import read_topic
 from equipment.servers.s3 import S3Server
 from equipment.stores.contract import unique_prefix
 from equipment.stores.lakes import s3_lake
 from equipment.workers.bulk_context import BulkContext
+from equipment.workers.bulk_source_context import BulkSourceContext
 from equipment.workers.processes import command_line, descendants
 from equipment.workers.small_spark import sink_props
 
@@ -68,6 +76,11 @@ class Sink:
         found = pages.paginate(Bucket=self.server.bucket, Prefix=f"{self.folder}/")
         return [item["Key"].removeprefix(f"{self.folder}/") for page in found for item in page.get("Contents", ())]
 
+    def file(self, path: str) -> pq.ParquetFile:
+        """A file of a table."""
+        place = {"Bucket": self.server.bucket, "Key": f"{self.folder}/{path}"}
+        return pq.ParquetFile(io.BytesIO(self.server.client().get_object(**place)["Body"].read()))
+
     def uploads(self) -> list[Any]:
         """All uploads to the store that are not completed."""
         found = self.server.client().list_multipart_uploads(Bucket=self.server.bucket).get("Uploads", [])
@@ -101,6 +114,10 @@ def test_tables_grow_and_nothing_else_is_left(sink: Sink) -> None:
     owners = "_sluice/tables/topics"
     assert folders == {f"{table}/partition=0", f"{table}/partition=1", "_sluice/sink/manifests", owners}
     assert sink.uploads() == []
+    # The executors have written them, and not Spark's Java.
+    assert {sink.file(key).metadata.created_by.partition(" ")[0] for key in sink.objects() if "part-" in key} == {
+        "parquet-cpp-arrow"
+    }
 
 
 def test_folders_of_values_and_other_formats(sink: Sink) -> None:
@@ -177,3 +194,26 @@ def test_windows_are_held_in_the_bucket(sink: Sink) -> None:
     assert sink.read()[2:] == [{"id": 20, "origin": "6"}]
     assert [key for key in sink.objects() if "/windows/" in key] == []
     assert sink.uploads() == []
+
+
+def test_what_the_sink_wrote_is_sent_back_once(sink: Sink, tmp_path: Path) -> None:
+    sink.records.produce(ROWS[:20])
+    sink.records.drain(sink.task())
+    back = f"{sink.topic}-back"
+    more = {"topic": back, "topics.dir": f"topics/{sink.topic}", "file.age.ms": "0"}
+    more["header.converter"] = "SimpleHeaderConverter"
+
+    def sent() -> list[int]:
+        props = sink.props(more)
+        task = SparkFileSourceTask(
+            SparkFileSourceConfig.parse(props), BulkSourceContext("back", sink.bootstrap, props, tmp_path / "offsets")
+        )
+        task.start()
+        while task.load():
+            pass
+        return sorted(json.loads(message.value() or b"")["id"] for message in read_topic(sink.bootstrap, back))
+
+    assert sent() == list(range(20))
+    sink.records.produce(ROWS[20:])
+    sink.records.drain(sink.task())
+    assert sent() == list(range(60))

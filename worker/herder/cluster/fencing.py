@@ -1,16 +1,19 @@
 """Fencing: before the source tasks of new task configs start exactly-once, the producers of the former ones are fenced.
 
 Only the leader fences (KIP-618), and records for how many tasks; every worker waits for that record before it starts
-a task. Crash point: a leader that is killed between fencing and the record leaves no record, so the next one fences
-again; nothing is started in between.
+a task. Tasks that go on as they run, whether with the same configuration or with a larger share, are not fenced
+(:mod:`worker.stores.config.generations`). Crash points: a leader that is killed between fencing and the record leaves
+no record, so the next one fences again; nothing is started in between. A worker that is killed, or is slow, while the
+config topic has the larger share of a task and the task still runs with the smaller: what runs of the task writes only
+what is this task's, whoever starts it next fences it by the same transactional id, and reads what it has committed.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Final
+from typing import Final, TypeAlias
 
 from connect.errors import ConnectError
 from worker.herder.cluster.leadership import Leadership
@@ -25,18 +28,22 @@ from worker.unit import Unit
 __all__ = ["Fencing", "producers_to_fence"]
 
 logger = logging.getLogger(__name__)
+
+TaskConfigs: TypeAlias = tuple[Mapping[str, str], ...]
+
 _RETRY: Final = 1.0
 _LONGEST_RETRY: Final = 16.0
 
 
-def producers_to_fence(recorded: int | None, tasks: int) -> range:
+def producers_to_fence(recorded: int | None, tasks: int, unfenced: frozenset[int] | None) -> Sequence[int]:
     """The tasks whose former producers may still write, when there were as many as ``recorded`` and now are ``tasks``.
 
-    A single task that stays the only one is fenced by its own new producer.
+    Those that are not among the ``unfenced`` go on as they are, and write nothing that belongs to another task. A
+    single task that stays the only one is fenced by its own new producer.
     """
     if recorded is None or (recorded == 1 and tasks == 1):
-        return range(0)
-    return range(recorded)
+        return ()
+    return [task for task in range(recorded) if unfenced is None or task in unfenced]
 
 
 class Fencing:
@@ -132,8 +139,9 @@ class Fencing:
         waiting.append(request)
         if len(waiting) > 1:
             return
-        tasks = len(entry.task_configs)
-        producers = producers_to_fence(self._configs.fenced_tasks(name), tasks)
+        tasks = entry.task_configs
+        recorded, unfenced = self._configs.fenced_tasks(name), self._configs.unfenced_tasks(name)
+        producers = producers_to_fence(recorded, len(tasks), unfenced)
         if not producers:
             self._record(name, tasks)
             return
@@ -143,7 +151,7 @@ class Fencing:
         inquiry = messages.FenceProducers(dict(entry.config), self._worker_props, list(producers))
         self._inquiries.answer(inquiry, fenced, lambda _: fenced.set_result(None))
 
-    def _fenced(self, name: str, tasks: int, fenced: Request[None]) -> None:
+    def _fenced(self, name: str, tasks: TaskConfigs, fenced: Request[None]) -> None:
         del self._fencing[name]
         if (error := fenced.exception()) is not None:
             self._round_over(name, error)
@@ -155,12 +163,12 @@ class Fencing:
         for name, fenced in list(self._fencing.items()):
             fenced.break_off(ConnectError(f"This worker ceased to lead the cluster while it fenced {name}; ask again"))
 
-    def _record(self, name: str, tasks: int) -> None:
+    def _record(self, name: str, tasks: TaskConfigs) -> None:
         entry = self._configs.connectors().get(name)
-        if entry is None or len(entry.task_configs) != tasks or not self._leadership.is_ready:
+        if entry is None or entry.task_configs != tasks or not self._leadership.is_ready:
             self._round_over(name, ConnectError(f"The tasks of connector {name} have changed meanwhile"))
             return
-        recorded = self._configs.put_fenced_tasks(name, tasks)
+        recorded = self._configs.put_fenced_tasks(name, len(tasks))
         recorded.add_done_callback(lambda done: self._inbox.post(lambda: self._round_over(name, done.exception())))
 
     def _round_over(self, name: str, error: BaseException | None) -> None:

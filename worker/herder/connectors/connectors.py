@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from connect.errors import ConnectError, NotFoundError, PluginError
+from connect.errors import ConnectError, PluginError
 from connect.plugins import PluginEntry, PluginKind, PluginRegistry
-from worker.errors import ForbiddenError
+from worker.errors import ForbiddenError, UnknownConnectorError
 from worker.herder.connectors.schedules import due
 from worker.herder.connectors.views import (
     KeptViews,
@@ -42,7 +42,7 @@ class TopicTracking:
 class Connectors:
     """Looks up connectors in the stores.
 
-    Every method raises :class:`~connect.errors.NotFoundError` for an unknown connector.
+    Every method raises :class:`~worker.errors.UnknownConnectorError` for an unknown connector.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Connectors:
         """The entry of a connector in the config store."""
         entry = self._configs.connectors().get(name)
         if entry is None:
-            raise NotFoundError(f"Connector {name} not found")
+            raise UnknownConnectorError(f"Connector {name} not found")
         return entry
 
     def forget(self, name: str) -> None:

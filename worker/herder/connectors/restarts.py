@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, TypeVar
 
 from connect.errors import ConnectError, NotFoundError
-from worker.errors import NotAssignedError, NotLeaderError
+from worker.errors import NotAssignedError, NotLeaderError, UnknownConnectorError
 from worker.herder.cluster.leadership import Leadership
 from worker.herder.connectors.connectors import Connectors
 from worker.herder.connectors.restart_plans import restart_plan, restarting
@@ -67,7 +67,7 @@ class Restarts:
 
         def begin() -> None:
             if not self._connectors.exists(name):
-                raise NotFoundError(f"Unknown connector: {name}")
+                raise UnknownConnectorError(f"Unknown connector: {name}")
             statuses = self._statuses.statuses()
             plan = restart_plan(name, statuses, include_tasks=include_tasks, only_failed=only_failed)
             shown = self._connectors.status(name, restarting(statuses, plan))
@@ -86,7 +86,7 @@ class Restarts:
         """Restart a unit, or find out who is to do it; look again for a while if neither can be yet."""
         entry = self._configs.connectors().get(unit.connector)
         if entry is None:
-            raise NotFoundError(f"Unknown connector: {unit.connector}")
+            raise UnknownConnectorError(f"Unknown connector: {unit.connector}")
         is_there = not unit.is_task or unit.task < len(entry.task_configs)
         if not is_there and (patience <= 0 or not self._has_tasks_to_come(unit.connector, entry)):
             raise NotFoundError(f"Unknown task: {unit.connector}-{unit.task}")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from connect.errors import ConnectError, NotFoundError
-from worker.errors import ConflictError
+from connect.errors import ConnectError
+from worker.errors import ConflictError, UnknownConnectorError
 from worker.herder.inbox import Action, Inbox, Request
 from worker.herder.turns import Turns
 from worker.herder.units import Units
@@ -75,7 +75,7 @@ class StoppedConnectors:
     ) -> None:
         entry = self._configs.connectors().get(name)
         if entry is None:
-            raise NotFoundError(f"Connector {name} not found")
+            raise UnknownConnectorError(f"Connector {name} not found")
         if entry.target is not TargetState.STOPPED:
             raise refusal(name)
         request.enter(f"waiting for the tasks of connector {name} to stop")

@@ -8,9 +8,15 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar
 
-from connect.errors import AlreadyExistsError, NotFoundError
+from connect.errors import AlreadyExistsError
 from connect.plugins import PluginEntry
-from worker.errors import BadRequestError, ChangedMeanwhileError, ConflictError, InvalidConnectorError
+from worker.errors import (
+    BadRequestError,
+    ChangedMeanwhileError,
+    ConflictError,
+    InvalidConnectorError,
+    UnknownConnectorError,
+)
 from worker.herder.cluster.leadership import Leadership
 from worker.herder.cluster.publication import Publication, Publications
 from worker.herder.connectors.connectors import Connectors
@@ -386,7 +392,7 @@ class Writes:
 
     def _check_known(self, name: str) -> None:
         if not self._connectors.exists(name):
-            raise NotFoundError(f"Unknown connector {name}")
+            raise UnknownConnectorError(f"Unknown connector {name}")
 
 
 def _nothing() -> None:

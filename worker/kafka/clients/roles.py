@@ -27,6 +27,7 @@ __all__ = [
     "dlq_group_id",
     "dlq_producer_properties",
     "internal_properties",
+    "keeps_order",
     "sink_consumer_properties",
     "sink_group_id",
     "source_offsets_consumer_properties",
@@ -99,6 +100,11 @@ def source_producer_properties(
             "transactional.id": transactional_id(worker["group.id"], name, task),
         }
     return _task_producer_properties(worker, connector, f"connector-producer-{name}-{task}", forced)
+
+
+def keeps_order(properties: ClientProperties) -> bool:
+    """Whether a producer writes the records of a partition in the order in which it is given them, come what may."""
+    return bool(properties.properties["enable.idempotence"]) or properties.properties.get(_IN_FLIGHT) == 1
 
 
 def dlq_producer_properties(

@@ -56,6 +56,7 @@ class AtLeastOnceGuarantee:
 
     def __init__(self, assembly: Assembly, control: Control, clients: Clients, task: int) -> None:
         self.producer = clients.source_producer()
+        self.keeps_order = clients.source_producer_keeps_order
         self.reader = offset_reader(assembly, control, task)
         self._assembly = assembly
         self._control = control
@@ -95,6 +96,7 @@ class ExactlyOnceGuarantee:
     """
 
     resends = False
+    keeps_order = True
 
     def __init__(self, assembly: Assembly, control: Control, clients: Clients, task: int) -> None:
         name = assembly.config.name

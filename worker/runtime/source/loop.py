@@ -7,6 +7,8 @@ before or during the send                          the records are read again: n
 after Kafka's acknowledgement, before the commit   the records are read and sent again: doubled, at most those of
                                                    one ``offset.flush.interval.ms``
 after the commit                                   reading continues after them
+with a larger share in the config topic, before     whoever starts the task next has the larger share; see
+the task has taken it, or while it does            :mod:`worker.stores.config.generations` for what is exactly once
 =================================================  ==============================================================
 
 That is at least once; :mod:`worker.runtime.source.exactly_once` has what holds in transactions.
@@ -25,8 +27,9 @@ from confluent_kafka import KafkaError, KafkaException
 from connect.chain.source import by_source_partition
 from connect.chain.tolerance import Failure, Stage, StopRequested, Tolerance
 from connect.data import SourceBatch, SourceRecord
-from connect.delivery.delivery import Delivery, Refusal
+from connect.delivery.delivery import Delivery
 from connect.delivery.failures import PRODUCER_FAILURES, kafka_error
+from connect.delivery.outcomes import Refusal
 from connect.delivery.submitted import Receipt, SentRecords, Submission
 from connect.errors import ConnectError, RetriableError
 from connect.kafka.auth.rights import PRODUCER, explained, on_topic
@@ -107,6 +110,7 @@ class SourceLoop:
         tolerance: Tolerance,
         guarantee: Guarantee,
     ):
+        self._assembly = assembly
         self._control = control
         self._task = task
         self._context = context
@@ -122,6 +126,7 @@ class SourceLoop:
             clients.batch_limits(),
             self._sent,
             resends=guarantee.resends,
+            keeps_order=guarantee.keeps_order,
         )
         self._metrics = TaskMetrics(control.send, tolerance.counts)
         self._timings = self._metrics.timings
@@ -165,6 +170,7 @@ class SourceLoop:
             if not self._control.poll():
                 self._pause()
                 continue
+            self._take_config()
             polled = time.monotonic()
             batches = self._poll()
             if batches:
@@ -189,7 +195,7 @@ class SourceLoop:
     def _await(self, wish: _Wish) -> None:
         """Wait until the task wants to be polled, or the worker says something, and see to what is due meanwhile."""
         patience = _LEAST_ACKNOWLEDGED
-        while self._control.poll():
+        while self._control.poll() and not self._control.has_config:
             self._serve()
             now = time.monotonic()
             left = wish.until - now
@@ -254,6 +260,19 @@ class SourceLoop:
             cut = portions(records, self._commits.boundary)
             return [item for part, ending in cut for item in _ended(SourceBatch.from_records(part), ending)]
         return _ended(batches + SourceBatch.from_records(records), None)
+
+    def _take_config(self) -> None:
+        """Let the task go on with a new configuration, if there is one; else it is started anew with it."""
+        if (given := self._control.take_config()) is None:
+            return
+        config = self._assembly.task_config(given)
+        with self._control.watch.call("reconfigure"):
+            takes = self._task.reconfigure(config)
+        if takes:
+            self._task.config = config
+            logger.info("The task goes on with a larger share.")
+        else:
+            self._control.decline()
 
     def _drained(self) -> bool:
         with self._control.watch.call("drained"):
@@ -347,6 +366,9 @@ class SourceLoop:
             if not self._control.wait_unless_stopped(_RETRY):
                 return
         self._report()
+        self._control.takes_configs = False
+        if self._control.take_config() is not None:
+            self._control.decline()
         self._control.send(messages.Drained())
         while not self._control.stopping:
             self._control.wait_for_command()

@@ -86,7 +86,7 @@ class KafkaConfigStore(ConfigStore):
                 lambda: post(self._lose_writes),
             )
         # Everything below belongs to the thread of the view.
-        self._state = ConfigState()
+        self._state = ConfigState(fences=support == "enabled")
         self._offset = -1
         self._listener: Callable[[ConfigChange], None] | None = None
         self._known_inconsistent: frozenset[str] = frozenset()
@@ -138,6 +138,9 @@ class KafkaConfigStore(ConfigStore):
     def pending_fencing(self, name: str) -> bool:
         return self._state.pending_fencing(name)
 
+    def unfenced_tasks(self, name: str) -> frozenset[int] | None:
+        return self._state.unfenced_tasks(name)
+
     def put_connector(
         self,
         name: str,
@@ -172,9 +175,9 @@ class KafkaConfigStore(ConfigStore):
     def put_fenced_tasks(self, name: str, count: int) -> Future[None]:
         return self._write_as_leader([records.fenced_tasks_record(name, count)])
 
-    def read_to_end(self) -> Future[None]:
+    def read_to_end(self, seconds: float = 30.0) -> Future[None]:
         done: Future[None] = Future()
-        self._follow(self._topic.read_to_end(_WRITE_SECONDS), done, _unreadable)
+        self._follow(self._topic.read_to_end(seconds), done, _unreadable)
         return done
 
     def claim_writes(self) -> Future[None]:

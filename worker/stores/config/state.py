@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from worker.stores.config.generations import Generations
 from worker.stores.config.records import (
     ConfigRecord,
     ConnectorRecord,
@@ -34,16 +35,18 @@ class ConfigState:
 
     Compaction leaves the last record of each key, so a commit may come without all of its tasks, and before the
     connector that it belongs to. A commit without all of its tasks makes the connector *inconsistent*: it has no task
-    configs until the next commit. A commit without its connector is ignored, with its tasks.
+    configs until the next commit. A commit without its connector is ignored, with its tasks. ``fences`` says whether
+    former producers are fenced.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, fences: bool = True) -> None:
         self._connectors: dict[str, ConnectorEntry] = {}
         self._targets: dict[str, TargetStateRecord] = {}
         self._staged: dict[str, dict[int, Mapping[str, str]]] = {}
         self._fenced_tasks: dict[str, int] = {}
         self._pending_fencing: set[str] = set()
         self._inconsistent: set[str] = set()
+        self._generations = Generations(fences=fences)
         self._session_key: SessionKey | None = None
         self._offset = 0
         self._timestamp = 0
@@ -76,6 +79,10 @@ class ConfigState:
         """Whether a connector's task configs are newer than its last fencing record."""
         return name in self._pending_fencing
 
+    def unfenced_tasks(self, name: str) -> frozenset[int] | None:
+        """The tasks that have ended, or begun anew, since the last fencing; ``None`` if that may be any."""
+        return self._generations.unfenced(name)
+
     def apply(self, record: ConfigRecord, offset: int = 0, timestamp: int = 0) -> ConfigChange | None:
         """Apply the record at an offset, and return the change that it makes; ``None`` if there is none to notice.
 
@@ -101,6 +108,7 @@ class ConfigState:
             case FencedTasksRecord(name, count):
                 self._fenced_tasks[name] = count
                 self._pending_fencing.discard(name)
+                self._generations.fenced(name, count)
                 return FencedTasksChanged(name)
             case SessionKey():
                 self._session_key = record
@@ -124,6 +132,7 @@ class ConfigState:
     def _remove(self, name: str) -> ConfigChange | None:
         self._staged.pop(name, None)
         self._inconsistent.discard(name)
+        self._generations.lose(name)
         return None if self._connectors.pop(name, None) is None else ConnectorRemoved(name)
 
     def _commit(self, record: TasksCommitRecord) -> ConfigChange | None:
@@ -133,11 +142,13 @@ class ConfigState:
             return None
         if all(task in staged for task in range(record.count)):
             configs = tuple(staged[task] for task in range(record.count))
-            self._connectors[record.name] = replace(entry, task_configs=configs, applied=entry.config)
+            since = self._generations.follow(record.name, entry.config, configs)
+            self._connectors[record.name] = replace(entry, task_configs=configs, applied=entry.config, since=since)
             self._inconsistent.discard(record.name)
             self._pending_fencing.add(record.name)
         else:
-            self._connectors[record.name] = replace(entry, task_configs=(), applied={})
+            self._generations.lose(record.name)
+            self._connectors[record.name] = replace(entry, task_configs=(), applied={}, since=())
             self._inconsistent.add(record.name)
         return TasksChanged(record.name)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from connect.errors import NotFoundError
+from worker.stores.config.generations import Generations
 
 __all__ = [
     "ConfigChange",
@@ -49,7 +50,8 @@ class ConnectorEntry:
     was stopped because it was drained, and not by a user: since when, in milliseconds since 1970. ``type`` is
     ``source`` or ``sink``, as found by the leader; a leader of Kafka Connect keeps none. ``revision`` grows whenever
     the configuration is written, and is the same at every worker. ``changed`` is when it was written last, in
-    milliseconds since 1970, and ``author`` who did, if they had signed in.
+    milliseconds since 1970, and ``author`` who did, if they had signed in. ``since`` has a number for each task that
+    stays the same while the task goes on through changes of its configuration, as :class:`Generations` tells.
     """
 
     config: Mapping[str, str]
@@ -61,6 +63,7 @@ class ConnectorEntry:
     revision: int = field(default=0, compare=False)
     changed: int = field(default=0, compare=False)
     author: str | None = field(default=None, compare=False)
+    since: tuple[int, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +204,10 @@ class ConfigStore(ABC):
         """Whether a connector has task configs for which no fencing was recorded since they were written."""
 
     @abstractmethod
+    def unfenced_tasks(self, name: str) -> frozenset[int] | None:
+        """Return the tasks that ended, or begin anew, since the last fencing; ``None`` if that may be any."""
+
+    @abstractmethod
     def put_connector(
         self,
         name: str,
@@ -244,8 +251,11 @@ class ConfigStore(ABC):
         """Record that the former producers of a connector were fenced and that it will have ``count`` tasks."""
 
     @abstractmethod
-    def read_to_end(self) -> Future[None]:
-        """Return a future that is done when the view has everything written before this call."""
+    def read_to_end(self, seconds: float = 30.0) -> Future[None]:
+        """Return a future that is done when the view has everything written before this call.
+
+        It fails with :class:`~connect.errors.RetriableError` if that takes longer than ``seconds``.
+        """
 
     @abstractmethod
     def claim_writes(self) -> Future[None]:
@@ -260,6 +270,7 @@ class MemoryConfigStore(ConfigStore):
 
     def __init__(self) -> None:
         self._connectors: dict[str, ConnectorEntry] = {}
+        self._generations = Generations()
         # Greater than any of an earlier run, so that what was read before is not taken for what is there now.
         self._revision = time.time_ns() // 1000
         self._session_key: SessionKey | None = None
@@ -287,6 +298,9 @@ class MemoryConfigStore(ConfigStore):
 
     def pending_fencing(self, name: str) -> bool:
         return name in self._pending_fencing
+
+    def unfenced_tasks(self, name: str) -> frozenset[int] | None:
+        return self._generations.unfenced(name)
 
     def put_connector(
         self,
@@ -317,13 +331,15 @@ class MemoryConfigStore(ConfigStore):
     def remove_connector(self, name: str) -> Future[None]:
         self._revision += 1
         self._connectors.pop(name, None)
+        self._generations.lose(name)
         return self._done(ConnectorRemoved(name))
 
     def put_task_configs(self, name: str, configs: Sequence[Mapping[str, str]]) -> Future[None]:
         entry = self._connectors.get(name)
         if entry is None:
             return _unknown(name)
-        self._connectors[name] = replace(entry, task_configs=tuple(configs), applied=entry.config)
+        since = self._generations.follow(name, entry.config, configs)
+        self._connectors[name] = replace(entry, task_configs=tuple(configs), applied=entry.config, since=since)
         self._pending_fencing.add(name)
         return self._done(TasksChanged(name))
 
@@ -347,9 +363,10 @@ class MemoryConfigStore(ConfigStore):
     def put_fenced_tasks(self, name: str, count: int) -> Future[None]:
         self._fenced_tasks[name] = count
         self._pending_fencing.discard(name)
+        self._generations.fenced(name, count)
         return self._done(FencedTasksChanged(name))
 
-    def read_to_end(self) -> Future[None]:
+    def read_to_end(self, seconds: float = 30.0) -> Future[None]:  # noqa: ARG002
         return _done()
 
     def claim_writes(self) -> Future[None]:

@@ -42,7 +42,16 @@ from worker.supervisor.messages.offsets import (
     SourceOffsetsWritten,
     WriteSourceOffsets,
 )
+from worker.supervisor.messages.reconfiguring import Declined, TakeConfig
 from worker.supervisor.messages.resting import Idle, Rest
+from worker.supervisor.messages.source_requests import (
+    CommitOffsets,
+    ConfirmOwnership,
+    OffsetsCommitted,
+    OffsetsRead,
+    OwnershipConfirmed,
+    ReadOffsets,
+)
 
 __all__ = [
     "PARTIAL",
@@ -61,6 +70,7 @@ __all__ = [
     "DeadLetterSelection",
     "DeadLettersListed",
     "DeadLettersReplayed",
+    "Declined",
     "DedicatedOffsets",
     "DescribePlugin",
     "Drain",
@@ -119,6 +129,7 @@ __all__ = [
     "Started",
     "Stop",
     "TableCompacted",
+    "TakeConfig",
     "TaskConfigs",
     "ValidateConfig",
     "Validated",
@@ -258,30 +269,6 @@ class Stop:
     """Commit what can be committed and exit."""
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetsRead:
-    """The answer to :class:`ReadOffsets`; ``error`` is set when the store could not be read."""
-
-    request: int
-    offsets: list[dict[str, Any] | None]
-    error: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class OffsetsCommitted:
-    """The answer to :class:`CommitOffsets`; ``error`` is set when nothing was committed."""
-
-    request: int
-    error: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class OwnershipConfirmed:
-    """The answer to :class:`ConfirmOwnership`, if it is so; if not, :class:`Stop` comes."""
-
-    request: int
-
-
 Inquiry: TypeAlias = (
     ValidateConfig
     | DescribePlugin
@@ -328,6 +315,7 @@ Command: TypeAlias = (
     | Pause
     | Resume
     | Reconfigure
+    | TakeConfig
     | Rest
     | Fail
     | Drain
@@ -464,29 +452,6 @@ class ActiveTopics:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadOffsets:
-    """A request for the offsets of some source partitions."""
-
-    request: int
-    partitions: list[dict[str, Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class CommitOffsets:
-    """A request to keep source offsets whose records Kafka has acknowledged (invariant I1)."""
-
-    request: int
-    offsets: OffsetPairs
-
-
-@dataclass(frozen=True, slots=True)
-class ConfirmOwnership:
-    """A question: is this process still the one that is to run its task, with this configuration?"""
-
-    request: int
-
-
-@dataclass(frozen=True, slots=True)
 class Metrics:
     """Counters and gauges of a task by name; counters only grow while the process lives.
 
@@ -543,6 +508,7 @@ Report: TypeAlias = (
     | HangOver
     | Silent
     | Drained
+    | Declined
     | ConfigExpires
     | Idle
     | NeedsProcess

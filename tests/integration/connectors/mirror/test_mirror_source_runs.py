@@ -148,8 +148,9 @@ def test_records_topics_and_settings_come_over_and_go_on_after_a_restart(flow: F
     assert _shape(flow.wait_for(302)) == _shape(read_topic(source, topic))
     assert _settings(flow.target, flow.remote) == {"retention.ms": "-1", "max.message.bytes": "2000000"}
 
-    # What is new joins, and what was changed at the source follows.
-    _set(source, topic, "retention.ms", "123456789")
+    # What is new joins the tasks as they run, and what was changed at the source follows.
+    process = flow.worker.task_pid("mirror")
+    _set(source, topic, "segment.ms", "123456789")
     admin = AdminClient({"bootstrap.servers": source})
     admin.create_partitions([NewPartitions(topic, 3)])[topic].result(30)
     produce(source, topic, [b"third"], partition=2)
@@ -159,9 +160,12 @@ def test_records_topics_and_settings_come_over_and_go_on_after_a_restart(flow: F
     assert _shape(flow.wait_for(303)) == _shape(read_topic(source, topic))
     wait_until(
         "the setting follows",
-        lambda: _settings(flow.target, flow.remote).get("retention.ms") == "123456789",
+        lambda: _settings(flow.target, flow.remote).get("segment.ms") == "123456789",
         seconds=60,
     )
+
+    assert flow.worker.task_pid("mirror") == process
+    assert not [line for line in flow.worker.log().splitlines() if "moves to another process" in line]
 
     # Stopped in order, it goes on after the last record, and the runs go on as well.
     assert flow.worker.terminate() == 0

@@ -87,8 +87,8 @@ def test_records_and_offsets_are_one_transaction(
     values: Callable[[int], list[bytes]],
     runs: Callable[[], Runs],
 ) -> None:
-    offsets = f"{topic}-offsets"
-    create_topic(second_broker.bootstrap_servers, offsets, 1, **{"cleanup.policy": "compact"})
+    offsets, target = f"{topic}-offsets", second_broker.bootstrap_servers
+    create_topic(target, offsets, 1, **{"cleanup.policy": "compact"})
     worker = {
         "group.id": f"cluster-{topic}",
         "offset.storage.topic": offsets,
@@ -100,16 +100,27 @@ def test_records_and_offsets_are_one_transaction(
     first = start(worker)
     assert values(3) == [b"0", b"1", b"2"]
     first.stop()
-    stored = read_topic(second_broker.bootstrap_servers, offsets)
+    stored = read_topic(target, offsets)
     assert stored[-1].key() == f'["{topic}",{{"cluster":"A","partition":0,"topic":"{topic}"}}]'.encode()
     assert stored[-1].value() == b'{"offset":2}'
     # The ends of transactions take offsets at the target, so another run begins.
     produce(bootstrap, topic, [b"3", b"4"])
     second = start(worker)
     assert values(5) == [b"0", b"1", b"2", b"3", b"4"]
+    # Another topic joins while the task runs, in the transactions that it makes already.
+    for servers, name in ((bootstrap, f"{topic}-new"), (target, f"A.{topic}-new")):
+        create_topic(servers, name)
+    produce(bootstrap, f"{topic}-new", [b"x"])
+    second.send(messages.TakeConfig({**second.config, "task.assigned.partitions": f"{topic}-0,{topic}-new-0"}))
+    wait_until("it joins", lambda: [one.value() for one in read_topic(target, f"A.{topic}-new")] == [b"x"])
+    produce(bootstrap, topic, [b"5"])
+    assert values(6)[5:] == [b"5"]
     second.stop()
-    assert [one.upstream for one in runs().runs] == [0, 3]
+    assert len(second.seen(messages.Started)) == 1
+    assert [one.upstream for one in runs().runs] == [0, 3, 5]
     assert runs().downstream_of(3).is_exact  # type: ignore[union-attr]
+    kept = {one.key(): one.value() for one in read_topic(target, offsets)}
+    assert kept[f'["{topic}",{{"cluster":"A","partition":0,"topic":"{topic}-new"}}]'.encode()] == b'{"offset":0}'
 
 
 def test_a_record_that_the_target_does_not_take_is_left_out_if_that_is_tolerated(

@@ -31,7 +31,8 @@ class ActConfig(Config):
 class Act(Transformation[ActConfig]):
     """Does what the field ``act`` says: ``tell`` where the code is, ``wait`` for the test, ``die``, or ``grow``.
 
-    ``die once`` is for a folder ``alive``, which is taken away first.
+    ``die once`` is for a folder ``alive``, which is taken away first, and ``kill driver once`` for a file ``driver``
+    with the number of the process.
     """
 
     def apply(self, record: R) -> R | None:
@@ -42,6 +43,7 @@ class Act(Transformation[ActConfig]):
             "wait": self._wait,
             "die": lambda _: os.kill(os.getpid(), signal.SIGKILL),
             "die once": self._die_once,
+            "kill driver once": self._kill_driver_once,
             "grow": lambda _: bytearray(_TOO_MUCH).clear(),
         }
         if (act := acts.get(value["act"])) is not None:
@@ -57,6 +59,14 @@ class Act(Transformation[ActConfig]):
         except FileNotFoundError:
             return
         os.kill(os.getpid(), signal.SIGKILL)
+
+    def _kill_driver_once(self, _: Any) -> None:
+        folder = Path(self.config.folder)
+        try:
+            (folder / "driver").rename(folder / "driver-killed")
+        except FileNotFoundError:
+            return
+        os.kill(int((folder / "driver-killed").read_text()), signal.SIGKILL)
 
     def _wait(self, _: Any) -> None:
         folder, deadline = Path(self.config.folder), time.monotonic() + _PATIENCE

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -10,7 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from connect.crash import CRASH_POINT_VARIABLE
 from connectors.spark.decoding.part_files import PartFiles, PartWriter
+from connectors.spark.stores.parts import FolderPlace
 
 MARK = "0b9dd6ac-4a43-4ed1-a4ce-0a6a3b0a3c53"
 COLUMNS = pa.schema([("id", pa.int64())])
@@ -26,7 +32,7 @@ def ids(path: Path) -> Any:
 
 def test_a_task_writes_one_file_with_the_name_that_spark_gives_its_part(tmp_path: Path) -> None:
     folder = tmp_path / "staging" / "t"
-    with PartWriter(PartFiles(str(folder), MARK, "snappy"), COLUMNS, 7, 70) as writer:
+    with PartWriter(PartFiles(FolderPlace(str(folder)), MARK, "snappy"), COLUMNS, 7, 70) as writer:
         writer.write(rows(1, 2))
         writer.write(rows(3))
         writer.finish()
@@ -36,20 +42,20 @@ def test_a_task_writes_one_file_with_the_name_that_spark_gives_its_part(tmp_path
 
 
 def test_files_have_no_more_rows_than_they_may(tmp_path: Path) -> None:
-    files = PartFiles(str(tmp_path), MARK, "none", most=2)
+    files = PartFiles(FolderPlace(str(tmp_path)), MARK, "none", most=2)
     with PartWriter(files, COLUMNS, 0, 0) as writer:
         for batch in (rows(1), rows(2, 3, 4, 5), rows(6), rows(), rows(7)):
             writer.write(batch)
         writer.finish()
     found = sorted(tmp_path.iterdir())
-    assert found == [files.path(0, counter) for counter in range(4)]
+    assert found == [tmp_path / files.name(0, counter) for counter in range(4)]
     assert list(map(ids, found)) == [[1, 2], [3, 4], [5, 6], [7]]
 
 
 def test_an_attempt_that_is_not_finished_leaves_nothing_behind(tmp_path: Path) -> None:
     with (
         pytest.raises(RuntimeError, match="cut off"),
-        PartWriter(PartFiles(str(tmp_path), MARK, "zstd", most=1), COLUMNS, 0, 0) as writer,
+        PartWriter(PartFiles(FolderPlace(str(tmp_path)), MARK, "zstd", most=1), COLUMNS, 0, 0) as writer,
     ):
         writer.write(rows(1, 2, 3))
         assert [path for path in tmp_path.iterdir() if not path.name.startswith(".")] == []
@@ -58,17 +64,42 @@ def test_an_attempt_that_is_not_finished_leaves_nothing_behind(tmp_path: Path) -
 
 
 def test_a_second_attempt_leaves_what_the_first_has_finished(tmp_path: Path) -> None:
-    files = PartFiles(str(tmp_path), MARK, "gzip")
+    files = PartFiles(FolderPlace(str(tmp_path)), MARK, "gzip")
     for attempt in (1, 2):
         with PartWriter(files, COLUMNS, 0, attempt) as writer:
             writer.write(rows(attempt))
             writer.finish()
-    assert list(tmp_path.iterdir()) == [files.path(0, 0)]
-    assert ids(files.path(0, 0)) == [1]
+    assert list(tmp_path.iterdir()) == [tmp_path / files.name(0, 0)]
+    assert ids(tmp_path / files.name(0, 0)) == [1]
+
+
+def test_an_attempt_that_is_killed_between_two_names_is_completed_by_the_next(tmp_path: Path) -> None:
+    files = PartFiles(FolderPlace(str(tmp_path)), MARK, "snappy", most=2)
+    code = (
+        "import pyarrow as pa\n"
+        "from connectors.spark.decoding.part_files import PartFiles, PartWriter\n"
+        "from connectors.spark.stores.parts import FolderPlace\n"
+        "columns = pa.schema([('id', pa.int64())])\n"
+        f"with PartWriter({files!r}, columns, 0, 1) as writer:\n"
+        "    writer.write(pa.RecordBatch.from_pydict({'id': list(range(6))}, columns))\n"
+        "    writer.finish()\n"
+    )
+    environ = {**os.environ, CRASH_POINT_VARIABLE: "mid-link:2"}
+    done = subprocess.run([sys.executable, "-c", code], env=environ, check=False)
+    assert done.returncode == -signal.SIGKILL
+    named = sorted(tmp_path.glob("part-*"))
+    assert list(map(ids, named)) == [[0, 1], [2, 3]]
+    with PartWriter(files, COLUMNS, 0, 2) as writer:
+        for number in range(6):
+            writer.write(rows(number))
+        writer.finish()
+    named = sorted(tmp_path.glob("part-*"))
+    assert list(map(ids, named)) == [[0, 1], [2, 3], [4, 5]]
+    assert all(path.name.startswith(".") for path in set(tmp_path.iterdir()) - set(named))
 
 
 def test_a_task_without_rows_writes_no_file(tmp_path: Path) -> None:
-    with PartWriter(PartFiles(str(tmp_path), MARK, "snappy"), COLUMNS, 0, 0) as writer:
+    with PartWriter(PartFiles(FolderPlace(str(tmp_path)), MARK, "snappy"), COLUMNS, 0, 0) as writer:
         writer.write(rows())
         writer.finish()
     assert list(tmp_path.iterdir()) == []
@@ -85,7 +116,7 @@ def test_types_are_stored_as_spark_stores_them(tmp_path: Path) -> None:
         }
     )
     row = {"at": 1, "price": Decimal("1.25"), "large": Decimal("1.25"), "small": 1, "names": ["a"]}
-    with PartWriter(PartFiles(str(tmp_path), MARK, "snappy"), columns, 0, 0) as writer:
+    with PartWriter(PartFiles(FolderPlace(str(tmp_path)), MARK, "snappy"), columns, 0, 0) as writer:
         writer.write(pa.RecordBatch.from_pylist([row], columns))
         writer.finish()
     (path,) = tmp_path.iterdir()

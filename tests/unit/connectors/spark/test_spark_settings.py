@@ -20,7 +20,7 @@ from connectors import spark
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.failure import root_cause
 from connectors.spark.ledger.ledger import Ledger
-from connectors.spark.reader import splits_of
+from connectors.spark.reader import splits_of, tasks_for
 from connectors.spark.session import check_java, session_settings
 from connectors.spark.sink import SparkSinkConnector, SparkSinkTask
 from connectors.spark.stores.local import LocalStore
@@ -200,6 +200,14 @@ def test_of_uneven_ranges_the_large_one_is_split() -> None:
     assert splits_of([small, large], 4) == [small, *splits_of([large], 4)]
     assert splits_of([small, large], 2) == [small, large]
     assert splits_of([], 4) == []
+
+
+@pytest.mark.parametrize(
+    ("splits", "records", "tasks"),
+    [(0, 0, 0), (4, 1_000_000, 4), (10, 20, 1), (10, 6_000, 3), (10_000, 10, 313), (1, 7, 1)],
+)
+def test_small_splits_are_read_by_few_tasks(splits: int, records: int, tasks: int) -> None:
+    assert tasks_for([OffsetRange("a", number, 0, records) for number in range(splits)]) == tasks
 
 
 # -- test equipment ----------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from worker.herder.reconcile import Desired, Running, Start, Stop, Tell, desired
 from worker.stores.config.store import ConnectorEntry, TargetState
 from worker.supervisor.lifecycle import Phase
 from worker.supervisor.messages.messages import Drain, Pause, Resume, RunConnector, RunTask
+from worker.supervisor.messages.reconfiguring import TakeConfig
 from worker.unit import Unit
 
 CONNECTOR = Unit("c")
@@ -28,6 +29,20 @@ def test_a_changed_configuration_stops_first_and_starts_when_gone() -> None:
     assert reconcile(desired, {TASK: Running(COMMAND, Phase.RUNNING)}) == [Stop(TASK)]
     assert reconcile(desired, {TASK: Running(COMMAND, Phase.STOPPING)}) == []
     assert reconcile(desired, {}) == [Start(TASK, desired[TASK])]
+
+
+def test_a_task_that_goes_on_is_told_of_its_new_configuration() -> None:
+    larger = replace(COMMAND, config={"share": "a,b"})
+    desired = {TASK: Desired(larger, paused=True, since=3)}
+    running = Running(COMMAND, Phase.RUNNING, since=3)
+    told = [Tell(TASK, TakeConfig({"share": "a,b"})), Tell(TASK, Pause())]
+    assert reconcile(desired, {TASK: running}) == told
+    assert reconcile(desired, {TASK: replace(running, phase=Phase.DRAINED)}) == [Stop(TASK)]
+    assert reconcile(desired, {TASK: replace(running, since=2)}) == [Stop(TASK)]
+    other = replace(larger, connector_config={"a": "other"})
+    assert reconcile({TASK: Desired(other, since=3)}, {TASK: running}) == [Stop(TASK)]
+    # It has ended and begun anew meanwhile, though it looks as before: its producer may be fenced.
+    assert reconcile({TASK: Desired(COMMAND, since=5)}, {TASK: running}) == [Stop(TASK)]
 
 
 def test_pause_resume_and_drain_are_told_once() -> None:
@@ -57,8 +72,10 @@ def test_target_states_decide_what_is_desired() -> None:
 units = st.builds(Unit, st.sampled_from("abc"), st.integers(-1, 2))
 commands = st.builds(RunTask, st.just("c"), st.just(0), st.fixed_dictionaries({"v": st.sampled_from("12")}),
                      st.just({}), st.just({}), st.just(False))  # fmt: skip
-desires = st.dictionaries(units, st.builds(Desired, commands, st.booleans(), st.booleans()))
-worlds = st.dictionaries(units, st.builds(Running, commands, st.sampled_from([Phase.RUNNING, Phase.PAUSED])))
+numbers = st.integers(0, 2)
+desires = st.dictionaries(units, st.builds(Desired, commands, st.booleans(), st.booleans(), numbers))
+phases = st.sampled_from([Phase.RUNNING, Phase.PAUSED])
+worlds = st.dictionaries(units, st.builds(Running, commands, phases, since=numbers))
 
 
 @given(desires, worlds)
@@ -70,9 +87,12 @@ def test_carrying_out_the_actions_comes_to_rest_at_what_is_desired(
             match action:
                 case Start(unit, wanted):
                     assert unit not in running, "a unit is never started twice"
-                    running[unit] = Running(wanted.command, Phase.RUNNING, wanted.paused)
+                    running[unit] = Running(wanted.command, Phase.RUNNING, wanted.paused, since=wanted.since)
                 case Stop(unit):
                     del running[unit]
+                case Tell(unit, TakeConfig(config)):
+                    taken = replace(COMMAND, config=config)
+                    running[unit] = replace(running[unit], command=taken)
                 case Tell(unit, Drain()):
                     running[unit] = replace(running[unit], drain=True)
                 case Tell(unit, command):

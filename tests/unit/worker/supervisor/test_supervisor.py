@@ -64,6 +64,8 @@ def child(connection: Connection) -> None:
                 send(messages.Paused())
             elif isinstance(command, messages.OffsetsRead):
                 send(messages.Failed(f"offsets {command.offsets}"))
+            elif isinstance(command, messages.TakeConfig):
+                send(messages.Declined() if does == "decline" else messages.Failed(f"took {command.config}"))
             elif isinstance(command, messages.Stop) and does != "hang":
                 return
             elif isinstance(command, messages.Rest):
@@ -126,6 +128,15 @@ def test_a_unit_starts_is_told_things_and_stops(world: World) -> None:
     assert world.next() == Changed(TASK, Phase.PAUSED, None, "1.2")
     world.supervisor.stop(TASK)
     assert world.phases(2) == [Phase.STOPPING, Phase.GONE]
+
+
+def test_a_task_is_told_of_a_new_configuration_and_begins_anew_with_it_if_it_declines(world: World) -> None:
+    world.start("decline")
+    assert world.phases(1) == [Phase.RUNNING]
+    world.supervisor.command(TASK, messages.TakeConfig({"does": "run"}))
+    assert world.phases(2) == [Phase.STARTING, Phase.RUNNING]
+    world.supervisor.command(TASK, messages.TakeConfig({"does": "more"}))
+    assert world.next() == Changed(TASK, Phase.FAILED, "took {'does': 'more'}", "1.2")
 
 
 def test_a_unit_that_fails_says_why_and_can_be_cleared_away(world: World) -> None:

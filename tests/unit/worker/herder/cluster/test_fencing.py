@@ -28,7 +28,12 @@ TASK = Unit("source", 0)
     ("recorded", "tasks", "fenced"), [(None, 3, 0), (1, 1, 0), (1, 2, 1), (3, 1, 3), (3, 3, 3), (0, 2, 0)]
 )
 def test_as_many_are_fenced_as_were_recorded(recorded: int | None, tasks: int, fenced: int) -> None:
-    assert list(producers_to_fence(recorded, tasks)) == list(range(fenced))
+    assert list(producers_to_fence(recorded, tasks, None)) == list(range(fenced))
+
+
+def test_what_goes_on_is_not_fenced() -> None:
+    assert producers_to_fence(4, 4, frozenset({1, 3, 7})) == [1, 3]
+    assert producers_to_fence(4, 5, frozenset()) == []
 
 
 class FarLeader:

@@ -1,0 +1,135 @@
+"""What becomes of the records of one batch, as the producer tells it: acknowledged at an offset, or refused."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import count, filterfalse, repeat
+from typing import Any, Final, TypeAlias
+
+from confluent_kafka import KafkaError
+
+from connect.chain.records import EncodedBatch, RawHeaders, RawRecord
+from connect.data import Constant, TimestampType
+from connect.delivery.submitted import Receipt, Submission
+
+__all__ = ["BatchOutcomes", "Delivered", "Refusal", "raw_record"]
+
+Delivered: TypeAlias = Callable[[KafkaError | None, Any], None]
+"""What the client calls with what became of a record."""
+
+_NO_OFFSET: Final = -1
+_OF_THE_RECORD: Final = frozenset(
+    {
+        KafkaError._BAD_MSG,
+        KafkaError._INVALID_ARG,
+        KafkaError._UNKNOWN_PARTITION,
+        KafkaError.INVALID_MSG,
+        KafkaError.INVALID_MSG_SIZE,
+        KafkaError.INVALID_RECORD,
+        KafkaError.INVALID_TIMESTAMP,
+        KafkaError.MSG_SIZE_TOO_LARGE,
+        KafkaError.POLICY_VIOLATION,
+        KafkaError.RECORD_LIST_TOO_LARGE,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A record that Kafka did not take: the record in bytes, why, and whether it had been sent to a broker."""
+
+    submission: Submission
+    record: RawRecord
+    error: KafkaError
+    sent: bool
+
+    @property
+    def is_of_record(self) -> bool:
+        """Whether this record alone is at fault, and not the topic, the producer or its rights."""
+        return not self.error.fatal() and self.error.code() in _OF_THE_RECORD
+
+
+class BatchOutcomes:
+    """Hears what becomes of the records of a batch: they count down ``submission.remaining``, or are in ``refused``.
+
+    ``timestamps`` are those that the client was given. Used by the thread that polls the producer.
+    """
+
+    __slots__ = ("_headers", "_length", "_offsets", "_refused", "_submission", "_timestamps", "_unsent")
+
+    def __init__(
+        self, batch: EncodedBatch, timestamps: Sequence[int], submission: Submission, refused: deque[Refusal]
+    ) -> None:
+        self._length = len(batch)
+        self._timestamps = timestamps
+        self._headers = batch.headers
+        self._submission = submission
+        self._refused = refused
+        self._offsets: list[int | None] | None = None
+        self._unsent: set[int] = set()
+        if submission.receipts is not None:
+            self._offsets = [None] * len(batch)
+            submission.receipts.append(Receipt(batch.topic, batch.source_offsets, self._offsets))
+
+    def not_sent(self, place: int) -> None:
+        """Note that nothing will be heard of the record at ``place``, which the client itself has refused."""
+        self._unsent.add(place)
+
+    def callbacks(self, *, in_order: bool) -> Iterable[Delivered]:
+        """What the client is to call for each record; ``in_order`` says that it calls in the order of the records.
+
+        One for all of them costs a third of one for each.
+        """
+        if in_order:
+            return repeat(self._delivered_next(filterfalse(self._unsent.__contains__, count())))
+        alike = isinstance(self._timestamps, Constant) and isinstance(self._headers, Constant)
+        if alike and self._offsets is None:
+            return repeat(self._delivered_next(repeat(0)))
+        return map(partial, repeat(self._delivered), range(self._length))
+
+    def _delivered_next(self, places: Iterator[int]) -> Delivered:
+        # A function in a function, and no method: it runs for each record.
+        offsets, submission = self._offsets, self._submission
+
+        def delivered(error: KafkaError | None, message: Any) -> None:
+            place = next(places)
+            if error is None:
+                if offsets is not None:
+                    offsets[place] = message.offset()
+                submission.remaining -= 1
+            else:
+                self._refuse(place, error, message)
+
+        return delivered
+
+    def _delivered(self, place: int, error: KafkaError | None, message: Any) -> None:
+        if error is None:
+            if self._offsets is not None:
+                self._offsets[place] = message.offset()
+            self._submission.remaining -= 1
+        else:
+            self._refuse(place, error, message)
+
+    def _refuse(self, place: int, error: KafkaError, message: Any) -> None:
+        # The client does not tell what the timestamp and headers were.
+        where = message.topic(), message.value(), message.key(), message.partition()
+        record = raw_record(*where, timestamp=self._timestamps[place], headers=self._headers[place])
+        self._refused.append(Refusal(self._submission, record, error, sent=True))
+
+
+def raw_record(
+    topic: str,
+    value: bytes | None,
+    key: bytes | None,
+    partition: int,
+    _delivered: object = None,
+    _callback: object = None,
+    timestamp: int = 0,
+    headers: RawHeaders | None = None,
+) -> RawRecord:
+    """A record of the arguments that it was to be produced with."""
+    kind = TimestampType.CREATE_TIME.value
+    return RawRecord(topic, partition, _NO_OFFSET, timestamp or None, kind, key, value, headers or ())

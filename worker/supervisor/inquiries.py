@@ -1,0 +1,110 @@
+"""The processes that answer one inquiry each. For the supervisor's thread."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from worker.supervisor.messages import messages
+from worker.supervisor.messages.messages import Report
+from worker.supervisor.notices import Answered, AnsweredInPart, Notice
+from worker.supervisor.process import Child, Launcher, log_record
+
+__all__ = ["Inquiries"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Asked:
+    child: Child
+    what: str
+    deadline: float
+
+
+class Inquiries:
+    """Asks, and tells ``notify`` of the answers. An answer has ``timeout`` seconds; a process that has closed its pipe
+    without one has ``grace`` to say by its end how it went.
+    """
+
+    def __init__(self, launcher: Launcher, notify: Callable[[Notice], None], timeout: float, grace: float) -> None:
+        self._launcher = launcher
+        self._notify = notify
+        self._timeout = timeout
+        self._grace = grace
+        self._asked: dict[int, _Asked] = {}
+        self._ended = False
+
+    def children(self) -> Mapping[Child, int]:
+        """The processes that are to answer, with their requests."""
+        return {asked.child: request for request, asked in self._asked.items()}
+
+    def deadlines(self) -> list[float]:
+        """When, by :func:`time.monotonic`, the patience with each ends."""
+        return [asked.deadline for asked in self._asked.values()]
+
+    def ask(self, request: int, inquiry: messages.Inquiry) -> None:
+        """Have a process of its own answer."""
+        if self._ended:
+            self._notify(Answered(request, messages.Failed("The worker is stopping.")))
+            return
+        what = type(inquiry).__name__
+        child = self._launcher.launch(what, inquiry)
+        self._asked[request] = _Asked(child, what, time.monotonic() + self._timeout)
+        try:
+            child.send(inquiry)
+        except TypeError as error:
+            # No message can hold what the user gave, such as a number of more than 64 bits or half of a character.
+            self._answered(request, messages.Refused(f"This cannot be sent to a plugin: {error}", invalid=True))
+            return
+        if child.gone():
+            self._answered(request, messages.Failed(f"The process for it {child.join()}"))
+
+    def give_up(self, request: int) -> None:
+        """End a process whose answer nobody waits for."""
+        if request in self._asked:
+            self._answered(request, messages.Failed("It was cancelled."))
+
+    def hear(self, request: int) -> None:
+        """Hear what a process has said."""
+        asked = self._asked[request]
+        for report in asked.child.receive():
+            if isinstance(report, messages.LogRecord):
+                log_record(asked.what, report)
+            elif isinstance(report, messages.PARTIAL):
+                self._notify(AnsweredInPart(request, report))
+            else:
+                self._answered(request, report)
+                return
+        if asked.child.gone():
+            self._answered(request, _unanswered(asked.child.join()))
+        elif asked.child.pipe.closed:
+            # Either it is about to end, with a status that says how, or its plugin closed a foreign descriptor.
+            asked.deadline = min(asked.deadline, time.monotonic() + self._grace)
+
+    def kill_overdue(self, now: float) -> None:
+        """End those that are too late."""
+        for request, asked in list(self._asked.items()):
+            if asked.deadline <= now and asked.child.pipe.closed:
+                self._answered(request, _unanswered("closed its pipe, and was killed"))
+            elif asked.deadline <= now:
+                logger.warning("%s had no answer within %.1f s and is cancelled", asked.what, self._timeout)
+                self._answered(request, messages.Failed(f"There was no answer within {self._timeout:g} s."))
+
+    def end(self) -> None:
+        """End all, and ask nothing any more."""
+        self._ended = True
+        for request in list(self._asked):
+            self._answered(request, messages.Failed("The worker is stopping."))
+
+    def _answered(self, request: int, report: Report) -> None:
+        asked = self._asked.pop(request)
+        asked.child.kill()
+        asked.child.join()
+        self._notify(Answered(request, report))
+
+
+def _unanswered(how: str) -> messages.Failed:
+    return messages.Failed(f"The process ended without an answer: it {how}.")
