@@ -7,8 +7,8 @@ with ``task.isolation=shared`` or what ``--isolation`` says.
 
 Memory is the proportional set size of the worker and all its processes: a page that several share counts once. CPU
 seconds and wake-ups are those of S seconds at rest, and of S seconds in which each source is given a line a second.
-A restart is a SIGTERM and a start, and with ``--kill`` a SIGKILL and a start follows, while lines are under way; each
-ends when everything runs again. Each line that was written is waited for at the far end.
+A restart is a SIGTERM and a start while lines are under way, and ends when everything runs again; with ``--kill`` a
+SIGKILL and a start follow, which end when each line has arrived at the far end, as all do in the end.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Density:
     """Seconds from the start of the worker, with no connector, until all that it is then given run."""
     restarted: float
     killed: float
-    """Seconds from a SIGKILL until all run again; 0 if there was none."""
+    """Seconds from a SIGKILL until each line has arrived, since statuses are of before for a while; 0 without one."""
     megabytes: float
     processes: int
     threads: int
@@ -245,8 +245,8 @@ def measure(worker: Worker, crowd: Crowd, seconds: float, *, kills: bool) -> Den
     runs = time.monotonic() - started
     crowd.write()
     _until("each line has arrived", crowd.arrived)
-    restarted = _again(worker, crowd, worker.end)
-    killed = _again(worker, crowd, worker.kill) if kills else 0.0
+    restarted, _ = _again(worker, crowd, worker.end)
+    _, killed = _again(worker, crowd, worker.kill) if kills else (0.0, 0.0)
     time.sleep(_SETTLE_SECONDS)
     tree = Tree(worker.pid)
     before = tree.effort()
@@ -258,17 +258,17 @@ def measure(worker: Worker, crowd: Crowd, seconds: float, *, kills: bool) -> Den
     return Density(runs, restarted, killed, *sizes, _a_minute(before, after), (after.wakes - before.wakes) / rest, busy)
 
 
-def _again(worker: Worker, crowd: Crowd, stop: Callable[[], None]) -> float:
-    """Stop the worker in some way and start it again; the seconds until everything runs."""
+def _again(worker: Worker, crowd: Crowd, stop: Callable[[], None]) -> tuple[float, float]:
+    """Stop the worker in some way and start it again; the seconds until everything runs, and each line has arrived."""
     crowd.write()
     stopping = time.monotonic()
     stop()
     worker.begin()
     _until("all run again", lambda: _run(worker, crowd.configs))
-    seconds = time.monotonic() - stopping
+    runs = time.monotonic() - stopping
     crowd.write()
     _until("each line has arrived", crowd.arrived)
-    return seconds
+    return runs, time.monotonic() - stopping
 
 
 def _written_to(crowd: Crowd, tree: Tree, seconds: float) -> float:
@@ -333,7 +333,7 @@ _ROWS: Final = (
     ("CPU s a minute, a line a second each", "lines", 2),
     ("s until all run", "runs", 1),
     ("s of a restart until all run again", "restarted", 1),
-    ("s after a kill -9 until all run again", "killed", 1),
+    ("s of a kill -9 until all has arrived", "killed", 1),
 )
 
 

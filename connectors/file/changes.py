@@ -1,20 +1,28 @@
-"""Changes of a file as the kernel tells of them (inotify), so that nobody needs to look whether there are any."""
+"""Changes of a file as the kernel tells of them (inotify), so that nobody needs to look whether there are any.
+
+A user of the machine may have 128 instances of inotify, so a process has one for all of its files.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import errno
 import os
 import re
+import threading
+import time
+from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
-from inotify_simple import INotify, flags
+from inotify_simple import Event, INotify, flags
 
 __all__ = ["Changes", "file_system"]
 
 _OF_FILE: Final = flags.MODIFY | flags.ATTRIB | flags.MOVE_SELF | flags.DELETE_SELF
 _OF_FOLDER: Final = flags.CREATE | flags.MOVED_TO | flags.ONLYDIR
+_PAUSE_SECONDS: Final = 0.02
 _WATCHED: Final = 2
 """The file at the path, and the one before it, to which a writer may still add."""
 
@@ -28,6 +36,55 @@ _TELL: Final = frozenset(
 
 _MOUNTS: Final = Path("/proc/self/mountinfo")
 _OCTAL: Final = re.compile(r"\\([0-7]{3})")
+
+
+class _Kernel:
+    """What the kernel tells this process, given on to those that it concerns. May be used from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inotify: INotify | None = None
+        self._watchers: dict[int, set[Changes]] = {}
+
+    def watch(self, path: str | Path, mask: int, watcher: Changes) -> int:
+        """Tell a watcher of these events at a path; return the number of the watch, which others may have too."""
+        with self._lock:
+            number = int(self._started().add_watch(path, mask))
+            self._watchers.setdefault(number, set()).add(watcher)
+            return number
+
+    def leave(self, numbers: Collection[int], watcher: Changes) -> None:
+        """Tell a watcher no more of these."""
+        with self._lock:
+            for number in numbers:
+                watchers = self._watchers.get(number, set())
+                watchers.discard(watcher)
+                if not watchers and self._watchers.pop(number, None) is not None and self._inotify is not None:
+                    # The kernel lets go of it by itself, with the file.
+                    with contextlib.suppress(OSError):
+                        self._inotify.rm_watch(number)
+
+    def _started(self) -> INotify:
+        if self._inotify is None:
+            self._inotify = INotify()
+            listening = threading.Thread(target=self._listen, args=(self._inotify,), name="changes", daemon=True)
+            # It is nobody's thread: it must not end with the task that happens to be the first.
+            contextvars.Context().run(listening.start)
+        return self._inotify
+
+    def _listen(self, inotify: INotify) -> None:
+        while True:
+            for event in inotify.read():
+                with self._lock:
+                    overflow = event.mask & flags.Q_OVERFLOW
+                    told = set().union(*self._watchers.values()) if overflow else self._watchers.get(event.wd, ())
+                    for watcher in told:
+                        watcher.hear(event)
+            # Meanwhile the kernel puts together what happens to a file that grows line by line.
+            time.sleep(_PAUSE_SECONDS)
+
+
+_KERNEL: Final = _Kernel()
 
 
 class Changes:
@@ -44,42 +101,53 @@ class Changes:
             raise OSError(errno.ENOTSUP, f"a file system of the type {kind} may change unnoticed")
         self._path = path
         self._name = Path(path).name
-        self._watches: list[int] = []
-        self._kernel = INotify(nonblocking=True)
+        self._files: list[int] = []
+        self._is_renewed = False
+        self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._folder: list[int] = []
         try:
-            self._kernel.add_watch(Path(path).parent, _OF_FOLDER)
+            self._folder = [_KERNEL.watch(Path(path).parent, _OF_FOLDER, self)]
             self._watch()
         except OSError:
-            self._kernel.close()
+            self.close()
             raise
 
     @property
     def descriptor(self) -> int:
         """Can be read once there was a change since the last :meth:`forget`."""
-        return int(self._kernel.fileno())
+        return self._bell
+
+    def hear(self, event: Event) -> None:
+        """Take note of what the kernel tells; called from its thread, and not after :meth:`close`."""
+        if event.wd in self._folder and event.name != self._name:
+            return
+        if event.wd not in self._files:
+            self._is_renewed = True
+        os.eventfd_write(self._bell, 1)
 
     def forget(self) -> None:
         """Note that what has changed so far is about to be looked at."""
-        if any(event.name == self._name for event in self._kernel.read(timeout=0)):
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self._bell)
+        if self._is_renewed:
+            self._is_renewed = False
             self._watch()
 
     def close(self) -> None:
         """Watch nothing more."""
-        self._kernel.close()
+        _KERNEL.leave((*self._folder, *self._files), self)
+        os.close(self._bell)
 
     def _watch(self) -> None:
         """Watch the file that is at the path now."""
         try:
-            watch = self._kernel.add_watch(self._path, _OF_FILE)
+            watch = _KERNEL.watch(self._path, _OF_FILE, self)
         except FileNotFoundError:
             return  # It has gone again; the folder tells of the next.
-        if watch not in self._watches:
-            self._watches.append(watch)
-        for old in self._watches[:-_WATCHED]:
-            # The kernel lets go of it by itself, with the file.
-            with contextlib.suppress(OSError):
-                self._kernel.rm_watch(old)
-        del self._watches[:-_WATCHED]
+        if watch not in self._files:
+            self._files.append(watch)
+        _KERNEL.leave(self._files[:-_WATCHED], self)
+        del self._files[:-_WATCHED]
 
 
 def file_system(path: str, mounts: Path = _MOUNTS) -> str:

@@ -33,7 +33,7 @@ _LAG: Final = "sink-record-lag"
 _PARTITIONS: Final = "partition-count"
 _OLD: Final = 2.0
 _PATIENCE: Final = 3.0
-_FRESH: Final = 10.0
+_FRESH: Final = 30.0
 _MOST_CLIENTS: Final = 3
 _HAS_VALUES: Final = frozenset((State.RUNNING, State.PAUSED, State.FAILED))
 
@@ -157,7 +157,7 @@ class Measurements:
         return told.measured if told is not None and told.worker_id == status.worker_id else _NOTHING
 
     def fresh(self) -> dict[Unit, Values]:
-        """The values of those tasks of this worker that have reported in the last ten seconds."""
+        """The values of those tasks of this worker that have reported in the last thirty seconds."""
         since = time.monotonic() - _FRESH
         return {
             unit: measured.values

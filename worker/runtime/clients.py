@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 from connect.kafka.auth.rights import ADMIN, CONSUMER, PRODUCER
 from connect.kafka.clients import librdkafka
 from connect.kafka.clients.librdkafka import fail_without_login
-from connect.kafka.clients.statistics import ClientStatistics, TakeStatistics
+from connect.kafka.clients.statistics import TakeStatistics
 from connect.kafka.settings.keys import CLIENT_KEYS
 from connect.kafka.settings.kind import ClientKind, ClientProperties, PropertyValue
 from worker.kafka.clients import roles
@@ -23,6 +23,7 @@ from worker.kafka.topics.batch_limits import BatchLimits
 from worker.kafka.topics.creation import NewTopic, TopicCreationGroups
 from worker.runtime.assembly import Assembly
 from worker.runtime.source.resting import RestingProducer
+from worker.runtime.told_statistics import ToldStatistics
 from worker.supervisor.messages import messages
 
 __all__ = ["Clients"]
@@ -44,7 +45,6 @@ _OF_THE_JVM: Final = frozenset(
         "value.serializer",
     }
 )
-_AT_REST: Final = {"connection-count": 0.0, "requests-in-flight": 0.0}
 _JAVA_KEYS: Final = CLIENT_KEYS[ClientKind.CONSUMER].keys() - _OF_THE_JVM
 _PRODUCER_JAVA_KEYS: Final = CLIENT_KEYS[ClientKind.PRODUCER].keys() - _OF_THE_JVM
 _RESETS: Final = {
@@ -68,17 +68,16 @@ class Clients:
         self._props = assembly.props
         self._task = task
         self._tell = tell
-        self._statistics = None if tell is None else _telling(tell)
         self._creates_topics = assembly.worker.topic_creation_enable
         self._admin_client: AdminClient | None = None
 
     def source_producer(self) -> RestingProducer:
         """The producer of a source task."""
-        properties, tell = _told(self._source_producer_properties), self._tell
-        if tell is None:
+        properties = _told(self._source_producer_properties)
+        if self._tell is None:
             return RestingProducer(lambda: _made(properties))
-        last = _Last(tell)
-        return RestingProducer(lambda: _made(properties, last.take), last.rest)
+        told = ToldStatistics(self._tell)
+        return RestingProducer(lambda: _made(properties, told.take), told.rest)
 
     @property
     def source_producer_keeps_order(self) -> bool:
@@ -89,7 +88,7 @@ class Clients:
         """The producer of an exactly-once source task, and how many seconds a transaction may last."""
         properties = roles.source_producer_properties(self._worker, self._props, self._task, exactly_once=True)
         timeout = float(properties.properties.get("transaction.timeout.ms", _TRANSACTION_TIMEOUT_MS))
-        return _producer(properties, self._statistics), timeout / 1000
+        return _producer(properties, self._statistics()), timeout / 1000
 
     @property
     def transactional_id(self) -> str:
@@ -122,7 +121,7 @@ class Clients:
 
     def sink_consumer(self) -> Consumer:
         """The consumer of a sink task. It says when it is at the end of a partition."""
-        return _consumer(self._sink_consumer_properties, self._statistics)
+        return _consumer(self._sink_consumer_properties, self._statistics())
 
     def topic_creator(self) -> TopicCreator:
         """The creator of a source task's topics, by ``topic.creation.*``."""
@@ -169,6 +168,9 @@ class Clients:
         """Most records of one ``put``."""
         return int(self._sink_consumer_properties.runtime.get("max.poll.records", "500"))
 
+    def _statistics(self) -> TakeStatistics | None:
+        return None if self._tell is None else ToldStatistics(self._tell).take
+
     def source_producer_java_properties(self) -> dict[str, str]:
         """The settings of a source's producer by their Java names, for a client that is not ours."""
         self._source_producer_properties  # noqa: B018 - making them is the check
@@ -212,28 +214,8 @@ class Clients:
         return roles.sink_consumer_properties(self._worker, self._props, self._task)
 
 
-def _telling(tell: Callable[[messages.ClientMetrics], None]) -> TakeStatistics:
-    return lambda seen: tell(messages.ClientMetrics(seen.kind, seen.client_id, seen.values, seen.lags))
-
-
 def _below(prefix: str, config: Mapping[str, str]) -> dict[str, str]:
     return {key.removeprefix(prefix): value for key, value in config.items() if key.startswith(prefix)}
-
-
-class _Last:
-    """Tells the statistics of a client, and when that rests, what they have been without its connections."""
-
-    def __init__(self, tell: Callable[[messages.ClientMetrics], None]) -> None:
-        self._tell = _telling(tell)
-        self._seen: ClientStatistics | None = None
-
-    def take(self, seen: ClientStatistics) -> None:
-        self._seen = seen
-        self._tell(seen)
-
-    def rest(self) -> None:
-        if self._seen is not None:
-            self.take(replace(self._seen, values={**self._seen.values, **_AT_REST}))
 
 
 def _producer(properties: ClientProperties, on_statistics: TakeStatistics | None = None) -> Producer:

@@ -23,6 +23,7 @@ from typing import Final, TypeAlias
 from weakref import WeakSet
 
 from worker.runtime.control import Link
+from worker.runtime.heap import give_back, share_arenas
 from worker.runtime.hearing import Hearing
 from worker.runtime.log import send_log, send_output
 from worker.runtime.watch import Lookout, Watch
@@ -37,6 +38,7 @@ _CLONE_FS: Final = 0x200
 _PATIENCE: Final = 2.0
 _LONGEST_SILENCE: Final = 30.0
 _LOOKS: Final = 6
+_GIVES_BACK: Final = 30.0
 
 Live: TypeAlias = Callable[[messages.Command, Link, Redaction, Watch], None]
 """Does what the first command of a unit says."""
@@ -95,6 +97,7 @@ class Household:
 
     def serve(self) -> None:
         """Run units until the worker ends this process."""
+        share_arenas()
         _let_threads_inherit()
         voices = _Voices(self._link)
         send_log(voices, self._redaction)
@@ -148,6 +151,7 @@ class Household:
     def _watch_silence(self) -> None:
         """Have stacks written while no Python runs; the worker judges."""
         looked, before = time.monotonic(), math.inf
+        given_back = looked
         while True:
             with self._shortened:
                 period = self._put_off()
@@ -156,6 +160,9 @@ class Household:
                     self._link.send(messages.HangOver(None))
                 looked, before = now, period
                 self._shortened.wait(period / _LOOKS)
+            if now - given_back >= _GIVES_BACK:
+                give_back()
+                given_back = now
 
 
 def _have_own_folder() -> None:

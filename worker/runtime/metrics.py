@@ -46,6 +46,7 @@ class ActiveTopics:
 logger = logging.getLogger(__name__)
 _INTERVAL: Final = 1.0
 _AT_REST: Final = 5.0
+_LONGEST_REST: Final = 20.0
 _MOST_OWN: Final = 5000
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 _RUNTIMES: Final = frozenset({"connector", "task"})
@@ -65,6 +66,7 @@ class TaskMetrics:
         """When the next report is due, by :func:`time.monotonic`."""
         self._last: messages.Metrics | None = None
         self._rests = False
+        self._pause = _INTERVAL
         self._own = OwnMeasurements()
         self.timings = Timings(time.monotonic())
 
@@ -102,7 +104,9 @@ class TaskMetrics:
             self.values(), self.timings.values(now), dict(self.timings.histograms()), self._own.changes()
         )
         self._rests = report == self._last
-        self.next_report = now + (_AT_REST if self._rests else _INTERVAL)
+        # A task that stays at rest reports less and less often.
+        self._pause = min(max(_AT_REST, 2 * self._pause), _LONGEST_REST) if self._rests else _INTERVAL
+        self.next_report = now + self._pause
         self._last = report
         self._send(report)
 

@@ -188,7 +188,7 @@ class Supervisor:
 
     def _listen(self) -> None:
         """Wait until something is said or is due, and hear it."""
-        units = {running.child: unit for unit, running in self._running.items()}
+        units = {running.child: unit for unit, running in self._running.items() if not running.is_reaped}
         asked = self._inquiries.children()
         for child in self._listening.ready([*units, *asked, *self._hosts.shared()], self._patience()):
             if child in asked:

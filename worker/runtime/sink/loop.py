@@ -49,6 +49,8 @@ logger = logging.getLogger(__name__)
 _POLL: Final = 0.1
 _QUIET_POLL: Final = 0.5
 _QUIET: Final = 5.0
+_LONG_QUIET_POLL: Final = 1.0
+_LONG_QUIET: Final = 30.0
 _PAUSED_POLL: Final = 0.5
 _RETRY: Final = 1.0
 
@@ -166,8 +168,10 @@ class SinkLoop:
     def _patience(self) -> float:
         due = self._retry_due if self._pending else self._put_due
         # The client cannot be interrupted: who has little to do hears of a stop a little later.
-        longest = _QUIET_POLL if time.monotonic() >= self._found_at + _QUIET else _POLL
-        return longest if due is None else min(longest, max(0.0, due - time.monotonic()))
+        now = time.monotonic()
+        quiet = now - self._found_at
+        longest = _LONG_QUIET_POLL if quiet >= _LONG_QUIET else _QUIET_POLL if quiet >= _QUIET else _POLL
+        return longest if due is None else min(longest, max(0.0, due - now))
 
     def _take(self, found: Sequence[Message]) -> None:
         if not found:

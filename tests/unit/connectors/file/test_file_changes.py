@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import select
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
 from connectors.file import FileStreamSourceTask, FileStreamTaskConfig
 from connectors.file.changes import Changes, file_system
 
+DEADLINE = 10.0
 MOUNTS = """\
 22 1 8:1 / / rw - ext4 /dev/root rw
 30 22 0:30 / /data rw shared:1 - nfs4 server:/ rw
@@ -19,6 +20,9 @@ MOUNTS = """\
 32 22 0:32 / /database rw - tmpfs tmpfs rw
 33 22 0:33 / /database rw - fuse.sshfs host:/ rw
 """
+
+
+Told: TypeAlias = Callable[[Changes], bool]
 
 
 @pytest.fixture
@@ -35,11 +39,34 @@ def changes(file: Path) -> Iterator[Changes]:
     changes.close()
 
 
-def told(changes: Changes) -> bool:
+@pytest.fixture(scope="module")
+def fence(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], None]]:
+    """Returns once all that has happened before was told: the kernel tells a process of its files in order."""
+    last = tmp_path_factory.mktemp("fence") / "last"
+    changes = Changes(str(last))
+
+    def wait() -> None:
+        changes.forget()
+        append(last)
+        assert select.select([changes.descriptor], [], [], DEADLINE) == ([changes.descriptor], [], [])
+
+    append(last)
+    wait()
+    yield wait
+    changes.close()
+
+
+@pytest.fixture
+def told(fence: Callable[[], None]) -> Callable[[Changes], bool]:
     """Whether there was a change since the last time."""
-    ready, _, _ = select.select([changes.descriptor], [], [], 0)
-    changes.forget()
-    return bool(ready)
+
+    def told_of(changes: Changes) -> bool:
+        fence()
+        ready, _, _ = select.select([changes.descriptor], [], [], 0)
+        changes.forget()
+        return bool(ready)
+
+    return told_of
 
 
 def append(file: Path) -> None:
@@ -47,7 +74,7 @@ def append(file: Path) -> None:
         stream.write("more\n")
 
 
-def test_what_is_appended_or_truncated_is_told_once(file: Path, changes: Changes) -> None:
+def test_what_is_appended_or_truncated_is_told_once(file: Path, changes: Changes, told: Told) -> None:
     assert not told(changes)
     append(file)
     append(file)
@@ -57,7 +84,9 @@ def test_what_is_appended_or_truncated_is_told_once(file: Path, changes: Changes
     assert told(changes)
 
 
-def test_the_file_that_takes_its_place_is_followed_and_the_one_before_it_too(file: Path, changes: Changes) -> None:
+def test_the_file_that_takes_its_place_is_followed_and_the_one_before_it_too(
+    file: Path, changes: Changes, told: Told
+) -> None:
     for number in range(4):
         old = file.rename(f"{file}.{number}")
         assert told(changes)
@@ -73,7 +102,7 @@ def test_the_file_that_takes_its_place_is_followed_and_the_one_before_it_too(fil
     assert not told(changes)
 
 
-def test_a_file_that_goes_and_comes_again_is_followed(file: Path, changes: Changes) -> None:
+def test_a_file_that_goes_and_comes_again_is_followed(file: Path, changes: Changes, told: Told) -> None:
     file.unlink()
     assert told(changes)
     append(file)
@@ -82,7 +111,7 @@ def test_a_file_that_goes_and_comes_again_is_followed(file: Path, changes: Chang
     assert told(changes)
 
 
-def test_a_link_is_followed_to_its_file(file: Path) -> None:
+def test_a_link_is_followed_to_its_file(file: Path, told: Told) -> None:
     link = file.with_name("link")
     link.symlink_to(file)
     changes = Changes(str(link))
@@ -91,7 +120,7 @@ def test_a_link_is_followed_to_its_file(file: Path) -> None:
     changes.close()
 
 
-def test_a_file_that_is_not_there_yet_is_told_of_and_one_without_a_folder_is_not(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_yet_is_told_of_and_one_without_a_folder_is_not(tmp_path: Path, told: Told) -> None:
     changes = Changes(str(tmp_path / "new"))
     append(tmp_path / "new")
     assert told(changes)
@@ -100,6 +129,19 @@ def test_a_file_that_is_not_there_yet_is_told_of_and_one_without_a_folder_is_not
     changes.close()
     with pytest.raises(FileNotFoundError):
         Changes(str(tmp_path / "no" / "new"))
+
+
+def test_many_files_of_a_process_take_one_instance_of_inotify(tmp_path: Path, told: Told) -> None:
+    files = [tmp_path / str(number) for number in range(200)]
+    watched = [Changes(str(file)) for file in files]
+    append(files[7])
+    assert [number for number, changes in enumerate(watched) if told(changes)] == [7]
+    same = Changes(str(files[7]))
+    watched[7].close()
+    append(files[7])
+    assert told(same), "who else follows the file goes on"
+    for changes in [*watched[:7], *watched[8:], same]:
+        changes.close()
 
 
 def test_the_kernel_does_not_tell_of_every_file_system() -> None:
@@ -133,7 +175,7 @@ def test_a_source_at_the_end_asks_to_be_polled_when_there_is_more(file: Path, so
     (((descriptor,), _),) = context.wishes
     assert select.select([descriptor], [], [], 0) == ([], [], [])
     append(file)
-    assert select.select([descriptor], [], [], 0) == ([descriptor], [], [])
+    assert select.select([descriptor], [], [], DEADLINE) == ([descriptor], [], [])
     batch = task.poll()
     assert batch is not None
     assert list(batch.value) == ["more"]
