@@ -371,6 +371,39 @@ def test_a_window_is_written_once_when_it_is_complete(lake: Lake) -> None:
     assert held(lake) == 0
 
 
+def test_each_of_the_tables_that_records_are_routed_to_has_windows_of_its_own(lake: Lake) -> None:
+    route = {
+        "transforms": "to",
+        "transforms_to_type": "ExtractTopic$Value",
+        "transforms_to_field": "to",
+        "header_converter": "converters.simple_header.SimpleHeaderConverter",
+    }
+
+    def seen() -> dict[str, list[tuple[int, list[int]]]]:
+        found: dict[str, list[tuple[int, list[int]]]] = {"a": [], "b": []}
+        for file in lake.files():
+            for row in pq.ParquetFile(file).read().to_pylist():
+                hour = int(row["hour"].timestamp() * 1000) // HOUR
+                found[file.relative_to(lake.store / "topics").parts[0]].append((hour, sorted(row["ids"])))
+        return {table: sorted(rows) for table, rows in found.items()}
+
+    later = HOUR + 70_000
+    lake.produce({"id": 0, "at": 10, "to": "a"}, {"id": 1, "at": 20, "to": "a"})
+    lake.produce({"id": 2, "at": later, "to": "a"}, {"id": 3, "at": later, "to": "a"})
+    lake.produce({"id": 4, "at": 30, "to": "b"}, {"id": 5, "at": 40, "to": "b"})
+    lake.load(lake.task(HOURLY, **WINDOWS, **route))
+    assert (seen(), held(lake)) == ({"a": [(0, [0, 1])], "b": []}, 4), "b has no later record"
+    # A driver that takes over, whose first load has records for one of them.
+    task = lake.task(HOURLY, **WINDOWS, **route)
+    lake.produce({"id": 6, "at": later, "to": "b"}, {"id": 7, "at": later, "to": "b"})
+    lake.load(task)
+    assert (seen(), held(lake)) == ({"a": [(0, [0, 1])], "b": [(0, [4, 5])]}, 4)
+    lake.produce({"id": 8, "at": HOUR, "to": "a"}, {"id": 9, "at": HOUR, "to": "b"})
+    lake.load(lake.task(HOURLY, **route))
+    assert {table: rows[1:] for table, rows in seen().items()} == {"a": [(1, [2, 3, 8])], "b": [(1, [6, 7, 9])]}
+    assert held(lake) == 0
+
+
 def test_late_records_are_dropped_if_that_is_asked_for(lake: Lake) -> None:
     task = lake.task(HOURLY, **WINDOWS, sql_window_late="drop")
     lake.produce({"id": 0, "at": 10}, {"id": 1, "at": 20}, {"id": 2, "at": 2 * HOUR}, {"id": 3, "at": 2 * HOUR})
