@@ -48,10 +48,17 @@ class Link:
     """
 
     def __init__(
-        self, connection: Connection, on_orphaned: Callable[[], None] = exit_with_descendants, *, shares: bool = False
+        self,
+        connection: Connection,
+        on_orphaned: Callable[[], None] = exit_with_descendants,
+        *,
+        shares: bool = False,
+        cpu: Callable[[], float] = time.process_time,
     ) -> None:
         self.shares = shares
         """Whether other units live in this process."""
+        self.cpu = cpu
+        """How many seconds of a core the unit has taken, asked by its thread."""
         self.inbox: SimpleQueue[Command | ErrorRaised] = SimpleQueue()
         self._connection = connection
         self._on_orphaned = on_orphaned
@@ -170,6 +177,11 @@ class Control:
         self._link = link
         self._replies: dict[int, Reply] = {}
         self._requests = itertools.count()
+
+    @property
+    def cpu(self) -> Callable[[], float]:
+        """Tells how many seconds of a core this task has taken."""
+        return self._link.cpu
 
     def send(self, report: Report) -> None:
         """Tell the worker something."""

@@ -34,13 +34,12 @@ from queue import Empty, SimpleQueue
 from typing import Final
 
 from worker.supervisor.hosts.hosts import Hosts, RunUnit
+from worker.supervisor.inquiries import Inquiries
 from worker.supervisor.lifecycle import LIVE, Event, Phase, next_phase
 from worker.supervisor.memory import MEMORY_LIMIT, MemoryLimit
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import Command, Report
 from worker.supervisor.notices import (
-    Answered,
-    AnsweredInPart,
     Changed,
     Hangs,
     Launched,
@@ -59,6 +58,7 @@ __all__ = ["Supervisor"]
 
 logger = logging.getLogger(__name__)
 _WAKES: Final = 4096
+_TIME_TO_MOVE: Final = 60.0
 _EVENTS: Final[Mapping[type[Report], Event]] = {
     messages.Paused: Event.PAUSED,
     messages.Resumed: Event.RESUMED,
@@ -89,13 +89,6 @@ class _Running:
     when_settled: list[Callable[[], None]] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class _Asked:
-    child: Child
-    what: str
-    deadline: float
-
-
 class Supervisor:
     """Runs units in child processes. Its methods may be called from any thread and return at once.
 
@@ -118,13 +111,14 @@ class Supervisor:
         self._notify = notify
         self._on_offsets = on_offsets
         self._graceful_timeout = graceful_timeout
-        self._inquiry_timeout = inquiry_timeout
         self._memory = MemoryLimit(memory_limit)
         self._inbox: SimpleQueue[Callable[[], None]] = SimpleQueue()
         # Not closed by hand: another thread may still want to wake a supervisor that has just ended.
         self._wake_reader, self._wake_writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._running: dict[Unit, _Running] = {}
-        self._asked: dict[int, _Asked] = {}
+        self._inquiries = Inquiries(launcher, notify, inquiry_timeout, graceful_timeout)
+        self._mover: Unit | None = None
+        self._waits_until = 0.0
         self._levels: dict[str, int] = {}
         self._ending = False
         self._thread = threading.Thread(target=self._loop, name="supervisor")
@@ -152,11 +146,11 @@ class Supervisor:
 
     def inquire(self, request: int, inquiry: messages.Inquiry) -> None:
         """Have a process of its own answer an inquiry; ``Answered`` brings the answer, or says that none came."""
-        self._do(lambda: self._inquire(request, inquiry))
+        self._do(lambda: self._inquiries.ask(request, inquiry))
 
     def give_up(self, request: int) -> None:
         """End the process of an inquiry whose answer nobody waits for; ``Answered`` says when it is gone."""
-        self._do(lambda: self._give_up(request))
+        self._do(lambda: self._inquiries.give_up(request))
 
     def set_log_level(self, name: str, level: int) -> None:
         """Set the level of a logger in every process, also in those started later."""
@@ -196,17 +190,16 @@ class Supervisor:
     def _listen(self) -> None:
         """Wait until something is said or is due, and hear it."""
         units = {running.child: unit for unit, running in self._running.items()}
-        asked = {asked.child: request for request, asked in self._asked.items()}
         shared = list(self._hosts.shared())
-        ready = ready_children([*units, *asked, *shared], self._wake_reader, self._patience())
+        ready = ready_children([*units, *self._inquiries.children(), *shared], self._wake_reader, self._patience())
         for child in ready:
-            if child in asked:
-                self._hear_answer(asked[child])
-            elif child in units:
+            if self._inquiries.hear(child):
+                continue
+            if child in units:
                 # It may have ended meanwhile, with others of its host.
                 if (running := self._running.get(units[child])) is not None and running.child is child:
                     self._hear(units[child])
-            else:
+            elif child in shared:
                 for unit in self._hosts.hear(child):
                     self._hear(unit)
 
@@ -224,9 +217,9 @@ class Supervisor:
 
     def _patience(self) -> float | None:
         deadlines = [running.deadline for running in self._running.values() if running.deadline is not None]
-        deadlines += [asked.deadline for asked in self._asked.values()]
         deadlines += [due for unit, running in self._running.items() if (due := self._condemns(unit, running))]
-        deadlines += [due for due in (self._hosts.next_acquittal(), self._memory.next_look) if due is not None]
+        others = (self._inquiries.next_deadline(), self._hosts.next_look(), self._memory.next_look)
+        deadlines += [due for due in others if due is not None]
         return max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
 
     def _start(self, unit: Unit, command: RunUnit) -> None:
@@ -293,26 +286,6 @@ class Supervisor:
                 return
         running.child.send(command)
 
-    def _inquire(self, request: int, inquiry: messages.Inquiry) -> None:
-        if self._ending:
-            self._notify(Answered(request, messages.Failed("The worker is stopping.")))
-            return
-        what = type(inquiry).__name__
-        child = self._launcher.launch(what, inquiry)
-        self._asked[request] = _Asked(child, what, time.monotonic() + self._inquiry_timeout)
-        try:
-            child.send(inquiry)
-        except TypeError as error:
-            # No message can hold what the user gave, such as a number of more than 64 bits or half of a character.
-            self._answered(request, messages.Refused(f"This cannot be sent to a plugin: {error}", invalid=True))
-            return
-        if child.gone():
-            self._answered(request, messages.Failed(f"The process for it {child.join()}"))
-
-    def _give_up(self, request: int) -> None:
-        if request in self._asked:
-            self._answered(request, messages.Failed("It was cancelled."))
-
     def _set_log_level(self, name: str, level: int) -> None:
         below = f"{name}."
         self._levels = {
@@ -323,19 +296,13 @@ class Supervisor:
 
     def _end(self) -> None:
         self._ending = True
-        for request in list(self._asked):
-            self._answered(request, messages.Failed("The worker is stopping."))
+        self._inquiries.end()
         for unit in list(self._running):
             self._stop(unit, self._graceful_timeout)
 
     def _kill_overdue(self) -> None:
         now = time.monotonic()
-        for request, asked in list(self._asked.items()):
-            if asked.deadline <= now and asked.child.pipe.closed:
-                self._answered(request, _unanswered("closed its pipe, and was killed"))
-            elif asked.deadline <= now:
-                logger.warning("%s had no answer within %.1f s and is cancelled", asked.what, self._inquiry_timeout)
-                self._answered(request, messages.Failed(f"There was no answer within {self._inquiry_timeout:g} s."))
+        self._inquiries.cancel_overdue()
         for unit, running in list(self._running.items()):
             if (due := self._condemns(unit, running)) is not None and due <= now:
                 logger.warning("%s does not stop; what shares its process moves out before that is killed", unit)
@@ -368,20 +335,29 @@ class Supervisor:
         return running.deadline - running.within / 2
 
     def _move_misplaced(self) -> None:
-        """Have units move whose hosts are condemned, and others one by one."""
+        """Have units move whose hosts are condemned, and others one by one, which have time to end what they do."""
         if self._ending:
             return
         for unit in self._hosts.misplaced():
             running = self._running[unit]
             if running.moves or running.resting or running.phase not in LIVE or running.is_reaped:
                 continue
-            if self._hosts.is_condemned(unit) or all(
-                not other.moves and other.phase is not Phase.STARTING for other in self._running.values()
-            ):
-                logger.info("%s moves to another process", unit, extra={"context": str(unit)})
-                running.moves = True
-                running.within, running.deadline = self._graceful_timeout, time.monotonic() + self._graceful_timeout
-                running.child.send(messages.Stop())
+            within = self._graceful_timeout
+            if not self._hosts.is_condemned(unit):
+                if running.phase is Phase.STARTING or self._is_somebody_moving():
+                    continue
+                within = max(within, _TIME_TO_MOVE)
+                self._mover, self._waits_until = unit, time.monotonic() + within
+            logger.info("%s moves to another process", unit, extra={"context": str(unit)})
+            running.moves = True
+            running.within, running.deadline = within, time.monotonic() + within
+            running.child.send(messages.Stop())
+
+    def _is_somebody_moving(self) -> bool:
+        if self._mover is None or time.monotonic() >= self._waits_until:
+            return False
+        mover = self._running.get(self._mover)
+        return mover is not None and (mover.moves or mover.phase is Phase.STARTING)
 
     def _start_again(self, unit: Unit, running: _Running) -> None:
         """Start a unit in another host, where it begins with what was committed."""
@@ -482,7 +458,7 @@ class Supervisor:
                 | messages.ActiveTopics()
                 | messages.ConfigExpires()
             ):
-                self._notify(noticed(unit, report))
+                self._pass_up(unit, report)
             case messages.ReadOffsets() | messages.CommitOffsets() | messages.ConfirmOwnership():
                 self._pass_on(unit, running, report)
             case messages.TaskConfigs(configs):
@@ -508,6 +484,19 @@ class Supervisor:
                 self._advance(unit, running, _EVENTS[type(report)])
             case _:
                 logger.error("%s sent %s, which nobody asked for", unit, type(report).__name__)
+
+    def _pass_up(
+        self,
+        unit: Unit,
+        report: messages.Metrics
+        | messages.ClientMetrics
+        | messages.Loads
+        | messages.ActiveTopics
+        | messages.ConfigExpires,
+    ) -> None:
+        if isinstance(report, messages.Metrics):
+            self._hosts.spent(unit, report.cpu)
+        self._notify(noticed(unit, report))
 
     def _hear_of_hang(
         self,
@@ -568,33 +557,7 @@ class Supervisor:
             trace = running.trace if running.phase is Phase.FAILED else None
             self._notify(Changed(unit, running.phase, trace, running.version))
 
-    def _hear_answer(self, request: int) -> None:
-        asked = self._asked[request]
-        for report in asked.child.receive():
-            if isinstance(report, messages.LogRecord):
-                log_record(asked.what, report)
-            elif isinstance(report, messages.PARTIAL):
-                self._notify(AnsweredInPart(request, report))
-            else:
-                self._answered(request, report)
-                return
-        if asked.child.gone():
-            self._answered(request, _unanswered(asked.child.join()))
-        elif asked.child.pipe.closed:
-            # Either it is about to end, with a status that says how, or its plugin closed a foreign descriptor.
-            asked.deadline = min(asked.deadline, time.monotonic() + self._graceful_timeout)
-
-    def _answered(self, request: int, report: Report) -> None:
-        asked = self._asked.pop(request)
-        asked.child.kill()
-        asked.child.join()
-        self._notify(Answered(request, report))
-
 
 def _last_words(unit: Unit, how: str, crash: str | None) -> str:
     sentence = f"The process of {unit} {how}"
     return f"{sentence}." if crash is None else told_crash(sentence, crash)
-
-
-def _unanswered(how: str) -> messages.Failed:
-    return messages.Failed(f"The process ended without an answer: it {how}.")
