@@ -202,6 +202,9 @@ class Supervisor:
             elif child in shared:
                 for unit in self._hosts.hear(child):
                     self._hear(unit)
+                for unit, hanging in self._hosts.take_hanging().items():
+                    if (running := self._running.get(unit)) is not None and (hanging is not None or running.hangs):
+                        self._tell_of_hang(unit, running, hanging)
 
     def _work_off_inbox(self) -> None:
         while True:
@@ -366,8 +369,7 @@ class Supervisor:
             return
         self._advance(unit, running, Event.MOVED)
         if running.hangs:
-            running.hangs = False
-            self._notify(Hangs(unit, None))
+            self._tell_of_hang(unit, running, None)
         running.moves = running.is_reaped = False
         running.silence = Silence()
         running.child = self._hosts.launch(unit, running.command)
@@ -508,21 +510,22 @@ class Supervisor:
             case messages.Watched():
                 running.silence.watched(report)
             case messages.Hanging():
-                running.hangs = True
-                self._notify(Hangs(unit, report))
+                self._tell_of_hang(unit, running, report)
             case messages.HangOver(method):
                 if running.silence.over() or method is not None:
-                    running.hangs = False
-                    self._notify(Hangs(unit, None))
+                    self._tell_of_hang(unit, running, None)
             case messages.Silent():
                 outcome = running.silence.heard(report)
                 if isinstance(outcome, messages.Hanging):
-                    running.hangs = True
-                    self._notify(Hangs(unit, outcome))
+                    self._tell_of_hang(unit, running, outcome)
                 elif outcome is not None:
                     self._hosts.is_killed(unit)
                     running.child.kill()
                     self._handle(unit, running, outcome)
+
+    def _tell_of_hang(self, unit: Unit, running: _Running, hanging: messages.Hanging | None) -> None:
+        running.hangs = hanging is not None
+        self._notify(Hangs(unit, hanging))
 
     def _pass_on(
         self,

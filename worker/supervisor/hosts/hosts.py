@@ -52,6 +52,7 @@ class Hosts:
         self._of: dict[Unit, Host] = {}
         self._shared: dict[Child, Host] = {}
         self._silences: dict[int, Silence] = {}
+        self._hanging: dict[Unit, Hanging | None] = {}
         self._unused = 0
         self._is_settled = True
 
@@ -174,6 +175,11 @@ class Hosts:
             self._judge(host)
         return list(host.units)
 
+    def take_hanging(self) -> dict[Unit, Hanging | None]:
+        """What is new, once: the units which may be the one that lets no Python run in its host, or do so no more."""
+        hanging, self._hanging = self._hanging, {}
+        return hanging
+
     def close(self) -> None:
         """End the hosts that are left, without units."""
         for child in self._shared:
@@ -221,12 +227,14 @@ class Hosts:
             case messages.Watched():
                 silence.watched(report)
             case messages.HangOver():
-                silence.over()
+                if silence.over():
+                    self._hanging |= dict.fromkeys(host.units)
             case messages.Silent():
                 outcome = silence.heard(report)
                 if isinstance(outcome, Hanging):
                     told = not_returned(outcome.method, outcome.seconds, outcome.line)
                     logger.warning("Host %s: %s\n%s", host.number, told, outcome.trace)
+                    self._hanging |= host.hanging(outcome)
                 elif outcome is not None and not host.is_killed:
                     logger.warning("No Python runs in host %s, and it is killed: %s", host.number, outcome.trace)
                     host.kill(None)
