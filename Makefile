@@ -48,8 +48,9 @@ test: setup
 	@$(BIN)/pytest -n $(WORKERS) --dist loadscope
 
 # The seed is printed; the same one again: SLUICE_CHAOS_SEED=... make chaos
+# With connectors and tasks that share processes: make chaos ISOLATION=shared
 chaos: setup
-	@SLUICE_CHAOS_KILLS=$(KILLS) $(BIN)/pytest -s tests/cluster/chaos
+	@SLUICE_CHAOS_KILLS=$(KILLS) $(if $(ISOLATION),SLUICE_TEST_ISOLATION=$(ISOLATION)) $(BIN)/pytest -s tests/cluster/chaos
 
 # From a table of PostgreSQL by a topic to a table of SQLite and one of PostgreSQL, every value compared.
 chain: setup

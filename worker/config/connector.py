@@ -171,14 +171,15 @@ class ConnectorConfig(RestartConfig):
         doc="What happens when values of a config provider expire, as the provider's ttl says: restart restarts the "
         "connector or task that has them, so that it looks them up again; none leaves it as it is.",
     )
-    task_isolation: Literal["process", "connector", "shared"] | None = option(
+    task_isolation: Literal["process", "connector", "shared", "auto"] | None = option(
         default=None,
         importance=LOW,
         group=COMMON,
         width=Width.SHORT,
         display_name="Isolation",
         doc="With whom the connector and its tasks share a process: process is one for each, connector is one for all "
-        "of them, shared is one for up to 50 of several connectors; the worker's task.isolation when absent.",
+        "of them, shared is one for up to 50 of several connectors, auto is shared, but one for each that keeps a core "
+        "busy; the worker's task.isolation when absent.",
     )
     task_hang_warning_ms: Long | None = option(
         default=None,

@@ -53,9 +53,12 @@ class Link:
         connection: Connection,
         on_orphaned: Callable[[], None] = exit_with_descendants,
         hearing: Hearing | None = None,
+        cpu: Callable[[], float] = time.process_time,
     ) -> None:
         self.shares = hearing is not None
         """Whether other units live in this process, whose pipes are read with this one."""
+        self.cpu = cpu
+        """How many seconds of a core the unit has taken, asked by its thread."""
         self._hearing = hearing
         self.inbox: SimpleQueue[Command | ErrorRaised] = SimpleQueue()
         self._connection = connection
@@ -186,6 +189,11 @@ class Control:
         self._link = link
         self._replies: dict[int, Reply] = {}
         self._requests = itertools.count()
+
+    @property
+    def cpu(self) -> Callable[[], float]:
+        """Tells how many seconds of a core this task has taken."""
+        return self._link.cpu
 
     def send(self, report: Report) -> None:
         """Tell the worker something."""

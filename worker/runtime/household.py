@@ -20,9 +20,9 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from multiprocessing.connection import Connection
 from typing import Final, TypeAlias
-from weakref import WeakSet
 
 from worker.runtime.control import Link
+from worker.runtime.cpu import ThreadTimes
 from worker.runtime.heap import give_back, share_arenas
 from worker.runtime.hearing import Hearing
 from worker.runtime.log import send_log, send_output
@@ -47,17 +47,28 @@ Live: TypeAlias = Callable[[messages.Command, Link, Redaction, Watch], None]
 class _Member:
     """A unit of this process, as its threads know it."""
 
-    def __init__(self, link: Link) -> None:
-        self.link = link
-        self.threads: WeakSet[threading.Thread] = WeakSet()
+    def __init__(self, pipe: Connection, exit_host: Callable[[], None], hearing: Hearing) -> None:
+        self.link = Link(pipe, exit_host, hearing, ThreadTimes(self.threads))
+        self._lock = threading.RLock()
+        self._threads: list[threading.Thread] = []
+
+    def threads(self) -> list[threading.Thread]:
+        """The threads that the unit has started and that have not ended."""
+        with self._lock:
+            self._threads = [thread for thread in self._threads if thread.is_alive()]
+            return self._threads.copy()
+
+    def has_started(self, thread: threading.Thread) -> None:
+        """Take note of a thread of the unit."""
+        with self._lock:
+            self._threads = [*self.threads(), thread]
 
     def await_threads(self) -> None:
         """Return when no thread is left that the unit has started."""
         deadline = time.monotonic() + _PATIENCE
-        for thread in list(self.threads):
+        for thread in self.threads():
             thread.join(max(0.0, deadline - time.monotonic()))
-        left = [thread for thread in self.threads if thread.is_alive()]
-        if left:
+        if left := self.threads():
             names = ", ".join(sorted(thread.name for thread in left))
             logger.warning("It has ended and left threads behind, for which its process has to be ended: %s", names)
         for thread in left:
@@ -111,8 +122,8 @@ class Household:
             threading.Thread(target=self._run, args=(pipe,), name="unit", daemon=True).start()
 
     def _run(self, pipe: Connection) -> None:
-        link = Link(pipe, self._link.exit, self._hearing)
-        member = _Member(link)
+        member = _Member(pipe, self._link.exit, self._hearing)
+        link = member.link
         _MEMBER.set(member)
         _have_own_folder()
         try:
@@ -189,6 +200,6 @@ def _let_threads_inherit() -> None:
         member = context.get(_MEMBER)
         start(thread)
         if member is not None:
-            member.threads.add(thread)
+            member.has_started(thread)
 
     threading.Thread.start = start_in_context  # type: ignore[method-assign, assignment]

@@ -7,7 +7,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import chain
 from typing import Any, Final, TypeAlias
 
@@ -54,10 +54,19 @@ _Series: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
 
 
 class TaskMetrics:
-    """The counters and gauges of one task, and its ``timings``. Used by the task's thread alone."""
+    """The counters and gauges of one task, and its ``timings``. Used by the task's thread alone.
 
-    def __init__(self, send: Callable[[messages.Metrics], None], errors: ErrorCounts) -> None:
+    ``cpu`` tells how many seconds of a core it has taken.
+    """
+
+    def __init__(
+        self,
+        send: Callable[[messages.Metrics], None],
+        errors: ErrorCounts,
+        cpu: Callable[[], float] = time.process_time,
+    ) -> None:
         self._send = send
+        self._cpu = cpu
         self._errors = errors
         self._rates = Rates(time.monotonic())
         self._counters: Counter[str] = Counter()
@@ -108,7 +117,7 @@ class TaskMetrics:
         self._pause = min(max(_AT_REST, 2 * self._pause), _LONGEST_REST) if self._rests else _INTERVAL
         self.next_report = now + self._pause
         self._last = report
-        self._send(report)
+        self._send(replace(report, cpu=self._cpu()))
 
     def values(self) -> dict[str, float]:
         """Everything counted and measured so far."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-__all__ = ["hang_place", "last_words", "line_of_plugin"]
+__all__ = ["hang_place", "hang_places", "last_words", "line_of_plugin"]
 
 _ROOT: Final = Path(__file__).parents[2]
 _OF_THE_RUNTIME: Final = (f"{_ROOT / 'worker'}/", f"{_ROOT / 'connect'}/")
@@ -38,6 +38,17 @@ def last_words(sentence: str, stacks: str | None) -> str:
 def hang_place(stacks: str) -> tuple[str, str]:
     """The method of the plugin, and the line, that the main thread is in, the last of the stacks of faulthandler."""
     return _place(stacks.split("Thread 0x")[-1:])
+
+
+def hang_places(stacks: str) -> dict[int, tuple[str, str]]:
+    """The threads in which a plugin does something, without waiting by the runtime: by id, its method and the line."""
+    found = {}
+    for thread in stacks.split("Thread 0x")[1:]:
+        files = [frame["file"] for line in thread.splitlines() if (frame := _FRAME.match(line)) is not None]
+        own = [file for file in files if file.startswith(_OF_THE_RUNTIME) or _is_of_plugin(file)]
+        if own and _is_of_plugin(own[0]):
+            found[int(thread.split(maxsplit=1)[0], 16)] = _place([thread])
+    return found
 
 
 def _place(threads: Sequence[str]) -> tuple[str, str]:

@@ -59,6 +59,7 @@ __all__ = ["Supervisor"]
 
 logger = logging.getLogger(__name__)
 _WAKES: Final = 4096
+_TIME_TO_MOVE: Final = 60.0
 _EVENTS: Final[Mapping[type[Report], Event]] = {
     messages.Paused: Event.PAUSED,
     messages.Resumed: Event.RESUMED,
@@ -118,6 +119,8 @@ class Supervisor:
         self._wake_reader, self._wake_writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._listening: Listening[Child] = Listening(self._wake_reader)
         self._running: dict[Unit, _Running] = {}
+        self._mover: Unit | None = None
+        self._waits_until = 0.0
         self._levels: dict[str, int] = {}
         self._ending = False
         self._thread = threading.Thread(target=self._loop, name="supervisor")
@@ -200,6 +203,9 @@ class Supervisor:
             else:
                 for unit in self._hosts.hear(child):
                     self._hear(unit)
+                for unit, hanging in self._hosts.take_hanging().items():
+                    if (running := self._running.get(unit)) is not None and (hanging is not None or running.hangs):
+                        self._tell_of_hang(unit, running, hanging)
 
     def _work_off_inbox(self) -> None:
         while True:
@@ -218,7 +224,7 @@ class Supervisor:
         deadlines = [deadline for _, running in timed if (deadline := running.deadline) is not None]
         deadlines += self._inquiries.deadlines()
         deadlines += [due for unit, running in timed if (due := self._condemns(unit, running))]
-        deadlines += [due for due in (self._hosts.next_acquittal(), self._memory.next_look) if due is not None]
+        deadlines += [due for due in (self._hosts.next_look(), self._memory.next_look) if due is not None]
         return max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
 
     def _start(self, unit: Unit, command: RunUnit) -> None:
@@ -344,24 +350,32 @@ class Supervisor:
         return running.deadline - running.within / 2
 
     def _move_misplaced(self) -> None:
-        """Have units move whose hosts are condemned, and others one by one."""
+        """Have units move whose hosts are condemned, and others one by one, which have time to end what they do."""
         if self._ending:
             return
         for unit in self._hosts.misplaced():
             running = self._running[unit]
             if running.moves or running.resting or running.phase not in LIVE or running.is_reaped:
                 continue
-            if self._hosts.is_condemned(unit) or all(
-                not other.moves and other.phase is not Phase.STARTING for other in self._running.values()
-            ):
-                self._move(unit, running)
+            if self._hosts.is_condemned(unit):
+                self._move(unit, running, self._graceful_timeout)
+            elif running.phase is not Phase.STARTING and not self._is_somebody_moving():
+                within = max(self._graceful_timeout, _TIME_TO_MOVE)
+                self._mover, self._waits_until = unit, time.monotonic() + within
+                self._move(unit, running, within)
 
-    def _move(self, unit: Unit, running: _Running) -> None:
-        """Have a unit stop and go on in another process."""
+    def _move(self, unit: Unit, running: _Running, within: float) -> None:
+        """Have a unit stop within so many seconds, and go on in another process."""
         logger.info("%s moves to another process", unit, extra={"context": str(unit)})
         running.moves = True
-        running.within, running.deadline = self._graceful_timeout, time.monotonic() + self._graceful_timeout
+        running.within, running.deadline = within, time.monotonic() + within
         running.child.send(messages.Stop())
+
+    def _is_somebody_moving(self) -> bool:
+        if self._mover is None or time.monotonic() >= self._waits_until:
+            return False
+        mover = self._running.get(self._mover)
+        return mover is not None and (mover.moves or mover.phase is Phase.STARTING)
 
     def _start_again(self, unit: Unit, running: _Running) -> None:
         """Start a unit in another host, where it begins with what was committed."""
@@ -370,8 +384,7 @@ class Supervisor:
             return
         self._advance(unit, running, Event.MOVED)
         if running.hangs:
-            running.hangs = False
-            self._notify(Hangs(unit, None))
+            self._tell_of_hang(unit, running, None)
         running.moves = running.is_reaped = False
         running.silence = Silence()
         running.child = self._hosts.launch(unit, running.command)
@@ -463,7 +476,7 @@ class Supervisor:
                 | messages.ActiveTopics()
                 | messages.ConfigExpires()
             ):
-                self._notify(noticed(unit, report))
+                self._pass_up(unit, report)
             case messages.ReadOffsets() | messages.CommitOffsets() | messages.ConfirmOwnership():
                 self._pass_on(unit, running, report)
             case messages.TaskConfigs(configs):
@@ -495,7 +508,20 @@ class Supervisor:
             running.moves = True
             self._expect_end(running)
         elif running.phase in LIVE and not running.moves:
-            self._move(unit, running)
+            self._move(unit, running, self._graceful_timeout)
+
+    def _pass_up(
+        self,
+        unit: Unit,
+        report: messages.Metrics
+        | messages.ClientMetrics
+        | messages.Loads
+        | messages.ActiveTopics
+        | messages.ConfigExpires,
+    ) -> None:
+        if isinstance(report, messages.Metrics):
+            self._hosts.spent(unit, report.cpu)
+        self._notify(noticed(unit, report))
 
     def _hear_of_hang(
         self,
@@ -507,21 +533,22 @@ class Supervisor:
             case messages.Watched():
                 running.silence.watched(report)
             case messages.Hanging():
-                running.hangs = True
-                self._notify(Hangs(unit, report))
+                self._tell_of_hang(unit, running, report)
             case messages.HangOver(method):
                 if running.silence.over() or method is not None:
-                    running.hangs = False
-                    self._notify(Hangs(unit, None))
+                    self._tell_of_hang(unit, running, None)
             case messages.Silent():
                 outcome = running.silence.heard(report)
                 if isinstance(outcome, messages.Hanging):
-                    running.hangs = True
-                    self._notify(Hangs(unit, outcome))
+                    self._tell_of_hang(unit, running, outcome)
                 elif outcome is not None:
                     self._hosts.is_killed(unit)
                     running.child.kill()
                     self._handle(unit, running, outcome)
+
+    def _tell_of_hang(self, unit: Unit, running: _Running, hanging: messages.Hanging | None) -> None:
+        running.hangs = hanging is not None
+        self._notify(Hangs(unit, hanging))
 
     def _pass_on(
         self,

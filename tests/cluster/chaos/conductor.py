@@ -234,14 +234,22 @@ def _kill(pids: Iterable[int]) -> None:
 
 
 def _units(worker: ClusterWorker) -> dict[int, str]:
-    """The unit that each process was started for, as the worker's log says."""
-    return {int(pid): unit for pid, unit in _RUNS.findall(worker.log())}
+    """The units that each process runs, as the worker's log says."""
+    found: dict[int, list[str]] = {}
+    for unit, pid in _places(worker).items():
+        found.setdefault(pid, []).append(unit)
+    return {pid: ", ".join(sorted(units)) for pid, units in found.items()}
+
+
+def _places(worker: ClusterWorker) -> dict[str, int]:
+    """The process in which each unit was started last."""
+    return {unit: int(pid) for pid, unit in _RUNS.findall(worker.log())}
 
 
 def _processes(worker: ClusterWorker) -> list[Process]:
     """The processes of the connectors and tasks of a worker."""
-    units = _units(worker)
-    return [Process(units[pid], pid) for pid in descendants(worker.pid) if pid in units]
+    below = set(descendants(worker.pid))
+    return [Process(unit, pid) for unit, pid in _places(worker).items() if pid in below]
 
 
 def _all_processes(cluster: Cluster) -> list[Process]:

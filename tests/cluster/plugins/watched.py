@@ -1,6 +1,7 @@
 """Connectors whose tasks tell when two processes run one of them at once.
 
-Each task takes the lock of a file of its own when it starts and keeps it until its process is gone. One that finds
+Each task takes the lock of a file of its own when it starts and keeps it until its thread is gone, which is that of
+its process unless others share that. One that finds
 it taken says so in ``overlaps``, and goes on: that is what a task would do that nobody watches.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -47,15 +49,22 @@ class WriterConfig(FileStreamSinkConfig, Watch):
 
 
 _LOOK_SECONDS: Final = 0.02
-_LOCKS: list[IO[str]] = []
-"""Held as long as the process lives."""
+
+
+class _Held(threading.local):
+    """The lock of a task, held as long as the thread lives that runs it."""
+
+    lock: IO[str] | None = None
+
+
+_HELD: Final = _Held()
 
 
 def watch(config: Watch) -> None:
     """Take the lock of this task, or tell that another process has it still."""
     folder, unit = Path(config.watch_folder), f"{config.name}-{config.watch_task}"
     lock = (folder / f"{unit}.lock").open("a+")
-    _LOCKS.append(lock)
+    _HELD.lock = lock
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

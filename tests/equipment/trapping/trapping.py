@@ -14,6 +14,7 @@ from connect.sink import SinkConnector, SinkTask
 from connect.source import SourceConnector, SourceTask
 
 _LOOK_SECONDS = 0.02
+_WORK_SECONDS = 0.05
 _FOR_EVER = 3600
 
 
@@ -33,6 +34,11 @@ class TrapConfig(Config):
         if what == "hang":
             while file.exists():
                 time.sleep(_LOOK_SECONDS)
+            return
+        if what == "work":
+            until = time.thread_time() + _WORK_SECONDS
+            while time.thread_time() < until:
+                pass
             return
         file.unlink()
         match what:

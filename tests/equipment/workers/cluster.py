@@ -1,7 +1,7 @@
 """A cluster of real ``sluice distributed`` processes, whose tasks tell where they run.
 
 Its connectors are those of ``tests/cluster/plugins``: each task holds the lock of a file of its own as long as its
-process lives, so that two processes that run one task are noticed at whatever moment that is.
+thread or process lives, so that two processes that run one task are noticed at whatever moment that is.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ _PATIENCE = 90.0
 _SHOWN = 5
 _TAIL = 25
 _RUNS = re.compile(r"process (\d+) runs (\S+)\|task-(\d+) ")
+_TAKEN = re.compile(r"FLOCK .*:(\d+) 0 EOF")
 
 
 class ClusterWorker(DistributedWorker):
@@ -217,7 +218,9 @@ class Cluster:
 
     def holders(self) -> dict[str, int]:
         """The process that runs each task, by ``NAME-TASK``."""
-        found = {lock.stem: int(lock.read_text() or 0) for lock in self.watched.glob("*.lock")}
+        taken = set(_TAKEN.findall(Path("/proc/locks").read_text()))
+        locks = [lock for lock in self.watched.glob("*.lock") if str(lock.stat().st_ino) in taken]
+        found = {lock.stem: int(lock.read_text() or 0) for lock in locks}
         return {unit: pid for unit, pid in found.items() if pid and runs(pid)}
 
     def placed(self) -> dict[ClusterWorker, set[str]]:

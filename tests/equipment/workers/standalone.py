@@ -19,6 +19,7 @@ from equipment.workers.processes import descendants, runs
 __all__ = ["StandaloneWorker"]
 
 _COMMAND = Path(sys.executable).parent / "sluice"
+_ISOLATION = os.environ.get("SLUICE_TEST_ISOLATION")
 _UP = re.compile(r"REST API is at (https?://[^ ]+:\d+/)")
 
 
@@ -42,6 +43,8 @@ class StandaloneWorker:
             "consumer.session.timeout.ms": "2000",
             "consumer.heartbeat.interval.ms": "500",
         }
+        if _ISOLATION is not None:
+            defaults["task.isolation"] = _ISOLATION
         self._worker_file = self._write("worker.properties", defaults | self.mode_props() | _dotted(props))
 
     def mode_props(self) -> dict[str, str]:

@@ -113,7 +113,7 @@ class SinkLoop:
         self._found_at = time.monotonic()
         self._is_done = False
         self._ends: EndOffsets | None = None
-        self._metrics = TaskMetrics(control.send, tolerance.counts)
+        self._metrics = TaskMetrics(control.send, tolerance.counts, control.cpu)
         self._timings = self._metrics.timings
         self._active = ActiveTopics(control.send, enabled=assembly.worker.topic_tracking_enable)
 

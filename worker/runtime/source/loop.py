@@ -128,7 +128,7 @@ class SourceLoop:
             resends=guarantee.resends,
             keeps_order=guarantee.keeps_order,
         )
-        self._metrics = TaskMetrics(control.send, tolerance.counts)
+        self._metrics = TaskMetrics(control.send, tolerance.counts, control.cpu)
         self._timings = self._metrics.timings
         self._polled_at = 0.0
         self._active = ActiveTopics(control.send, enabled=assembly.worker.topic_tracking_enable)

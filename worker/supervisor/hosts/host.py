@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from multiprocessing.connection import Connection, Pipe
 from typing import Final
 
 from worker.supervisor.hosts.placement import Group
 from worker.supervisor.messages import messages
+from worker.supervisor.messages.hangs import Hanging
 from worker.supervisor.messages.messages import Report
 from worker.supervisor.process import Child, Piped, Stillborn
+from worker.supervisor.stacks import hang_places
 from worker.unit import Unit
 
 __all__ = ["Host"]
@@ -74,6 +77,14 @@ class Host:
         if self.how is None and self.child.gone():
             self.how = self.child.join()
             self.culprit = self.culprit or self._crashed() or self._only_unit()
+
+    def hanging(self, silence: Hanging) -> Iterator[tuple[Unit, Hanging]]:
+        """The units that may be the one which lets no Python run in this process, and what to tell of each."""
+        places = hang_places(silence.trace)
+        for unit, seat in self._seats.items():
+            if seat is not None and seat.thread in places:
+                method, line = places[seat.thread]
+                yield unit, replace(silence, method=method, line=line)
 
     def kill(self, culprit: Unit | None) -> None:
         """End the process at once, because of this unit if that is known."""

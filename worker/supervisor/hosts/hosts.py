@@ -10,7 +10,9 @@ from typing import Final, TypeAlias
 
 from worker.supervisor.hosts.blame import Blame
 from worker.supervisor.hosts.host import Host
+from worker.supervisor.hosts.load import Load
 from worker.supervisor.hosts.placement import Group, Isolation, group_of, place_for, placed
+from worker.supervisor.hosts.vacancies import Vacancies
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.hangs import Hanging, not_returned
 from worker.supervisor.messages.messages import Report
@@ -42,12 +44,15 @@ class Hosts:
         self._launcher = launcher
         self._now = now
         self._blame = Blame()
+        self._load = Load()
+        self._vacancies = Vacancies()
         self._wishes: dict[Unit, _Wish] = {}
         self._needs_process: set[Unit] = set()
         self._hosts: dict[int, Host] = {}
         self._of: dict[Unit, Host] = {}
         self._shared: dict[Child, Host] = {}
         self._silences: dict[int, Silence] = {}
+        self._hanging: dict[Unit, Hanging | None] = {}
         self._unused = 0
         self._is_settled = True
 
@@ -56,8 +61,9 @@ class Hosts:
     def launch(self, unit: Unit, command: RunUnit) -> Child:
         """Let a unit live in a host, a new one if need be; return the child that stands for it."""
         self._note_wish(unit, command)
+        self._load.begin(unit)
         group = self._group(unit)
-        number = place_for(group, self._hosts.values()) if group.is_shared else None
+        number = place_for(group, self._inhabitable()) if group.is_shared else None
         if number is None:
             process = self._launcher.launch(f"host {self._unused}" if group.is_shared else str(unit), command)
             if group.is_shared and process.gone():
@@ -90,8 +96,9 @@ class Hosts:
 
     def gone(self, unit: Unit) -> None:
         """Take note that a unit is to run no more. What is known against it is kept."""
-        if not (unit in self._needs_process or self._blame.is_alone(unit)):
+        if not self._is_alone(unit):
             self._wishes.pop(unit, None)
+            self._load.forget(unit)
 
     def condemn(self, unit: Unit) -> None:
         """Have all leave the host of a unit that does not end, which has to be killed for that."""
@@ -122,22 +129,33 @@ class Hosts:
         self._needs_process.add(unit)
         self._is_settled = False
 
+    def spent(self, unit: Unit, cpu: float) -> None:
+        """Take note of how many seconds of a core a unit has taken since it began. If that is much, it is to move."""
+        host = self._of.get(unit)
+        if host is None or self._wishes[unit].isolation is not Isolation.AUTO:
+            return
+        if self._load.spent(unit, cpu, host.units, self._now()):
+            self._is_settled = False
+
     def misplaced(self) -> list[Unit]:
-        """The units that are to move, those of condemned hosts first."""
+        """The units that are to move, those of condemned hosts first, then those that keep a core busy."""
         if (due := self._blame.next_acquittal()) is not None and due <= self._now():
             self._blame.acquit(self._now())
+            self._is_settled = False
+        if self._vacancies.look(self._shared.values(), self._now()):
             self._is_settled = False
         if self._is_settled:
             return []
         groups = {unit: self._group(unit) for unit in self._of}
-        places = placed(groups, self._hosts.values(), self._unused)
+        places = placed(groups, self._inhabitable(), self._unused)
         found = [unit for unit, host in self._of.items() if places[unit] != host.number]
         self._is_settled = not found
-        return sorted(found, key=lambda unit: (not self._of[unit].condemned, unit))
+        return sorted(found, key=lambda unit: (not self._of[unit].condemned, not self._load.is_alone(unit), unit))
 
-    def next_acquittal(self) -> float | None:
+    def next_look(self) -> float | None:
         """When there may be something to move though nothing happens."""
-        return self._blame.next_acquittal()
+        due = (self._blame.next_acquittal(), self._vacancies.next_look())
+        return min((at for at in due if at is not None), default=None)
 
     # -- hosts ---------------------------------------------------------------------------------------------------------
 
@@ -156,6 +174,11 @@ class Hosts:
         if host.units:
             self._judge(host)
         return list(host.units)
+
+    def take_hanging(self) -> dict[Unit, Hanging | None]:
+        """What is new, once: the units which may be the one that lets no Python run in its host, or do so no more."""
+        hanging, self._hanging = self._hanging, {}
+        return hanging
 
     def close(self) -> None:
         """End the hosts that are left, without units."""
@@ -204,12 +227,14 @@ class Hosts:
             case messages.Watched():
                 silence.watched(report)
             case messages.HangOver():
-                silence.over()
+                if silence.over():
+                    self._hanging |= dict.fromkeys(host.units)
             case messages.Silent():
                 outcome = silence.heard(report)
                 if isinstance(outcome, Hanging):
                     told = not_returned(outcome.method, outcome.seconds, outcome.line)
                     logger.warning("Host %s: %s\n%s", host.number, told, outcome.trace)
+                    self._hanging |= host.hanging(outcome)
                 elif outcome is not None and not host.is_killed:
                     logger.warning("No Python runs in host %s, and it is killed: %s", host.number, outcome.trace)
                     host.kill(None)
@@ -222,13 +247,20 @@ class Hosts:
         before = self._wishes.get(unit)
         if before is not None and before != wish:
             self._blame.forget(unit)
+            self._load.forget(unit)
             self._needs_process.discard(unit)
         self._wishes[unit] = wish
 
     def _group(self, unit: Unit) -> Group:
-        alone = unit in self._needs_process or self._blame.is_alone(unit)
         wish = self._wishes[unit]
-        return group_of(unit, wish.isolation, alone=alone, home=wish.home)
+        return group_of(unit, wish.isolation, alone=self._is_alone(unit), home=wish.home)
+
+    def _is_alone(self, unit: Unit) -> bool:
+        return unit in self._needs_process or self._blame.is_alone(unit) or self._load.is_alone(unit)
+
+    def _inhabitable(self) -> list[Host]:
+        """The hosts that are not being left for others that have room."""
+        return [host for host in self._hosts.values() if not self._vacancies.is_closing(host.number)]
 
 
 def isolation_of(command: RunUnit) -> Isolation:

@@ -22,6 +22,7 @@ class Isolation(enum.Enum):
     PROCESS = "process"
     CONNECTOR = "connector"
     SHARED = "shared"
+    AUTO = "auto"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -40,9 +41,14 @@ class Group:
         """Whether a host of this group may have several units."""
         return self.kind != Isolation.PROCESS.value
 
+    @property
+    def is_crowd(self) -> bool:
+        """Whether a host of this group may have units of several connectors."""
+        return self.kind in (Isolation.SHARED.value, Isolation.AUTO.value)
+
     def has_room(self, units: int) -> bool:
         """Whether a host of this group takes one more than so many units."""
-        if self.kind == Isolation.SHARED.value:
+        if self.is_crowd:
             return units < ROOM
         return self.is_shared or units == 0
 

@@ -25,6 +25,7 @@ from worker.supervisor.messages.dead_letters import (
     ReplayDeadLetters,
 )
 from worker.supervisor.messages.hangs import Hanging, HangOver, Silent, Watched
+from worker.supervisor.messages.measurements import ClientMetrics, Loads, Metrics
 from worker.supervisor.messages.offsets import (
     AlterSinkOffsets,
     AlterSourceOffsets,
@@ -452,42 +453,6 @@ class ActiveTopics:
 
 
 @dataclass(frozen=True, slots=True)
-class Metrics:
-    """Counters and gauges of a task by name; counters only grow while the process lives.
-
-    ``values`` are shown in statuses, ``details`` only to who scrapes; ``histograms`` have a sum and the counts of the
-    buckets (:mod:`worker.metrics.buckets`). ``own`` is what has changed of the plugin's own: of each a name, its labels
-    by turns with their values, a sentence about it, and the number; ``None`` if it is there no longer.
-    """
-
-    values: dict[str, float]
-    details: dict[str, float] = field(default_factory=dict)
-    histograms: dict[str, list[float]] = field(default_factory=dict)
-    own: list[tuple[str, list[str], str, float | None]] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class ClientMetrics:
-    """What the statistics of a Kafka client say: its kind, its values, and the lag by topic and partition."""
-
-    kind: str
-    client_id: str
-    values: dict[str, float]
-    lags: list[tuple[str, int, int]] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class Loads:
-    """The load of a bulk sink that is under way, if any, and the last ones, the newest first, as documents.
-
-    ``retry`` tells when one that has failed is tried again.
-    """
-
-    current: dict[str, Any] | None
-    last: list[dict[str, Any]]
-    retry: dict[str, Any] | None
-
-
 @dataclass(frozen=True, slots=True)
 class LogRecord:
     """A line of the child's log; ``text`` holds the traceback, too."""

@@ -132,6 +132,8 @@ def test_a_poll_that_hangs_too_long_fails_and_its_restart_loses_nothing(
 ) -> None:
     create_topic(bootstrap, topic)
     config = {"task.hang.timeout.ms": "4000", "restart.policy": "on-failure", "restart.backoff.ms": "20"}
+    # Where several share a process all would have this limit, and nobody could say whose code lets no Python run.
+    config["task.isolation"] = "process"
     source = Trapped(worker, tmp_path, "Source", "poll", topic=topic, **config)
     wait_until("it counts", lambda: source.published() >= ENOUGH, PATIENCE)
     pid = worker.task_pid(source.name)

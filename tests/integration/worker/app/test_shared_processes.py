@@ -6,17 +6,21 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
+import requests
 
 import equipment
 from equipment.brokers.topics import create_topic, read_topic
 from equipment.waiting import wait_until
+from equipment.workers.distributed import DistributedWorker
 from equipment.workers.standalone import StandaloneWorker
 
 pytestmark = pytest.mark.integration
 
 PLUGINS = Path(equipment.__file__).parent / "acting"
+TRAPS = Path(equipment.__file__).parent / "trapping"
 SOURCES = [f"lines-{number}" for number in range(5)]
 HALF = 100
 
@@ -69,3 +73,48 @@ def test_every_line_arrives_though_the_process_of_all_is_killed_in_the_middle(
     for source in SOURCES:
         own = list(dict.fromkeys(line for line in arrived if line.startswith(f"{source}:")))
         assert own == lines_of(source, 0) + lines_of(source, HALF), "in order, and none is left out"
+
+
+def test_one_that_keeps_a_core_busy_moves_out_while_it_produces_and_each_number_is_there_once(
+    bootstrap: str, topic: str, tmp_path: Path
+) -> None:
+    worker = DistributedWorker(
+        tmp_path / f"worker-{uuid4().hex[:8]}",
+        bootstrap,
+        plugin_path=str(TRAPS),
+        exactly_once_source_support="enabled",
+        task_isolation="auto",
+    ).start()
+    topics = {name: f"{topic}-{name}" for name in ("busy", "calm")}
+    try:
+        for name, to in topics.items():
+            create_topic(bootstrap, to)
+            config = {"connector.class": "TrappingSource", "trap.in": "poll", "topic": to}
+            config["trap"] = str(tmp_path / f"trap-of-{name}")
+            answer = requests.put(f"{worker.url()}connectors/{name}/config", json=config, timeout=60)
+            assert answer.ok, answer.text
+
+        def published(name: str) -> float:
+            tasks = worker.status(name).get("tasks") or [{}]
+            return float(tasks[0].get("metrics", {}).get("source-record-write-total", 0))
+
+        for name in topics:
+            wait_until(f"{name} counts", lambda name=name: published(name) > 0, 120)
+        shared = worker.task_pid("busy")
+        assert worker.task_pid("calm") == shared
+        (tmp_path / "trap-of-busy").write_text("work")
+        wait_until("the busy one is alone", lambda: worker.task_pid("busy") != shared, 120)
+        wait_until("it counts on", lambda: published("busy") > 0, 120)
+        assert worker.task_pid("calm") == shared
+        for name in topics:
+            requests.put(f"{worker.url()}connectors/{name}/stop", timeout=60).raise_for_status()
+            wait_until(f"{name} is stopped", lambda name=name: not worker.status(name)["tasks"], 120)
+        log = worker.log()
+    finally:
+        worker.close()
+
+    assert log.count(" moves to another process") == 1
+    assert " is killed" not in log
+    for to in topics.values():
+        numbers = [int(message.value()) for message in read_topic(bootstrap, to)]
+        assert numbers == list(range(1, len(numbers) + 1))

@@ -329,7 +329,7 @@ def test_tolerated_records_are_left_out_and_logged(
 def test_a_kill_loses_nothing(standalone: MakeWorker, topic: str, tmp_path: Path, bootstrap: str, victim: str) -> None:
     """kill -9 in mid-stream: the lines that were under way come again, none is missing (I1, I2, I3)."""
     total = 200_000 if victim == "source" else 30_000
-    worker = standalone(consumer_max_poll_records="50")
+    worker = standalone(consumer_max_poll_records="50", task_isolation="process")
     source, sink = file_pipeline(
         worker, topic, tmp_path, batch_size="5" if victim == "source" else "20", run_until="drained"
     )
@@ -374,14 +374,15 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.parametrize("isolation", ["process", "shared"])
 def test_a_sink_that_waits_to_be_let_into_its_group_stops_at_once(
-    standalone: MakeWorker, topic: str, tmp_path: Path, bootstrap: str
+    standalone: MakeWorker, topic: str, tmp_path: Path, bootstrap: str, isolation: str
 ) -> None:
     """Until a member that was killed is missed, nobody else gets in."""
     create_topic(bootstrap, topic)
     killed = subprocess.run([sys.executable, "-c", KILLED_MEMBER, bootstrap, f"connect-{topic}", topic], check=False)
     assert killed.returncode == -signal.SIGKILL
-    worker = standalone(task_shutdown_graceful_timeout_ms="3000")
+    worker = standalone(task_shutdown_graceful_timeout_ms="3000", task_isolation=isolation)
     worker.connector(topic, connector_class="FileStreamSink", file=str(tmp_path / "out"), topics=topic)
     worker.start().wait_for_states(topic, "RUNNING", "RUNNING")
     admin = AdminClient({"bootstrap.servers": bootstrap})

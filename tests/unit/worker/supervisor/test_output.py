@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 from worker.supervisor.messages import messages
 from worker.supervisor.output import OUTPUT, Output
 from worker.supervisor.silence import Silence
-from worker.supervisor.stacks import hang_place, last_words
+from worker.supervisor.stacks import hang_place, hang_places, last_words
 
 STACKS = """Thread 0x0000000000000002 (most recent call first):
   File "/python/threading.py", line 331 in wait
@@ -117,6 +118,17 @@ def test_a_crash_is_kept(pipe: Pipe) -> None:
 
 def test_a_crash_in_a_thread_without_python_is_not_blamed_on_the_plugin() -> None:
     assert last_words("It died", STACKS).startswith("It died\n\n")
+
+
+def test_who_may_let_no_python_run_is_in_code_of_a_plugin(tmp_path: Path) -> None:
+    """Not who waits by the runtime, whatever of the plugin has called it, and no thread of the runtime's."""
+    runtime = Path(__file__).parents[4] / "worker" / "runtime"
+    waits = f'  File "{runtime}/control.py", line 9 in wait\n'
+    polls = f'  File "{tmp_path}/bad.py", line 22 in poll\n  File "{runtime}/source/loop.py", line 7 in _poll\n'
+    of_python = f'  File "{threading.__file__}", line 3 in run\n'
+    stacks = {1: waits + of_python, 2: waits + polls, 3: of_python + polls, 4: polls, 5: of_python}
+    text = "\n".join(f"Thread 0x{number:016x} (most recent call first):\n{there}" for number, there in stacks.items())
+    assert hang_places(text) == {3: ("poll", "bad.py:22"), 4: ("poll", "bad.py:22")}
 
 
 _DYING = """

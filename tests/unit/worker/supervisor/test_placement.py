@@ -51,7 +51,7 @@ def test_a_unit_moves_only_if_it_must_and_never_to_others_than_its_own(
     assert places.keys() == groups.keys()
     for house in houses(groups, places):
         assert len({groups[unit] for unit in house.units}) == 1
-        if house.group.kind == "shared":
+        if house.group.is_crowd:
             assert len(house.units) <= ROOM
         elif house.group.kind == "process":
             assert len(house.units) == 1

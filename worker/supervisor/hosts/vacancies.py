@@ -1,0 +1,64 @@
+"""Which shared hosts are to be left because there is room for their units elsewhere.
+
+Times are given, so that all of it can be tested. A host is left only if the others are not full after that, and if that
+has been so for a while: who stops ten connectors to start ten others moves nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from worker.supervisor.hosts.placement import ROOM, Group, Place
+
+__all__ = ["Vacancies"]
+
+_WAIT: Final = 300.0
+_COMFORTABLE: Final = ROOM * 4 // 5
+
+
+class Vacancies:
+    """Knows since when there is a host too many, and which one is being left."""
+
+    def __init__(self) -> None:
+        self._since: dict[Group, float] = {}
+        self._closing: dict[Group, int] = {}
+
+    def is_closing(self, number: int) -> bool:
+        """Whether a host is to be left."""
+        return number in self._closing.values()
+
+    def look(self, hosts: Iterable[Place], now: float) -> bool:
+        """Look at the shared hosts that there are; whether it is others now that are to be left."""
+        before = dict(self._closing)
+        groups: dict[Group, list[Place]] = {}
+        for host in hosts:
+            if host.group.is_crowd and host.units and not host.condemned:
+                groups.setdefault(host.group, []).append(host)
+        self._since = {group: since for group, since in self._since.items() if group in groups}
+        self._closing = {group: number for group, number in self._closing.items() if group in groups}
+        for group, there in groups.items():
+            self._look_at(group, sorted(there, key=lambda host: (len(host.units), -host.number)), now)
+        return self._closing != before
+
+    def next_look(self) -> float | None:
+        """When :meth:`look` may come to another result though nobody has come or gone."""
+        return min((since + _WAIT for since in self._since.values()), default=None)
+
+    def _look_at(self, group: Group, hosts: list[Place], now: float) -> None:
+        closing = self._closing.pop(group, None)
+        for host in hosts:
+            if host.number == closing and _fits(host, hosts, ROOM):
+                self._closing[group] = host.number
+                return
+        if not _fits(hosts[0], hosts, _COMFORTABLE):
+            self._since.pop(group, None)
+        elif now - self._since.setdefault(group, now) >= _WAIT:
+            del self._since[group]
+            self._closing[group] = hosts[0].number
+
+
+def _fits(leaving: Place, hosts: list[Place], most: int) -> bool:
+    """Whether the others have room for the units of a host without more than ``most`` in any."""
+    room = sum(max(0, most - len(host.units)) for host in hosts if host is not leaving)
+    return len(leaving.units) <= room
