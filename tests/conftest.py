@@ -7,7 +7,7 @@ import gc
 import logging
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
@@ -25,6 +25,7 @@ from equipment.servers.lease import Database, Server, leased_server, new_databas
 from equipment.servers.products import MARIADB, MYSQL, POSTGRESQL, Product
 from equipment.servers.s3 import S3Server, running_moto, running_versitygw, versitygw
 from equipment.workers.java_connect import JavaConnect, JavaConnectJars, resolve_java_connect
+from equipment.workers.shared_spark import SharedJava
 from equipment.workers.small_spark import SPARK_ENVIRON, end_spark, prepare_spark
 from equipment.workers.standalone import StandaloneWorker
 from worker.embedded.broker import server as broker_module
@@ -122,6 +123,19 @@ def _spark_of_the_module() -> Iterator[None]:
     """Let no module find the Spark of another one, which has other jars and settings."""
     yield
     end_spark()
+
+
+@pytest.fixture(scope="session")
+def _shared_java() -> Iterator[SharedJava]:
+    with closing(SharedJava()) as java:
+        yield java
+
+
+@pytest.fixture(scope="module")
+def shared_java(_shared_java: SharedJava) -> Iterator[None]:
+    """Have the sessions of this file be in a Java that other files have had before, as those with this fixture do."""
+    with _shared_java.lent():
+        yield
 
 
 @pytest.fixture(scope="session")

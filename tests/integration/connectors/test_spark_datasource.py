@@ -35,7 +35,7 @@ SECRET = "correct-horse"
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
+def spark(shared_java: None) -> Iterator[Any]:
     """A session for this module. No plugin is known to it, and nothing is registered."""
     session = start_session({**SMALL_SPARK, "spark.sql.shuffle.partitions": "2"}, "datasource", Access())
     yield session

@@ -37,7 +37,7 @@ SCHEMA = {"type": "struct", "fields": FIELDS}
 
 
 @pytest.fixture(scope="module", autouse=True)
-def session() -> Iterator[None]:
+def session(shared_java: None) -> Iterator[None]:
     """Spark, started by the first task and kept for all tests of this file."""
     yield
     active = SparkSession.getActiveSession()

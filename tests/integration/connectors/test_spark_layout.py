@@ -72,7 +72,7 @@ class Sink:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def session(shared_java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Spark, with the jar of Avro, kept for all tests of this file."""
     props = {**sink_props({"store.url": str(tmp_path_factory.mktemp("store"))}), "format.class": "AvroFormat"}
     spark = start_session(props, "layout", store_access(SparkSinkConfig.parse(props)))

@@ -41,7 +41,7 @@ UTC = dt.UTC
 
 
 @pytest.fixture(scope="module", autouse=True)
-def session() -> Iterator[None]:
+def session(shared_java: None) -> Iterator[None]:
     """Spark, started by the first task and kept for all tests of this file."""
     yield
     active = SparkSession.getActiveSession()

@@ -81,7 +81,7 @@ class Lake:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def session() -> Iterator[Any]:
+def session(shared_java: None) -> Iterator[Any]:
     """Spark, which the tasks of this file share, with what Delta tables need."""
     spark = start_session({**sink_props({"store.url": "/nowhere"}), "table.format": "delta"}, "sql", Access())
     yield spark
