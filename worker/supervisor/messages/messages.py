@@ -453,7 +453,6 @@ class ActiveTopics:
 
 
 @dataclass(frozen=True, slots=True)
-@dataclass(frozen=True, slots=True)
 class LogRecord:
     """A line of the child's log; ``text`` holds the traceback, too."""
 
