@@ -9,7 +9,9 @@ import pytest
 from connect.config.errors import keys_of
 from connect.config.properties import read_properties
 from connect.errors import ConfigError
+from connectors.jdbc.sink.config import JdbcSinkConfig
 from connectors.spark.config import SparkSinkConfig
+from connectors.spark.engine.config import SparkSinkEngineConfig
 from worker.config.spark_policy import TUNING as ALLOWED
 from worker.config.spark_policy import refused_spark_keys
 from worker.config.worker import WorkerConfig
@@ -149,3 +151,11 @@ def test_the_examples_for_clusters_set_what_their_worker_allows(cluster: str) ->
     props = read_properties(folder / f"{cluster}.properties")
     assert list(refused_spark_keys(read_properties(folder / "worker.properties"), props)) == []
     SparkSinkConfig.parse(props)
+
+
+def test_the_example_of_an_engine_sets_what_its_worker_allows() -> None:
+    folder = Path(__file__).parents[4] / "examples" / "spark-cluster"
+    props = read_properties(folder / "engine.properties")
+    assert list(refused_spark_keys(read_properties(folder / "worker.properties"), props)) == []
+    SparkSinkEngineConfig.parse(props)
+    JdbcSinkConfig.parse(props)
