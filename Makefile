@@ -16,7 +16,7 @@ ROWS ?= 1000000
 CONNECTORS ?= 60
 BENCHES := converters avro transforms datagen standalone http jdbc jdbc_sink spark_sink spark_topics cluster rest page mirror race
 
-.PHONY: setup demo check test chaos chain fuzz lake-kills mirror-kills bench density thousand docs docs-test clean
+.PHONY: setup demo check test chaos chain fuzz lake-kills lake-scale mirror-kills bench density thousand docs docs-test clean
 
 setup: $(READY)
 
@@ -62,6 +62,13 @@ lake-kills: STORE = local,s3,hdfs
 lake-kills: setup
 	@SLUICE_LAKE_KILLS=$(KILLS) SLUICE_LAKE_STORE=$(STORE) $(BIN)/pytest -s -k "named or random" \
 		tests/cluster/test_$(if $(findstring iceberg,$(STORE))$(findstring delta,$(STORE)),table,spark)_kills.py
+
+# The Spark sink with many topics of ten partitions each in one connector, and with loads far larger than its memory.
+lake-scale: TOPICS = 1000
+lake-scale: MEGABYTES = 4000
+lake-scale: setup
+	@SLUICE_MANY_TOPICS=$(TOPICS) $(BIN)/pytest -s tests/integration/worker/runtime/test_bulk_partitions.py
+	@SLUICE_LAKE_TOPICS=$(TOPICS) SLUICE_LAKE_MEGABYTES=$(MEGABYTES) $(BIN)/pytest -s tests/cluster/test_lake_scale.py
 
 # Kills a mirror's workers, tasks and both of its brokers; the seed is printed: SLUICE_MIRROR_SEED=... make mirror-kills
 mirror-kills: KILLS = 30

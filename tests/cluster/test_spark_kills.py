@@ -118,7 +118,9 @@ class Target:
             renamed = sum(self.lake.store.size(move.target) is not None for move in manifest.moves)
             return f"renaming, {renamed} of {len(manifest.moves)} done"
         attempts = self.lake.paths(self.lake.store.staging(CONNECTOR))
-        staged = [path for path in attempts if path.endswith(".parquet")]
+        # Spark's Java leaves an empty file beside what describes an upload, the Python of executors does not.
+        found = (path.removesuffix(".pending") for path in attempts)
+        staged = {path for path in found if path.endswith(".parquet")}
         if staged:
             notes = [path for path in attempts if "/committed/" in path]
             running = any("/_temporary/" in path for path in staged) or 0 < len(notes) < len(staged)

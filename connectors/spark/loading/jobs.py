@@ -72,6 +72,8 @@ class Jobs:
         """``packages`` are what the executors' Python needs besides what every load does."""
         self._spark = spark
         self._packages = packages
+        self.ending = False
+        """Whether the works are given up: a job that has not begun its own work need not."""
         self._context = context
         self._progress = progress
         self._width = width
@@ -104,6 +106,7 @@ class Jobs:
 
     def _run_all(self, works: Sequence[Work[T]]) -> list[T]:
         running = _Running(works, self._width)
+        self.ending = False
         with ThreadPoolExecutor(min(self._width, len(works)) or 1, initializer=self._mark) as threads:
             try:
                 running.fill(threads)
@@ -116,6 +119,7 @@ class Jobs:
                         )
                     running.advance(threads, ended)
             except BaseException as error:
+                self.ending = True
                 self._end(running)
                 if isinstance(error, ExecutorsLostError):
                     # Whoever started it finds that it has ended, as when its Java is killed, and starts another.

@@ -15,7 +15,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from connect.bulk import BulkSinkTaskContext, OffsetRange
 from connect.chain.tolerance import ErrorPolicy
 from connect.data import Field, Schema
-from connect.errors import ConnectError, DataError
+from connect.errors import ConnectError, DataError, RetriableError
 from connect.offset_set import OffsetSet
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.decoding.beside import METADATA
@@ -274,6 +274,8 @@ class TopicLoad:
 
         def survey() -> Reports:
             with self._session.surveying:
+                if self._session.jobs.ending:
+                    raise RetriableError(f"The load was given up before topic {self._topic} was looked at.")
                 return survey_splits(plan, intake)
 
         reports: Reports = yield survey

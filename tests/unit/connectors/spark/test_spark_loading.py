@@ -117,10 +117,13 @@ def test_the_first_error_ends_all_works() -> None:
         raise DataError("Bad record")
 
     works = [watched("endless", session.endless), watched("bad", refuse), watched("never begun", session.endless)]
+    jobs = session.jobs(2)
     with pytest.raises(DataError, match="Bad record"):
-        session.jobs(2).run_all(works)
+        jobs.run_all(works)
     assert session.cancelled.is_set()
     assert ended == ["bad", "endless"]
+    assert jobs.ending
+    assert not jobs.run(lambda: jobs.ending), "those of the next load begin anew"
 
 
 def test_a_stop_cancels_the_jobs_and_lets_the_load_be_made_again() -> None:
