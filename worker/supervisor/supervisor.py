@@ -438,7 +438,9 @@ class Supervisor:
         """Have the process of a connector end that watches nothing; from now on only this supervisor speaks for it."""
         if running.phase is Phase.RUNNING and not (running.resting or running.moves):
             running.resting = True
-            self._expect_end(running)
+            if not running.child.shares:
+                # In a host that is busy with many starts this may take long, and all others must not pay for it.
+                self._expect_end(running)
             running.child.send(messages.Rest())
 
     def _leave(self, unit: Unit, running: _Running) -> bool:

@@ -60,6 +60,8 @@ class Host:
         try:
             self.child.pipe.pass_descriptor(theirs.fileno())
         except OSError as error:
+            # It is about to end, or hangs: its end is heard later. Nobody else is to come here.
+            self.condemned = True
             ours.close()
             return Stillborn(error)
         finally:

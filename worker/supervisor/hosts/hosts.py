@@ -73,6 +73,9 @@ class Hosts:
         child = host.take(unit)
         if unit in host.units:
             self._of[unit] = host
+        elif host.condemned:
+            # The process has just ended, which nobody has heard yet.
+            return self.launch(unit, command)
         return child
 
     def left(self, unit: Unit, *, unasked: bool) -> bool:
