@@ -17,6 +17,7 @@ from connect.chain.tolerance import ErrorPolicy
 from connect.data import Field, Schema
 from connect.errors import ConnectError, DataError, RetriableError
 from connect.offset_set import OffsetSet
+from connectors.spark.cluster.code import is_local
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.decoding.beside import METADATA
 from connectors.spark.decoding.decoder import DecodePlan, Mode
@@ -52,8 +53,8 @@ _EMPTY: Final = Schema.struct({})
 _METADATA: Final = "_sluice_metadata"
 _TRIES: Final = 5
 _SAMPLE: Final = 1_000
-"""How many records at the beginning of a range are surveyed for a guess, of so many ranges at most. As few are always
-surveyed in the driver."""
+"""How many records at the beginning of a range are surveyed for a guess, of so many ranges at most. Where the master is
+local, as few are always surveyed in the driver."""
 _SAMPLED: Final = 16
 _AT_A_TIME: Final = 10_000
 """How many records are read at a time, unless the consumer's properties say so."""
@@ -83,6 +84,7 @@ class LoadSession:
         self.policy = ErrorPolicy(tolerates_errors=tolerance.lower() == "all")
         self.transformed = has_transformations(self.props)
         self.passes = Passes(spark.sparkContext)
+        self.is_local = is_local(str(spark.sparkContext.master))
         # Topics are looked at in several threads, and plugins of users are made for one.
         self.surveying = Lock()
 
@@ -286,7 +288,9 @@ class TopicLoad:
         session = self._session
         session.progress.stage(f"looking for the schema of {self._topic}")
         plan = self._plan(Mode.SURVEY)
-        if sum(map(len, self._splits)) <= _SAMPLE * _SAMPLED and len(self._splits) <= _SAMPLED:
+        is_small = sum(map(len, self._splits)) <= _SAMPLE * _SAMPLED and len(self._splits) <= _SAMPLED
+        if is_small and session.is_local:
+            # On a cluster plugins work in executors, where one that dies or grows ends no driver.
             return self._surveyed(known, (yield from self._survey_here(plan, self._intake(plan))))
         surveying = session.passes.begin(plan, self._intake(plan))
         try:
