@@ -94,6 +94,9 @@ def flow(request: pytest.FixtureRequest, second_broker: BrokerInfo, third_broker
     props["topics"] = ",".join(topic.replace(".", r"\.") for topic in at_source)
     found = Flow(source_alias, at_source, at_target, props)
     laid = {topic: at_target[topic] for topic in (*found.mirrored, found.checkpoints)}
+    # Other tests on these brokers may have left some, such as heartbeats.
+    _take_away(source, set(at_source))
+    _take_away(target, set(laid))
     _lay(source, at_source)
     _lay(target, laid)
     for group, places in found.committed().items():
@@ -122,7 +125,7 @@ def _lay(bootstrap: str, topics: Mapping[str, Mapping[int, Iterable[Recorded]]])
 def _take_away(bootstrap: str, topics: set[str]) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     there = topics & admin.list_topics(timeout=30).topics.keys()
-    for future in admin.delete_topics(sorted(there)).values():
+    for future in (admin.delete_topics(sorted(there)) if there else {}).values():
         future.result(30)
     wait_until("the topics are gone", lambda: not topics & admin.list_topics(timeout=30).topics.keys())
 
