@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from connectors.mirror.filters import config_property_filter
 from connectors.mirror.selection import TopicSelection
@@ -22,7 +22,7 @@ def _acl(topic: str, user: str, operation: str, permission: str = "ALLOW") -> Ac
 
 def test_acls_of_a_topic_are_those_of_its_mirror(secured: SecuredBroker, topic: str) -> None:
     cluster = ClusterTopics(AdminClient({"bootstrap.servers": secured.bootstrap}), "A", 30)
-    assert cluster.create(topic, 2, 1, {"retention.ms": "-1"})
+    assert cluster.create([NewTopic(topic, 2, 1, config={"retention.ms": "-1"})]) == [topic]
     own = {
         _acl(topic, "alice", "READ"),
         _acl(topic, "alice", "WRITE"),
