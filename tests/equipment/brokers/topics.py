@@ -65,10 +65,13 @@ def read_topic(bootstrap: str, topic: str, seconds: float = 30.0, isolation: str
 
 
 def read_so_far(bootstrap: str, topic: str, first: int = 0, seconds: float = 30.0) -> list[bytes]:
-    """The values that are on partition 0 of a topic now, from an offset on, while others write on."""
+    """The values that are on partition 0 of a topic now, from an offset on, while others create it and write on."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": f"reader-{uuid.uuid4().hex}"})
     try:
         partition = TopicPartition(topic, 0, first)
+        there = consumer.list_topics(timeout=seconds).topics.get(topic)
+        if there is None or not there.partitions:
+            return []
         _, end = consumer.get_watermark_offsets(partition, timeout=seconds)
         consumer.assign([partition])
         values: list[bytes] = []
