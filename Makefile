@@ -14,9 +14,9 @@ EXAMPLES ?= 200
 ROWS ?= 1000000
 # How many connectors `make density` starts.
 CONNECTORS ?= 60
-BENCHES := converters avro transforms datagen standalone http jdbc jdbc_sink spark_sink spark_topics cluster rest page mirror race
+BENCHES := converters avro transforms datagen standalone http jdbc jdbc_sink spark_sink spark_topics engine cluster rest page mirror race
 
-.PHONY: setup demo check test chaos chain fuzz lake-kills lake-scale mirror-kills bench density thousand docs docs-test clean
+.PHONY: setup demo check test chaos chain fuzz properties kills lake-kills lake-scale spark-deployments mirror-kills bench density thousand docs docs-test clean
 
 setup: $(READY)
 
@@ -45,7 +45,11 @@ check: setup
 		-o tmp_path_retention_policy=failed -o tmp_path_retention_count=1000 tests/unit tests/architecture
 
 test: setup
-	@$(BIN)/pytest -n $(WORKERS) --dist loadscope
+	@$(BIN)/pytest -n $(WORKERS) --dist loadscope --hypothesis-profile=suite
+
+# Tries each property with ten times the examples that pytest by itself makes up, and other ones each time.
+properties: setup
+	@$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -p no:schemathesis --hypothesis-profile=many tests/unit
 
 # The seed is printed; the same one again: SLUICE_CHAOS_SEED=... make chaos
 # With connectors and tasks that share processes: make chaos ISOLATION=shared
@@ -56,9 +60,14 @@ chaos: setup
 chain: setup
 	@SLUICE_CHAIN_ROWS=$(ROWS) $(BIN)/pytest -s tests/integration/connectors/jdbc/test_jdbc_chain.py
 
+# Kills the Spark sink at each point with each store, format and kind of load; `make test` does so once with each mechanism.
+kills: setup
+	@SLUICE_EVERY_KILL=true $(BIN)/pytest -s tests/cluster/test_spark_kills.py tests/cluster/test_table_kills.py \
+		tests/cluster/test_window_kills.py
+
 # Kills the Spark sink in one store, or in all of them, or in a table format: make lake-kills STORE=s3 KILLS=30
 lake-kills: KILLS = 30
-lake-kills: STORE = local,s3,hdfs
+lake-kills: STORE = local,s3,gcs,azure,hdfs
 lake-kills: setup
 	@SLUICE_LAKE_KILLS=$(KILLS) SLUICE_LAKE_STORE=$(STORE) $(BIN)/pytest -s -k "named or random" \
 		tests/cluster/test_$(if $(findstring iceberg,$(STORE))$(findstring delta,$(STORE)),table,spark)_kills.py
@@ -69,6 +78,10 @@ lake-scale: MEGABYTES = 4000
 lake-scale: setup
 	@SLUICE_MANY_TOPICS=$(TOPICS) $(BIN)/pytest -s tests/integration/worker/runtime/test_bulk_partitions.py
 	@SLUICE_LAKE_TOPICS=$(TOPICS) SLUICE_LAKE_MEGABYTES=$(MEGABYTES) $(BIN)/pytest -s tests/cluster/test_lake_scale.py
+
+# Connectors that Spark runs on YARN, and with a packed environment: three minutes, and some packages of PyPI.
+spark-deployments: setup
+	@SLUICE_SPARK_DEPLOYMENTS=1 $(BIN)/pytest -s tests/integration/connectors/test_spark_deployments.py
 
 # Kills a mirror's workers, tasks and both of its brokers; the seed is printed: SLUICE_MIRROR_SEED=... make mirror-kills
 mirror-kills: KILLS = 30
@@ -88,7 +101,7 @@ density: setup
 
 # A thousand connectors on one worker, all of which come back with every line after a kill -9: ten minutes.
 thousand: setup
-	@$(BIN)/python bench/density.py --connectors 1000 --sluice-only --kill
+	@$(BIN)/python bench/density.py --connectors 1000 --side sluice --kill
 
 # Types every command of README and the guides on a machine where nothing is installed; needs ports 9092, 9094, 8083 and 8084.
 docs-test: setup

@@ -1,6 +1,6 @@
 """How much connectors cost that have little to do: many of them on one worker, of Sluice and of Apache Kafka Connect.
 
-``python bench/density.py [--connectors N] [--seconds S] [--sluice-only] [--kill]``: half of the N connectors are file
+``python bench/density.py [--connectors N] [--seconds S] [--side SIDE] [--kill]``: half of the N connectors are file
 sources, the others file sinks of what those send, one task each. Both workers are distributed ones, one after the other
 on the same broker, with the settings that Kafka ships: Java's with the JVM settings of Kafka's own scripts, Sluice's
 with ``task.isolation=shared`` or what ``--isolation`` says.
@@ -8,7 +8,8 @@ with ``task.isolation=shared`` or what ``--isolation`` says.
 Memory is the proportional set size of the worker and all its processes: a page that several share counts once. CPU
 seconds and wake-ups are those of S seconds at rest, and of S seconds in which each source is given a line a second.
 A restart is a SIGTERM and a start while lines are under way, and ends when everything runs again; with ``--kill`` a
-SIGKILL and a start follow, which end when each line has arrived at the far end, as all do in the end.
+SIGKILL and a start follow, which end when each line has arrived at the far end, as all do in the end. What the open
+files are comes last, by kind and process. ``--side`` measures one of the two workers alone.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ sys.path.append(str(Path(__file__).parents[1] / "tests"))
 import requests
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from distributed_worker import DistributedWorker, Memory
+from open_files import OpenFiles
 
 from equipment.workers.java_connect import DEFAULT_JVM, JavaConnect, resolve_java_connect
 from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
@@ -62,13 +64,18 @@ class Density:
     megabytes: float
     processes: int
     threads: int
-    files: int
+    files: OpenFiles
     rest: float
     """CPU seconds a minute."""
     wakes: float
     """How often a second a thread of it went to sleep while nothing happened."""
     lines: float
     """CPU seconds a minute with a line a second for each source."""
+
+    @property
+    def open_files(self) -> int:
+        """How many files are open."""
+        return self.files.total
 
 
 class Worker(Protocol):
@@ -196,11 +203,11 @@ class Tree:
 
     def threads(self) -> int:
         """How many threads they have."""
-        return sum(_entries(pid, "task") for pid in self.pids())
+        return sum(map(_threads, self.pids()))
 
-    def files(self) -> int:
-        """How many files they have open."""
-        return sum(_entries(pid, "fd") for pid in self.pids())
+    def files(self) -> OpenFiles:
+        """Which files they have open."""
+        return OpenFiles.of(self.pids())
 
     def effort(self) -> Effort:
         """What they have spent so far."""
@@ -208,9 +215,9 @@ class Tree:
         return Effort(time.monotonic(), sum(map(_cpu, pids)), sum(map(_wakes, pids)))
 
 
-def _entries(pid: int, folder: str) -> int:
+def _threads(pid: int) -> int:
     try:
-        return sum(1 for _ in Path(f"/proc/{pid}/{folder}").iterdir())
+        return sum(1 for _ in Path(f"/proc/{pid}/task").iterdir())
     except OSError:
         return 0
 
@@ -327,7 +334,7 @@ _ROWS: Final = (
     ("memory, MB", "megabytes", 0),
     ("processes", "processes", 0),
     ("threads", "threads", 0),
-    ("open files", "files", 0),
+    ("open files", "open_files", 0),
     ("CPU s a minute at rest", "rest", 2),
     ("wake-ups a second at rest", "wakes", 0),
     ("CPU s a minute, a line a second each", "lines", 2),
@@ -352,11 +359,11 @@ def main() -> None:
     parser.add_argument("--connectors", type=int, default=60)
     parser.add_argument("--seconds", type=float, default=60.0, help="how long each look at CPU and wake-ups lasts")
     parser.add_argument("--isolation", default="shared", help="task.isolation of Sluice's worker")
-    parser.add_argument("--sluice-only", action="store_true")
+    parser.add_argument("--side", choices=("both", "java", "sluice"), default="both", help="which worker to measure")
     parser.add_argument("--kill", action="store_true", help="kill the workers with SIGKILL, too")
     parser.add_argument("--keep", action="store_true", help="keep the folder with the logs, and say where it is")
     options = parser.parse_args()
-    kinds = [_Sluice] if options.sluice_only else [_Java, _Sluice]
+    kinds = [kind for side, kind in (("java", _Java), ("sluice", _Sluice)) if options.side in ("both", side)]
     folder = Path(tempfile.mkdtemp(prefix="density-"))
     found: dict[str, Density] = {}
     try:
@@ -376,6 +383,9 @@ def main() -> None:
             shutil.rmtree(folder, ignore_errors=True)
     print(f"{options.connectors} connectors, one task each; {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}")
     show(found)
+    for name, density in found.items():
+        print(f"\n{name}")
+        density.files.show()
 
 
 if __name__ == "__main__":

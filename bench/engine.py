@@ -1,23 +1,28 @@
-"""What it costs to have a sink connector run by Spark, beside a task of the worker, in one run.
+"""What it costs to have a connector run by Spark, beside a task of the worker, in one run.
 
-``python bench/engine.py [RECORDS]``: JSON with schemas from a topic of four partitions to a file and into PostgreSQL,
-by one task of a worker, then by Spark with ``local[1]`` and ``local[2]``. All records are there before the connector
-starts. CPU seconds are those of the worker, or of Spark's driver, and all below it. The start is told for itself: of a
-task it is what a run with few records takes, of Spark the time until it runs and has loaded half of the records, in two
-loads, by which its Java is warm; two loads of the rest are measured. Last is what a load costs that moves next to
-nothing.
+``python bench/engine.py [RECORDS] [file] [postgresql] [source]``: JSON with schemas from a topic of four partitions to
+a file and into PostgreSQL, and JSON from the files of a folder to a topic; all three, or those that are named. Each by
+one task of a worker, then by Spark with ``local[1]`` and ``local[2]``, and on a standalone cluster of two workers of
+one core. All records are there before the connector starts. CPU seconds are those of the worker, or of Spark's driver
+and the cluster, and all below. The start is told for itself: of a task it is what a run with few records takes, of
+Spark the time until it runs and has made two loads of a twentieth of the records, by which its Java is warm; two loads
+of a fifth are measured, for they take longer than the task's run does. Last is what a load costs that moves next to
+nothing, and for a source one that finds nothing; a sink is given no such load.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -31,14 +36,18 @@ sys.path[:0] = [str(_ROOT), str(_ROOT / "tests")]
 from connect.bulk import OffsetRange
 from connectors.spark.engine.config import SparkSinkEngineConfig
 from connectors.spark.engine.sink import SparkSinkEngine
+from connectors.spark.engine.source import SparkSourceEngine
+from connectors.spark.engine.source_config import SparkSourceEngineConfig
 from equipment.servers.lease import leased_server, new_database
 from equipment.servers.products import POSTGRESQL
+from equipment.servers.spark_cluster import running_spark_cluster
 from equipment.workers.bulk_context import BulkContext
+from equipment.workers.bulk_source_context import BulkSourceContext
 from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
 
 _PARTITIONS = 4
 _FEW = 40
-_LOADS = 10
+_LOADS = 5
 _TOPICS = ("events", "few-events")
 _TABLE = "(id BIGINT, name TEXT, score DOUBLE PRECISION)"
 _SCHEMA = {
@@ -50,24 +59,199 @@ _SCHEMA = {
     ],
 }
 _CORES = (1, 2)
-_WARM, _MEASURED = 2, 2
+# The loads of a connector, as shares of the records: those that warm Spark, and those that are measured.
+_WARM = (0.05, 0.05)
+_MEASURED = (0.2, 0.2)
+_WORKER = {"value.converter": "JsonConverter"}
+_COMMON = {
+    "name": "bench",
+    "key.converter": "StringConverter",
+    "value.converter": "JsonConverter",
+    "header.converter": "SimpleHeaderConverter",
+}
 
 
 def main() -> None:
     """Measure and print."""
-    records = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    numbers = [int(argument) for argument in sys.argv[1:] if argument.isdecimal()]
+    parts = [argument for argument in sys.argv[1:] if not argument.isdecimal()] or list(_PARTS)
+    records = numbers[0] if numbers else 1_000_000
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         broker = stack.enter_context(EmbeddedBroker(BrokerConfig(folder=folder / "broker", port=0)).lease())
-        server = stack.enter_context(leased_server(POSTGRESQL, folder))
-        database = stack.enter_context(new_database(server))
+        cluster = stack.enter_context(running_spark_cluster())
         bench = Bench(folder, broker.bootstrap_servers, 0)
-        _fill(broker.bootstrap_servers, records)
-        file = {"connector.class": "FileStreamSink", "file": str(folder / "events.txt")}
-        _measure("topic to a file", bench, records, file)
-        database.execute(f"CREATE TABLE rows {_TABLE}")
-        jdbc = {"connector.class": "JdbcSink", "table.name.format": "rows", **database.props}
-        _measure("topic to PostgreSQL, inserts", bench, records, jdbc)
+        sparks = [Spark(f"local[{cores}]", cores, {"spark.master": f"local[{cores}]"}) for cores in _CORES]
+        on_cluster = {key: value for key, value in cluster.props.items() if key != "spark.executor.extraJavaOptions"}
+        measuring = Measuring(bench, records, [*sparks, Spark("a cluster of 2", 2, on_cluster)])
+        if {"file", "postgresql"} & set(parts):
+            _fill(broker.bootstrap_servers, records)
+        for part in parts:
+            _PARTS[part](measuring, stack)
+
+
+@dataclass(frozen=True)
+class Spark:
+    """A Spark to run a connector: its name, how many tasks it has room for, and the keys of the connector."""
+
+    name: str
+    cores: int
+    props: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """What all measurements share."""
+
+    bench: Bench
+    records: int
+    sparks: Sequence[Spark]
+
+
+class Loads(Protocol):
+    """A connector that Spark runs, and the loads that it is given."""
+
+    def start(self) -> None:
+        """Start the connector."""
+
+    def load(self, place: int) -> int:
+        """Make a load, by its place among them all; how many records it has moved."""
+
+    def load_few(self, place: int) -> None:
+        """Move next to nothing."""
+
+    def stop(self) -> None:
+        """Stop the connector."""
+
+
+class SinkLoads:
+    """A sink that is given ranges of topics."""
+
+    def __init__(self, measuring: Measuring, sink: Mapping[str, str], spark: Spark) -> None:
+        props = {**_COMMON, **sink, **spark.props, "tasks.max": str(spark.cores)}
+        context = BulkContext("bench", measuring.bench.bootstrap, props)
+        self._engine = SparkSinkEngine(SparkSinkEngineConfig.parse(props), context)
+        self._shares = _shares(measuring.records)
+
+    def start(self) -> None:
+        """Start the engine."""
+        self._engine.start()
+
+    def load(self, place: int) -> int:
+        """Load the next records of the large topic."""
+        first = sum(self._shares[:place])
+        self._load(_TOPICS[0], first, first + self._shares[place])
+        return self._shares[place] * _PARTITIONS
+
+    def load_few(self, place: int) -> None:
+        """Load a record of each partition of the small topic."""
+        self._load(_TOPICS[1], place, place + 1)
+
+    def stop(self) -> None:
+        """Stop the engine."""
+        self._engine.stop()
+
+    def _load(self, topic: str, first: int, end: int) -> None:
+        self._engine.load([OffsetRange(topic, partition, first, end) for partition in range(_PARTITIONS)])
+
+
+class SourceLoads:
+    """A source of files that turn up."""
+
+    def __init__(self, measuring: Measuring, spark: Spark) -> None:
+        name = re.sub(r"\W+", "-", spark.name)
+        self._folder = measuring.bench.folder / f"in-{name}"
+        self._parts = measuring.bench.folder / f"parts-{name}"
+        self._folder.mkdir()
+        self._shares = _shares(measuring.records)
+        for place, share in enumerate(self._shares):
+            _write_files(self._parts / str(place), share)
+        props = {**_COMMON, **_source(self._folder, name), **spark.props, "tasks.max": str(spark.cores)}
+        context = BulkSourceContext("bench", measuring.bench.bootstrap, props)
+        self._engine = SparkSourceEngine(SparkSourceEngineConfig.parse(props), context)
+
+    def start(self) -> None:
+        """Start the engine."""
+        self._engine.start()
+
+    def load(self, place: int) -> int:
+        """Have four files turn up, and load them."""
+        for file in (self._parts / str(place)).iterdir():
+            file.rename(self._folder / f"{place}-{file.name}")
+        self._engine.load()
+        return self._shares[place] * _PARTITIONS
+
+    def load_few(self, place: int) -> None:
+        """Have a file of one record turn up, and load it."""
+        (self._folder / f"few-{place}.jsonl").write_text(f"{json.dumps(_event(place))}\n")
+        self._engine.load()
+
+    def look(self) -> None:
+        """Find that nothing has turned up."""
+        self._engine.load()
+
+    def stop(self) -> None:
+        """Stop the engine."""
+        self._engine.stop()
+
+
+def _to_file(measuring: Measuring, _: ExitStack) -> None:
+    sink = {"connector.class": "FileStreamSink", "file": str(measuring.bench.folder / "events.txt")}
+    _measure_sink("topic to a file", measuring, sink)
+
+
+def _to_postgresql(measuring: Measuring, stack: ExitStack) -> None:
+    server = stack.enter_context(leased_server(POSTGRESQL, measuring.bench.folder))
+    database = stack.enter_context(new_database(server))
+    database.execute(f"CREATE TABLE rows {_TABLE}")
+    sink = {"connector.class": "JdbcSink", "table.name.format": "rows", **database.props}
+    _measure_sink("topic to PostgreSQL, inserts", measuring, sink)
+
+
+def _measure_sink(title: str, measuring: Measuring, sink: Mapping[str, str]) -> None:
+    bench, name = measuring.bench, f"{sink['connector.class']}, a task of a worker"
+    few = bench.sluice(f"{name}, few", {**sink, "topics": _TOPICS[1]}, _WORKER, _FEW)
+    every = bench.sluice(name, {**sink, "topics": _TOPICS[0]}, _WORKER, measuring.records)
+    loads = [(spark, SinkLoads(measuring, sink, spark)) for spark in measuring.sparks]
+    _compare(title, sink["connector.class"], (few, every), loads)
+
+
+def _from_files(measuring: Measuring, _: ExitStack) -> None:
+    bench, name = measuring.bench, "DirectorySource, a task of a worker"
+    worker = {**_WORKER, "value.converter.schemas.enable": "false"}
+    ways = []
+    for label, records in (("few", _FEW), ("every", measuring.records)):
+        folder = bench.folder / f"in-{label}"
+        _write_files(folder, records // _PARTITIONS)
+        ways.append(bench.sluice(f"{name}, {label}", _source(folder, label), worker, records))
+    loads = [(spark, SourceLoads(measuring, spark)) for spark in measuring.sparks]
+    _compare("files to a topic", "DirectorySource", (ways[0], ways[1]), loads)
+
+
+def _source(folder: Path, name: str) -> dict[str, str]:
+    props = {"connector.class": "DirectorySource", "path": str(folder), "topic": f"events-{name}", "settle.ms": "0"}
+    return {
+        **props,
+        "scan.interval.ms": "10",
+        "value.converter": "JsonConverter",
+        "value.converter.schemas.enable": "false",
+    }
+
+
+def _shares(records: int) -> list[int]:
+    """How many records of each partition, or file, each load has."""
+    return [int(records * share) // _PARTITIONS for share in (*_WARM, *_MEASURED)]
+
+
+def _write_files(folder: Path, records: int) -> None:
+    folder.mkdir(parents=True)
+    for number in range(_PARTITIONS):
+        with (folder / f"{number}.jsonl").open("w") as stream:
+            stream.writelines(f"{json.dumps(_event(at))}\n" for at in range(records))
+
+
+def _event(number: int) -> dict[str, Any]:
+    return {"id": number, "name": f"event {number} of many", "score": number / 7}
 
 
 def _fill(bootstrap: str, records: int) -> None:
@@ -76,8 +260,7 @@ def _fill(bootstrap: str, records: int) -> None:
         future.result()
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 50, "queue.buffering.max.messages": 1_000_000})
     for number in range(records):
-        payload = {"id": number, "name": f"event {number} of many", "score": number / 7}
-        value = json.dumps({"schema": _SCHEMA, "payload": payload}).encode()
+        value = json.dumps({"schema": _SCHEMA, "payload": _event(number)}).encode()
         for topic in _TOPICS if number < _FEW else _TOPICS[:1]:
             producer.produce(topic, value, partition=number % _PARTITIONS)
         if number % 1000 == 0:
@@ -85,68 +268,66 @@ def _fill(bootstrap: str, records: int) -> None:
     producer.flush()
 
 
-def _measure(title: str, bench: Bench, records: int, sink: Mapping[str, str]) -> None:
-    """Move the records by each way; the share is that of the rate of the first."""
-    print(f"\n{title:<34}{'records/s':>12}{'us CPU each':>12}{'of the first':>14}   start", flush=True)
-    task, start = _by_worker(bench, records, sink)
-    _show(task, task, start)
-    for cores in _CORES:
-        way, start = _by_spark(bench, records, sink, cores)
+def _compare(title: str, connector: str, runs: tuple[Measured, Measured], loads: Sequence[tuple[Spark, Loads]]) -> None:
+    """Show each way; the share is that of the rate of the first, which are a run with few records and one with all."""
+    print(f"\n{title:<40}{'records/s':>12}{'us CPU each':>12}{'of the first':>14}   start", flush=True)
+    few, every = runs
+    task = Measured(
+        f"{connector}, a task of a worker",
+        every.records - few.records,
+        every.seconds - few.seconds,
+        every.cpu - few.cpu,
+    )
+    _show(task, task, f"{few.seconds:.1f} s, {few.cpu:.1f} s CPU")
+    for spark, each in loads:
+        way, start = _by_spark(f"{connector}, Spark, {spark.name}", each)
         _show(way, task, start)
 
 
 def _show(way: Measured, first: Measured, start: str) -> None:
     cpu = way.cpu / way.records * 1e6
-    print(f"{way.name:<34}{way.rate:>12,.0f}{cpu:>12.1f}{way.rate / first.rate:>14.2f}   {start}", flush=True)
+    print(f"{way.name:<40}{way.rate:>12,.0f}{cpu:>12.1f}{way.rate / first.rate:>14.2f}   {start}", flush=True)
 
 
-def _by_worker(bench: Bench, records: int, sink: Mapping[str, str]) -> tuple[Measured, str]:
-    """A worker's task, without what a run with few records takes."""
-    worker = {"value.converter": "JsonConverter"}
-    name = f"{sink['connector.class']}, a task of a worker"
-    few = bench.sluice(f"{name}, few", {**sink, "topics": _TOPICS[1]}, worker, _FEW)
-    every = bench.sluice(name, {**sink, "topics": _TOPICS[0]}, worker, records)
-    way = Measured(name, records - _FEW, every.seconds - few.seconds, every.cpu - few.cpu)
-    return way, f"{few.seconds:.1f} s, {few.cpu:.1f} s CPU"
-
-
-def _by_spark(bench: Bench, records: int, sink: Mapping[str, str], cores: int) -> tuple[Measured, str]:
-    """Loads of a quarter of the records each, in one driver."""
-    props = {
-        **sink,
-        "name": "bench",
-        "tasks.max": str(cores),
-        "key.converter": "StringConverter",
-        "value.converter": "JsonConverter",
-        "header.converter": "SimpleHeaderConverter",
-        "spark.master": f"local[{cores}]",
-    }
-    tree, begun = ProcessTree(os.getpid()), time.perf_counter()
-    engine = SparkSinkEngine(SparkSinkEngineConfig.parse(props), BulkContext("bench", bench.bootstrap, props))
-    share = records // _PARTITIONS // (_WARM + _MEASURED)
-
-    def load(topic: str, first: int, end: int) -> None:
-        engine.load([OffsetRange(topic, partition, first, end) for partition in range(_PARTITIONS)])
-
+def _by_spark(name: str, loads: Loads) -> tuple[Measured, str]:
+    """Loads in one driver, the first of which warm it."""
+    tree = ProcessTree(os.getpid(), memory=False)
+    meter = Meter(tree)
     try:
-        engine.start()
-        for place in range(_WARM):
-            load(_TOPICS[0], place * share, (place + 1) * share)
-        started, cpu = time.perf_counter(), tree.cpu()
-        start = f"{started - begun:.1f} s, {cpu:.1f} s CPU"
-        for place in range(_WARM, _WARM + _MEASURED):
-            load(_TOPICS[0], place * share, (place + 1) * share)
-        seconds, cpu = time.perf_counter() - started, tree.cpu() - cpu
-        small, small_cpu = time.perf_counter(), tree.cpu()
+        loads.start()
+        for place in range(len(_WARM)):
+            loads.load(place)
+        start = "{:.1f} s, {:.1f} s CPU".format(*meter.lap())
+        records = sum(loads.load(len(_WARM) + place) for place in range(len(_MEASURED)))
+        seconds, cpu = meter.lap()
         for place in range(_LOADS):
-            load(_TOPICS[1], place, place + 1)
-        small, small_cpu = (time.perf_counter() - small) / _LOADS, (tree.cpu() - small_cpu) / _LOADS
+            loads.load_few(place)
+        few = meter.lap(_LOADS)
+        start += "; a load of a few records {:.2f} s, {:.2f} s CPU".format(*few)
+        if isinstance(loads, SourceLoads):
+            for _ in range(_LOADS):
+                loads.look()
+            start += ", of none {:.3f} s, {:.3f} s CPU".format(*meter.lap(_LOADS))
     finally:
-        engine.stop()
+        loads.stop()
         tree.close()
-    name = f"{sink['connector.class']}, Spark, local[{cores}]"
-    way = Measured(name, share * _PARTITIONS * _MEASURED, seconds, cpu)
-    return way, f"{start}; a load of a few records {small:.2f} s, {small_cpu:.2f} s CPU"
+    return Measured(name, records, seconds, cpu), start
+
+
+class Meter:
+    """Tells seconds, and CPU seconds of a tree of processes, since it was asked last."""
+
+    def __init__(self, tree: ProcessTree) -> None:
+        self._tree = tree
+        self._last = time.perf_counter(), tree.cpu()
+
+    def lap(self, times: int = 1) -> tuple[float, float]:
+        """The seconds and CPU seconds since then, of each of so many."""
+        (seconds, cpu), self._last = self._last, (time.perf_counter(), self._tree.cpu())
+        return (self._last[0] - seconds) / times, (self._last[1] - cpu) / times
+
+
+_PARTS = {"file": _to_file, "postgresql": _to_postgresql, "source": _from_files}
 
 
 if __name__ == "__main__":

@@ -18,9 +18,11 @@ class ProcessTree:
     Memory is the proportional set size: a page that several processes share counts once.
     """
 
-    def __init__(self, root: int) -> None:
+    def __init__(self, root: int, *, memory: bool = True) -> None:
+        """``memory`` may be left out: to add it up takes milliseconds of CPU for each large process, at each look."""
         self._root = root
-        self._pids = {root}
+        self._adds_memory = memory
+        self._pids = _below(root)
         self._cpu: dict[int, float] = {}
         self._peak = 0
         self._closed = threading.Event()
@@ -52,7 +54,8 @@ class ProcessTree:
         while not self._closed.wait(_LOOK_SECONDS):
             self._pids = _below(self._root)
             self.cpu()
-            self._peak = max(self._peak, sum(map(_memory, self._pids)))
+            if self._adds_memory:
+                self._peak = max(self._peak, sum(map(_memory, self._pids)))
 
 
 def _below(root: int) -> set[int]:

@@ -261,7 +261,7 @@ class BulkSinkTask(Task[C], Generic[C]):
         """
 
     def preview(self, ranges: Sequence[OffsetRange], rows: int) -> Iterable[TablePreview]:  # noqa: ARG002
-        """What a load of these ranges would write, of each table up to ``rows`` rows.
+        """Show what a load of these ranges would write: of each table up to ``rows`` rows.
 
         Called in place of :meth:`start`, while another process may load: nothing may be written, committed or taken
         over. A task that cannot tell shows nothing.

@@ -69,7 +69,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class TransactionOrders:
-    """What a process needs to publish in a transaction of a connector. The settings may hold secrets.
+    """The settings with which a process publishes in a transaction of a connector. They may hold secrets.
 
     ``producer`` has the transactional id, and a transaction may last ``timeout`` seconds.
     """
@@ -96,7 +96,7 @@ class BulkTransactions(Protocol):
         """
 
     def orders(self, claim: Claim, slot: int) -> TransactionOrders:
-        """What a process needs to publish with a slot."""
+        """The settings with which a process publishes with a slot."""
 
 
 class BulkSourceTaskContext(BulkTaskContext, Protocol):
@@ -104,11 +104,11 @@ class BulkSourceTaskContext(BulkTaskContext, Protocol):
 
     @property
     def producer_settings(self) -> KafkaSettings:
-        """What the task has to publish with, so that records go where the worker's producer would have sent them."""
+        """The settings to publish with, so that records go where the worker's producer would have sent them."""
 
     @property
     def error_policy(self) -> ErrorPolicy:
-        """What the ``errors.*`` keys say of records that cannot be processed."""
+        """The policy of the ``errors.*`` keys for records that cannot be processed."""
 
     @property
     def offset_storage_reader(self) -> OffsetStorageReader:

@@ -28,11 +28,12 @@ class ConnectError(Exception):
 class ConfigError(ConnectError):
     """A configuration is refused. The text is Kafka Connect's, so that tools which read it keep working.
 
-    The text shows ``value``: for a secret pass the string ``[hidden]``, as :func:`connect.config.invalid_value` does.
+    The text shows ``value``, and none as null: for a secret pass the string ``[hidden]``, as
+    :func:`connect.config.invalid_value` does.
     """
 
     def __init__(self, key: str, value: object, reason: str) -> None:
-        text = f"Invalid value {value} for configuration {key}"
+        text = f"Invalid value {'null' if value is None else value} for configuration {key}"
         super().__init__(f"{text}: {reason}" if reason else text)
         self.key = key
         self.value = value
@@ -74,7 +75,7 @@ class PluginError(ConnectError):
 
 
 def os_reason(error: BaseException) -> str:
-    """What the operating system said, if that is behind ``error``, such as "Connection refused"; otherwise its text."""
+    """The reason that the operating system gave for ``error``, such as "Connection refused"; without one, its text."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, OSError) and cause.strerror:

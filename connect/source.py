@@ -126,8 +126,22 @@ class SourceTaskContext(Protocol):
     def poll_when_readable(self, descriptors: Collection[int], seconds: float) -> None:
         """Poll again only when one of these file descriptors can be read, or at the latest after ``seconds``.
 
-        For a poll that has nothing to give: it returns at once, and the runtime waits, while it sees to what is under
-        way. So a task that waits costs nothing. It holds for the next poll alone.
+        For a poll that has nothing to give, or knows when it will have more: it returns at once, and the runtime waits,
+        while it sees to what is under way. So a task that waits costs nothing. It holds for the next poll alone.
+        """
+
+    def wake(self) -> None:
+        """Poll again now, though :meth:`poll_when_readable` asked for a later time.
+
+        May be called from any thread, such as one that listens to the source; during a poll it holds for the next wait.
+        """
+
+    def pass_offset(self, partition: Offset, offset: Offset) -> None:
+        """Have this offset of a source partition stored though no record has it: what lies before it was left out.
+
+        To be called in :meth:`SourceTask.poll`. It counts after the records that this poll and those before it give: it
+        is stored once all of them of its partition are acknowledged, and, with exactly-once support, in a transaction
+        with records or in one of its own after ``offset.flush.interval.ms``. So what was left out is not read again.
         """
 
 

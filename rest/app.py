@@ -13,7 +13,7 @@ from rest.access.guards import NO_GUARDS, Guards
 from rest.http.body import JsonAnswers, check_accept, check_content_type
 from rest.http.errors import register_errors
 from rest.http.headers import AnswerHeaders
-from rest.http.paths import EscapedName, RawPaths
+from rest.http.paths import EscapedName, MatchingRule, RawPaths
 from rest.http.waiting import Patience
 from rest.peers.forwarding import Forwarding
 from rest.resources.cluster import cluster
@@ -24,6 +24,7 @@ from rest.resources.internal import internal
 from rest.resources.loggers import loggers
 from rest.resources.logs import logs
 from rest.resources.metrics import METRICS, metrics
+from rest.resources.mirror_flows import mirror_flows
 from rest.resources.offsets import offsets
 from rest.resources.plugins import plugins
 from rest.resources.preview import previews
@@ -89,6 +90,7 @@ def create_app(
         plugins(herder.plugins, patience),
         cluster(herder, patience),
         previews(herder.previews, patience),
+        mirror_flows(herder.connectors, patience),
     ]
     if with_admin:
         resources.append(loggers(herder.loggers, patience, distributed=forwarding is not None))
@@ -136,6 +138,7 @@ def _app(
     prefix: str = "",
 ) -> Flask:
     app = Flask("sluice", static_folder=None)
+    app.url_rule_class = MatchingRule
     app.json = JsonAnswers(app)
     app.url_map.converters["name"] = EscapedName
     app.url_map.merge_slashes = False

@@ -79,6 +79,7 @@ def _item(parameters: tuple[str, ...] = (), **operations: Schema) -> Schema:
 
 _NAME: Final = ("name",)
 _CONNECTOR: Final = "/connectors/{name}"
+_FLOW: Final = "/mirror/flows/{flow}"
 _PREVIEW: Final[dict[str, Schema]] = {
     "limit": {"type": "integer", "minimum": 1, "maximum": 100},
     "seconds": {"type": "integer", "minimum": 1, "maximum": 20},
@@ -252,6 +253,20 @@ _PATHS: Final[dict[str, Schema]] = {
             "What a connector would do with its next records; nothing is changed.", {200: "Preview"}, query=_PREVIEW
         ),
     ),
+    "/mirror/flows": _item(get=_operation("The flows of mirrors, and the states of their connectors.", {200: "Flows"})),
+    _FLOW: _item(
+        ("flow",),
+        get=_operation("A flow: its configuration, its connectors, how far it is behind.", {200: "Flow"}),
+        put=_operation(
+            "Give a flow this configuration, and so its three connectors; make it if there is none.",
+            {200: "Flow", 201: "Flow"},
+            body="GivenConfig",
+        ),
+        delete=_operation("Stop the connectors of a flow and forget them; offsets and topics stay.", {204: None}),
+    ),
+    f"{_FLOW}/pause": _item(("flow",), put=_operation("Pause the connectors of a flow.", {202: None})),
+    f"{_FLOW}/resume": _item(("flow",), put=_operation("Resume the connectors of a flow.", {202: None})),
+    f"{_FLOW}/stop": _item(("flow",), put=_operation("Stop the connectors of a flow.", {202: None})),
     "/connector-plugins": _item(
         get=_operation("The installed plugins.", {200: "Plugins"}, query={"connectorsOnly": FLAG})
     ),

@@ -99,6 +99,40 @@ _PREVIEWED_TABLE: Final = _object(
     {"cut": {"type": "boolean"}},
 )
 
+_FLOW: Final = {
+    **dict.fromkeys(("name", "source", "target", "state"), TEXT),
+    "connectors": array(
+        _object(
+            {
+                **dict.fromkeys(("name", "kind", "state"), TEXT),
+                "tasks": array(_object({"id": _NUMBER, "state": TEXT})),
+                "as_flow": _BOOLEAN,
+            }
+        )
+    ),
+}
+_FLOW_FIGURES: Final[dict[str, Schema]] = {
+    "lag": {
+        "anyOf": [
+            _object({"records": _NUMBER, "seconds": {"type": "number"}, "partitions": _NUMBER}),
+            {"type": "null"},
+        ]
+    },
+    "latency": {"anyOf": [_object({"seconds": {"type": "number"}}), {"type": "null"}]},
+    "failover": {
+        "anyOf": [
+            _object(dict.fromkeys(("groups", "read_again", "unknown_partitions"), _NUMBER)),
+            {"type": "null"},
+        ]
+    },
+    "verified": {
+        "anyOf": [
+            _object({"at": TEXT, **dict.fromkeys(("partitions", "equal", "differing"), _NUMBER)}),
+            {"type": "null"},
+        ]
+    },
+}
+
 _LETTER: Final = {
     **_PLACE,
     "timestamp": _OFFSET_OR_NULL,
@@ -321,6 +355,8 @@ SCHEMAS: Final[dict[str, Schema]] = {
             "trace": _TEXT_OR_NULL,
         }
     ),
+    "Flows": array(_object(_FLOW)),
+    "Flow": _object({**_FLOW, "config": _CONFIG}, _FLOW_FIGURES),
     "Plugins": array(_object({"class": TEXT, "type": TEXT}, {"version": TEXT})),
     "ConfigKeys": array(_object({"name": TEXT, "type": TEXT, "required": {"type": "boolean"}})),
     "ConfigInfos": _object(

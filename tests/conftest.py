@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import faulthandler
 import gc
-import logging
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext
@@ -20,6 +19,8 @@ from connect.jvm.jars import read_lock, resolve_jars
 from connect.jvm.java import find_java
 from equipment.examples import register_profiles
 from equipment.schedule import UNKNOWN, Durations, UnitScheduling, in_turn, read_durations, unit_of
+from equipment.servers.azurite import AzureServer, running_azurite
+from equipment.servers.gcs import GcsServer, running_gcs
 from equipment.servers.hdfs import HdfsServer, running_hdfs
 from equipment.servers.lease import Database, Server, leased_server, new_database
 from equipment.servers.products import MARIADB, MYSQL, POSTGRESQL, Product
@@ -110,12 +111,14 @@ def _sendable(part: Any) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def _formatters() -> Iterator[None]:
-    """A unit that runs in this process sets the formatters of all handlers, of pytest's too, which serve every test."""
-    before = [(handler, handler.formatter) for handler in logging.getLogger().handlers]
-    yield
-    for handler, formatter in before:
-        handler.setFormatter(formatter)
+def _formatters(pytestconfig: pytest.Config) -> None:
+    """Give pytest's own handlers their formatters back: a unit that has run in this process sets those of all handlers.
+
+    It may have done so for a fixture of a whole module, or in a thread that outlives its test.
+    """
+    plugin = pytestconfig.pluginmanager.getplugin("logging-plugin")
+    for handler in (plugin.caplog_handler, plugin.report_handler):
+        handler.setFormatter(plugin.formatter)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -229,6 +232,24 @@ def s3(request: pytest.FixtureRequest) -> Iterator[S3Server]:
 
 
 @pytest.fixture(scope="session")
+def gcs() -> Iterator[GcsServer]:
+    """A server that speaks as Google Cloud Storage does."""
+    with running_gcs() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def azure() -> Iterator[AzureServer]:
+    """A server that speaks as Azure Blob Storage does. Where it cannot be had the test is skipped."""
+    with ExitStack() as stack:
+        try:
+            server = stack.enter_context(running_azurite())
+        except ConnectError as error:
+            pytest.skip(f"no Azurite here: {error}")
+        yield server
+
+
+@pytest.fixture(scope="session")
 def hdfs() -> Iterator[HdfsServer]:
     """An HDFS. Where it cannot be had the test is skipped, in CI it fails."""
     with ExitStack() as stack:
@@ -282,7 +303,8 @@ def java_connect(
 
     def make(props: Mapping[str, str], connectors: Sequence[Mapping[str, str]] = ()) -> JavaConnect:
         folder = tmp_path / f"java-{len(workers)}"
-        workers.append(JavaConnect(folder, java_connect_jars, {"bootstrap.servers": bootstrap, **props}, connectors))
+        own, classes = {"bootstrap.servers": bootstrap, **props}, sluice_home() / "tests" / "connect"
+        workers.append(JavaConnect(folder, java_connect_jars, own, connectors, classes=classes))
         return workers[-1]
 
     yield make

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
@@ -17,6 +18,9 @@ __all__ = ["configure_logging", "hide_in_log", "log_as_json"]
 
 _COLOURS: Final = ((logging.ERROR, "31"), (logging.WARNING, "33"))
 _FORMAT: Final = "[%(asctime)s] %(levelname)s [%(place)s%(context)s] %(message)s (%(name)s)"
+
+_CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""All but the tab and the end of a line."""
 
 
 class _Context(logging.Filter):
@@ -36,7 +40,17 @@ class _Context(logging.Filter):
         return True
 
 
-class _Coloured(logging.Formatter):
+class _Lines(logging.Formatter):
+    """Lines of text. A control character is shown as its code: it neither moves the cursor nor makes the log binary."""
+
+    def __init__(self) -> None:
+        super().__init__(_FORMAT)
+
+    def format(self, record: logging.LogRecord) -> str:
+        return _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", super().format(record))
+
+
+class _Coloured(_Lines):
     """Shows at a glance, on a terminal, which lines are warnings and errors."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -111,12 +125,12 @@ def configure_logging(level: int = logging.INFO, place: str = "") -> RecentLog:
     """
     handler = logging.StreamHandler()
     in_colours = handler.stream.isatty() and not os.environ.get("NO_COLOR")
-    handler.setFormatter(_Coloured(_FORMAT) if in_colours else logging.Formatter(_FORMAT))
+    handler.setFormatter(_Coloured() if in_colours else _Lines())
     handler.addFilter(_Context(place))
     root = logging.getLogger()
     recent = RecentLog()
     recent.addFilter(_Context(place))
-    recent.setFormatter(logging.Formatter(_FORMAT))
+    recent.setFormatter(_Lines())
     root.handlers[:] = [handler, recent]
     root.setLevel(level)
     # A line for each request is for a proxy in front to log.

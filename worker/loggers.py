@@ -26,6 +26,15 @@ _LEVELS: Final = {
     "OFF": _OFF,
 }
 
+_QUIET: Final = {
+    "kafka": logging.CRITICAL,
+    "opentelemetry": logging.CRITICAL,
+    "py4j": logging.WARNING,
+    "sqlalchemy": logging.WARNING,
+    "werkzeug": logging.WARNING,
+}
+"""Libraries that log details such as every statement at INFO, and the level from which on they are shown."""
+
 LEVEL_NAMES: Final = tuple(_LEVELS)
 """Kafka Connect's names of the levels."""
 
@@ -39,12 +48,17 @@ def level_named(name: str) -> int:
 
 
 def set_level(name: str, level: int) -> list[str]:
-    """Set the level of the logger ``name`` and all below it; return the names of those that changed."""
+    """Set the level of the logger ``name`` and all below it; return the names of those that changed.
+
+    A library that is quieter by itself stays so until it is named: who sets the root back to INFO does not want its
+    every statement.
+    """
     logging.getLogger(name)
-    changed = [below for below in _at_and_below(name) if logging.getLogger(below).getEffectiveLevel() != level]
-    for below in changed:
-        logging.getLogger(below).setLevel(level)
-    return changed
+    levels = {below: max(level, _quiet(below, name)) for below in _at_and_below(name)}
+    changed = {below: new for below, new in levels.items() if logging.getLogger(below).getEffectiveLevel() != new}
+    for below, new in changed.items():
+        logging.getLogger(below).setLevel(new)
+    return list(changed)
 
 
 class LoggerLevels:
@@ -94,6 +108,12 @@ def _names() -> set[str]:
 def _at_and_below(name: str) -> Iterator[str]:
     below = "" if name == ROOT else f"{name}."
     return (other for other in sorted(_names()) if other == name or other.startswith(below))
+
+
+def _quiet(name: str, asked: str) -> int:
+    """The least that a logger says while it is not itself asked for."""
+    library = name.partition(".")[0]
+    return logging.NOTSET if asked.partition(".")[0] == library else _QUIET.get(library, logging.NOTSET)
 
 
 def level_name(level: int) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from connect.chain.records import ConsumedBatch, next_offsets
-from connect.chain.sink_context import SinkContext
+from connect.chain.sink_context import SinkContext, durable_offsets
 from connect.chain.tolerance import StopRequested
 from connect.data import Constant, SinkBatch, TopicPartition
 from connect.errors import ConnectError, RetriableError
@@ -118,17 +118,16 @@ class BoundedSink:
             return
         begun = time.monotonic()
         try:
-            durable = self._task.pre_commit(dict(self._delivered))
+            answer = self._task.pre_commit(dict(self._delivered))
         except RetriableError:
             raise
         except Exception as error:
             raise RetriableError(f"The sink could not make its records durable: {error}") from error
         finally:
             self.seconds += time.monotonic() - begun
+        durable = durable_offsets(self._task, answer)
         self._context.flush_published()
-        known = {
-            tp: min(offset, self._delivered[tp]) for tp, offset in (durable or {}).items() if tp in self._delivered
-        }
+        known = {tp: min(offset, self._delivered[tp]) for tp, offset in durable.items() if tp in self._delivered}
         self.flushed = {**self.flushed, **known}
         self._rewind()
 
@@ -212,7 +211,8 @@ def _ends(batch: SinkBatch) -> dict[TopicPartition, int]:
     partitions = batch.original_partitions
     if isinstance(partitions, Constant):
         return {TopicPartition(batch.original_topic, partitions.value): max(batch.original_offsets) + 1}
-    ends: dict[TopicPartition, int] = {}
-    for tp, offset in zip(batch.origins, batch.original_offsets, strict=True):
-        ends[tp] = max(ends.get(tp, 0), offset + 1)
-    return ends
+    ends: dict[int, int] = {}
+    for partition, offset in zip(partitions, batch.original_offsets, strict=True):
+        if offset >= ends.get(partition, 0):
+            ends[partition] = offset + 1
+    return {TopicPartition(batch.original_topic, partition): end for partition, end in ends.items()}

@@ -65,7 +65,7 @@ class ConsumedBatch:
 
 
 def next_offsets(batch: ConsumedBatch) -> dict[TopicPartition, int]:
-    """For each partition in the batch, the offset after its last record."""
+    """The offset after the last record of each partition in the batch."""
     if isinstance(batch.partitions, Constant):
         return {TopicPartition(batch.topic, batch.partitions.value): batch.offsets[-1] + 1}
     # A later index overwrites an earlier one, so the last record of each partition remains.
@@ -74,7 +74,7 @@ def next_offsets(batch: ConsumedBatch) -> dict[TopicPartition, int]:
 
 
 def first_offsets(batch: ConsumedBatch) -> dict[TopicPartition, int]:
-    """For each partition in the batch, the offset of its first record."""
+    """The offset of the first record of each partition in the batch."""
     first = dict(zip(reversed(batch.partitions), range(len(batch) - 1, -1, -1), strict=True))
     return {TopicPartition(batch.topic, partition): batch.offsets[index] for partition, index in first.items()}
 

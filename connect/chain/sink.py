@@ -139,8 +139,7 @@ class SinkChain:
                 if new is not None:
                     records.append(new)
             except StageError as error:
-                raw = batch.raw(index)
-                self._tolerance.give_up(Failure(error.stage, error.executing, error.cause, raw=raw))
+                self._tolerance.give_up(Failure.of_stage(error, raw=batch.raw(index)))
         return SinkBatch.from_records(records)
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 from connect.chain.records import ConsumedBatch, RawRecord
 from connect.chain.tolerance import Failure, Stage, Tolerance
 from connect.data import SinkRecord, TopicPartition
 from connect.errors import ConnectError
-from connect.sink import ErrantRecordReporter
+from connect.plugins import class_name
+from connect.sink import ErrantRecordReporter, SinkTask
 
-__all__ = ["Publishing", "SinkContext"]
+__all__ = ["Publishing", "SinkContext", "durable_offsets"]
 
 
 class Publishing(Protocol):
@@ -106,3 +107,26 @@ class SinkContext:
     def _check(self, partitions: Collection[TopicPartition]) -> None:
         if strange := set(partitions) - self.assignment:
             raise ConnectError(f"The task has no partition {min(strange)}; pause and resume only its assignment.")
+
+
+def durable_offsets(task: SinkTask[Any], answer: object) -> Mapping[TopicPartition, int]:
+    """Return what ``pre_commit`` of a task has returned: the offsets to commit, none where that was ``None``.
+
+    Raises ``ConnectError`` if it is no mapping of partitions to offsets.
+    """
+    if answer is None:
+        return {}
+    if not isinstance(answer, Mapping):
+        fault = f"a value of type {type(answer).__name__}"
+    elif strange := [f"{key!r}: {value!r}" for key, value in answer.items() if not _is_offset(key, value)]:
+        fault = f"{strange[0]} among them"
+    else:
+        return answer
+    raise ConnectError(
+        f"pre_commit of {class_name(task)} returned {fault}; have it return the offsets to commit, a mapping of "
+        "TopicPartition to int, as those in its argument are."
+    )
+
+
+def _is_offset(key: object, value: object) -> bool:
+    return isinstance(key, tuple) and len(key) == 2 and isinstance(value, int)

@@ -90,7 +90,7 @@ class SourceChain:
                 if new is not None:
                     rows.append((new, *self.encode(new)))
             except StageError as error:
-                self._tolerance.give_up(Failure(error.stage, error.executing, error.cause, record=record))
+                self._tolerance.give_up(Failure.of_stage(error, record=record))
         for topic, group in groupby(rows, key=lambda row: row[0].topic):
             records, keys, values, headers = zip(*group, strict=True)
             partitions = [record.partition for record in records]

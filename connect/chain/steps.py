@@ -11,6 +11,7 @@ from typing import Any, Final, Generic, TypeVar
 from connect.chain.specs import TransformationSpec
 from connect.chain.tolerance import Stage, Tolerance
 from connect.data import SinkBatch, SinkRecord, SourceBatch, SourceRecord
+from connect.errors import ConnectError
 from connect.plugins import PluginKind, PluginRegistry, class_name
 from connect.transformation import Predicate, Transformation
 
@@ -25,11 +26,12 @@ _FEW: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One transformation, and the predicate that chooses its records."""
+    """One transformation, and the predicate that chooses its records. ``alias`` is its name in ``transforms``."""
 
     transformation: Transformation[Any]
     predicate: Predicate[Any] | None = None
     negate: bool = False
+    alias: str | None = None
 
     def chooses(self, record: R) -> bool:
         """Whether the transformation is given this record."""
@@ -101,7 +103,13 @@ class Steps(Generic[B, R]):
             if current is None:
                 return None
             call: Callable[[], R | None] = partial(step.apply, current)
-            current = self._tolerance.attempt(Stage.TRANSFORMATION, class_name(step.transformation), call)
+            name = class_name(step.transformation)
+            current = self._tolerance.attempt(Stage.TRANSFORMATION, name, call, step.alias)
+            if not isinstance(current, type(record) | None):
+                raise ConnectError(
+                    f"apply of {name} (transforms.{step.alias}) returned a value of type {type(current).__name__}; "
+                    "have it return a record, or None to drop it."
+                )
         return current
 
     def close(self) -> None:
@@ -121,4 +129,4 @@ def _step(registry: PluginRegistry, spec: TransformationSpec) -> Step:
     if spec.predicate is not None:
         chosen = registry.load(PluginKind.PREDICATE, spec.predicate.type, spec.predicate.version)
         predicate = chosen.configured(spec.predicate.props)
-    return Step(transformation.configured(spec.props), predicate, spec.negate)
+    return Step(transformation.configured(spec.props), predicate, spec.negate, spec.alias)

@@ -52,14 +52,25 @@ class Stage(enum.Enum):
     KAFKA_CONSUME = "KAFKA_CONSUME"
 
 
-class StageError(ConnectError):
-    """A stage failed for one record; the cause is chained. ``executing`` is the class that failed."""
+_CONVERTERS: Final = {
+    Stage.KEY_CONVERTER: "key.converter",
+    Stage.VALUE_CONVERTER: "value.converter",
+    Stage.HEADER_CONVERTER: "header.converter",
+}
 
-    def __init__(self, stage: Stage, executing: str, cause: Exception) -> None:
+
+class StageError(ConnectError):
+    """A stage failed for one record; the cause is chained. ``executing`` is the class that failed.
+
+    ``alias`` is what the configuration calls a transformation.
+    """
+
+    def __init__(self, stage: Stage, executing: str, cause: Exception, alias: str | None = None) -> None:
         super().__init__(f"{stage.value} by {executing} failed: {cause}")
         self.stage = stage
         self.executing = executing
         self.cause = cause
+        self.alias = alias
 
 
 class StopRequested(Exception):  # noqa: N818 - it tells of no error
@@ -70,7 +81,8 @@ class StopRequested(Exception):  # noqa: N818 - it tells of no error
 class Failure:
     """One record that cannot be processed: where, why, and the record as it was before the stage.
 
-    ``error_class`` and ``trace`` are the error's, whichever process it was raised in.
+    ``error_class`` and ``trace`` are the error's, whichever process it was raised in. ``alias`` is what the
+    configuration calls a transformation that failed.
     """
 
     stage: Stage
@@ -79,6 +91,14 @@ class Failure:
     record: SourceRecord | SinkRecord | None = None
     raw: RawRecord | None = None
     raised: RaisedElsewhere | None = None
+    alias: str | None = None
+
+    @classmethod
+    def of_stage(
+        cls, error: StageError, record: SourceRecord | SinkRecord | None = None, raw: RawRecord | None = None
+    ) -> Failure:
+        """The failure of a record in a stage."""
+        return cls(error.stage, error.executing, error.cause, record, raw, alias=error.alias)
 
     @property
     def error_class(self) -> str:
@@ -95,7 +115,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class RaisedElsewhere:
-    """What an error leaves behind in the process that it was raised in, when only its text goes further."""
+    """The class and the trace of an error of another process, from which only its text comes."""
 
     error_class: str
     trace: str
@@ -117,7 +137,7 @@ class ErrorPolicy:
 
 @dataclass(slots=True)
 class ErrorCounts:
-    """What went wrong so far, under the names of Kafka Connect's task error metrics."""
+    """Counts of what went wrong so far, under the names of Kafka Connect's task error metrics."""
 
     total_record_errors: int = 0
     total_record_failures: int = 0
@@ -160,7 +180,7 @@ class Tolerance:
         self._clock = clock
         self._left_out: deque[float] = deque()
 
-    def attempt(self, stage: Stage, executing: str, call: Callable[[], T]) -> T:
+    def attempt(self, stage: Stage, executing: str, call: Callable[[], T], alias: str | None = None) -> T:
         """The result of ``call``, tried again after a :class:`RetriableError` for ``errors.retry.timeout``.
 
         Raises :class:`StageError` when it has failed, :class:`StopRequested` when the task is to stop before that, and
@@ -175,7 +195,7 @@ class Tolerance:
                 tries += 1
                 delay = self._delay(tries, self._clock() - started)
                 if delay is None:
-                    raise StageError(stage, executing, error) from error
+                    raise StageError(stage, executing, error, alias) from error
                 if not self._wait(max(delay, error.retry_after or 0.0)):
                     raise StopRequested from error
                 self.counts.total_retries += 1
@@ -184,7 +204,7 @@ class Tolerance:
             except Exception as error:
                 if isinstance(error, ConnectError) and not isinstance(error, DataError):
                     raise  # it is not about the record, and would be said of every other: nothing is left out for it
-                raise StageError(stage, executing, error) from error
+                raise StageError(stage, executing, error, alias) from error
 
     def give_up(self, failure: Failure) -> None:
         """Report a record that cannot be processed; raises unless it may be left out."""
@@ -193,7 +213,7 @@ class Tolerance:
             reporter.report(failure)
         if (exceeded := self._exceeded()) is not None:
             self.counts.total_record_failures += 1
-            raise ConnectError(f"{exceeded}: {failure.error}{_origin(failure)}") from failure.error
+            raise ConnectError(f"{exceeded}: {_described(failure.error)}{_place(failure)}") from failure.error
         self.counts.total_records_skipped += 1
 
     def leave_out(self, count: int) -> None:
@@ -246,8 +266,19 @@ class Tolerance:
         return min(delay, left) if left > 0 else None
 
 
-def _origin(failure: Failure) -> str:
+def _described(error: Exception) -> str:
+    """What an error says; one not written for people, such as a ``KeyError``, says little without its class."""
+    return str(error) if isinstance(error, ConnectError) else f"{type(error).__name__}: {error}"
+
+
+def _place(failure: Failure) -> str:
+    """Where it failed: the key of the configuration that names the plugin, and the record, as far as they are known."""
+    known: list[str] = []
+    if failure.stage is Stage.TRANSFORMATION:
+        known.append(failure.executing if failure.alias is None else f"transforms.{failure.alias}")
+    elif (key := _CONVERTERS.get(failure.stage)) is not None:
+        known.append(key)
     raw = failure.raw
-    if raw is None or isinstance(failure.record, SourceRecord):
-        return ""
-    return f" (record {raw.topic}:{raw.partition}:{raw.offset})"
+    if raw is not None and not isinstance(failure.record, SourceRecord):
+        known.append(f"record {raw.topic}:{raw.partition}:{raw.offset}")
+    return f" ({', '.join(known)})" if known else ""

@@ -26,7 +26,7 @@ R = TypeVar("R", SourceRecord, SinkRecord)
 
 @dataclass(frozen=True, slots=True)
 class TracedStep(Generic[R]):
-    """What became of a record in one transformation.
+    """The outcome of one transformation for a record.
 
     ``after`` is ``None`` if it was dropped, or if there is an ``error``; ``chosen`` says whether the predicate let the
     transformation have it.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from connect.config.password import HIDDEN
 from connect.config.types import display_value
@@ -17,6 +18,8 @@ __all__ = [
     "missing_value",
     "without_secrets",
 ]
+
+_SHORT: Final = 4
 
 
 class ConfigRuleError(ConfigError):
@@ -67,8 +70,15 @@ def keys_of(error: ConfigError) -> tuple[str, ...]:
 
 
 def without_secrets(error: ConfigError, secrets: Iterable[str]) -> ConfigError:
-    """Return ``error`` with none of ``secrets`` in its text."""
+    """Return ``error`` with none of ``secrets`` in its text.
+
+    One of fewer than four characters is hidden only where it stands alone, without a letter or digit beside it: holes
+    in the words around it would tell what it is.
+    """
     text = str(error)
     for secret in sorted(secrets, key=len, reverse=True):
-        text = text.replace(secret, HIDDEN)
+        if len(secret) < _SHORT:
+            text = re.sub(rf"(?<![^\W_]){re.escape(secret)}(?![^\W_])", HIDDEN, text)
+        else:
+            text = text.replace(secret, HIDDEN)
     return error if text == str(error) else ConfigRuleError(text, *keys_of(error))

@@ -11,7 +11,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import repeat
+from itertools import islice, repeat, starmap
+from operator import length_hint
 from typing import Any, Final, Protocol, TypeAlias
 
 from confluent_kafka import KafkaError, KafkaException
@@ -21,12 +22,13 @@ from connect.chain.tolerance import StopRequested
 from connect.data import Constant
 from connect.delivery.outcomes import BatchOutcomes, Delivered, Refusal, raw_record
 from connect.delivery.submitted import SentRecords, Submission
+from connect.errors import ConnectError
 
 __all__ = ["Delivery", "ProduceFailure", "RecordProducer", "TopicLimits", "client_timestamp"]
 
 
 class RecordProducer(Protocol):
-    """What a delivery needs of a producer, which may be one that is there only while there is something to send."""
+    """A producer as a delivery needs it; it may be there only while there is something to send."""
 
     @property
     def produce(self) -> Callable[..., Any]:
@@ -59,6 +61,7 @@ _SERVE: Final = 0.1
 _ANY_PARTITION: Final = -1
 _NO_TIMESTAMP: Final = -1
 _NOW: Final = 0
+_AT_ONCE: Final = 1000
 _NEW_PARTITION: Final = 3.0
 """Seconds that a partition is waited for which a topic seems to lack."""
 _BATCH_BYTES: Final = 64
@@ -105,24 +108,22 @@ class Delivery:
         Waits while the producer's queue is full; if the task is to stop meanwhile, raises :class:`StopRequested`, and
         the rest of the batch is not sent. Raises what the failure callback raises.
         """
+        if not isinstance(batch.topic, str) or not batch.topic:
+            raise ConnectError(
+                f"A record is for the topic {batch.topic!r}: let the source, and each transformation, give it the name "
+                "of one."
+            )
         most = self._limits.of(batch.topic)
         timestamps = _client_timestamps(batch.timestamps)
         outcomes = BatchOutcomes(batch, timestamps, submission, self._refused)
         callbacks = outcomes.callbacks(in_order=self._keeps_order and _is_for_one_partition(batch))
         produce = self._producer.produce if _least(timestamps) >= 0 else self._produce_if_valid
-        for place, arguments in enumerate(_arguments(batch, timestamps, callbacks)):
+        rows, first = _arguments(batch, timestamps, callbacks), 0
+        while some := list(islice(rows, _AT_ONCE if most is None else 1)):
             if most is not None:
-                self._make_room(raw_record(*arguments), most)
-            try:
-                try:
-                    produce(*arguments)
-                except BufferError:
-                    self._produce_later(arguments)
-            except KafkaException as error:
-                if _lacks_partition(error) and self._produce_to_new(arguments):
-                    continue
-                outcomes.not_sent(place)
-                self._refused.append(Refusal(submission, raw_record(*arguments), error.args[0], sent=False))
+                self._make_room(raw_record(*some[0]), most)
+            self._send_some(some, first, produce, outcomes, submission)
+            first += len(some)
         self.serve()
 
     def serve(self, seconds: float = 0.0) -> None:
@@ -140,6 +141,40 @@ class Delivery:
         """Forget what was refused: its transaction is aborted, and so is everything that was sent in it."""
         self._refused.clear()
         self._sent.discard()
+
+    def _send_some(
+        self,
+        rows: Sequence[tuple[Any, ...]],
+        first: int,
+        produce: Callable[..., Any],
+        outcomes: BatchOutcomes,
+        submission: Submission,
+    ) -> None:
+        """Send the records of a batch from the place ``first`` on that have these arguments."""
+        left = iter(rows)
+        while True:
+            try:
+                # All of them, without a step of Python's for each.
+                deque(starmap(produce, left), maxlen=0)
+            except (BufferError, KafkaException) as error:
+                place = len(rows) - length_hint(left) - 1
+                refusal = self._produce_again(rows[place], error)
+                if refusal is not None:
+                    outcomes.not_sent(first + place)
+                    self._refused.append(Refusal(submission, raw_record(*rows[place]), refusal, sent=False))
+            else:
+                return
+
+    def _produce_again(self, arguments: tuple[Any, ...], error: Exception) -> KafkaError | None:
+        """Produce a record that the client did not take at first, if there is a way; the error if there is none."""
+        try:
+            if isinstance(error, BufferError):
+                self._produce_later(arguments)
+                return None
+        except KafkaException as later:
+            error = later
+        told: KafkaError = error.args[0]
+        return None if _lacks_partition(told) and self._produce_to_new(arguments) else told
 
     def _make_room(self, record: RawRecord, most: int) -> None:
         topic, size = record.topic, _size(record)
@@ -173,7 +208,7 @@ class Delivery:
             try:
                 self._produce_later(arguments)
             except KafkaException as error:
-                if not _lacks_partition(error):
+                if not _lacks_partition(error.args[0]):
                     return False
             else:
                 self._patience.pop(topic, None)
@@ -230,8 +265,8 @@ class Delivery:
                 raise StopRequested
 
 
-def _lacks_partition(error: KafkaException) -> bool:
-    return bool(error.args[0].code() == KafkaError._UNKNOWN_PARTITION)
+def _lacks_partition(error: KafkaError) -> bool:
+    return bool(error.code() == KafkaError._UNKNOWN_PARTITION)
 
 
 def client_timestamp(timestamp: int | None) -> int:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import count, filterfalse, repeat
+from itertools import count, filterfalse, islice, repeat
 from typing import Any, Final, TypeAlias
 
 from confluent_kafka import KafkaError
@@ -58,7 +58,7 @@ class BatchOutcomes:
     ``timestamps`` are those that the client was given. Used by the thread that polls the producer.
     """
 
-    __slots__ = ("_headers", "_length", "_offsets", "_refused", "_submission", "_timestamps", "_unsent")
+    __slots__ = ("_headers", "_length", "_receipt", "_refused", "_submission", "_timestamps", "_unsent")
 
     def __init__(
         self, batch: EncodedBatch, timestamps: Sequence[int], submission: Submission, refused: deque[Refusal]
@@ -68,47 +68,71 @@ class BatchOutcomes:
         self._headers = batch.headers
         self._submission = submission
         self._refused = refused
-        self._offsets: list[int | None] | None = None
         self._unsent: set[int] = set()
+        self._receipt: Receipt | None = None
         if submission.receipts is not None:
-            self._offsets = [None] * len(batch)
-            submission.receipts.append(Receipt(batch.topic, batch.source_offsets, self._offsets))
+            self._receipt = Receipt(batch.topic, batch.source_offsets)
+            submission.receipts.append(self._receipt)
 
     def not_sent(self, place: int) -> None:
         """Note that nothing will be heard of the record at ``place``, which the client itself has refused."""
         self._unsent.add(place)
 
     def callbacks(self, *, in_order: bool) -> Iterable[Delivered]:
-        """What the client is to call for each record; ``in_order`` says that it calls in the order of the records.
+        """The function to be called for each record; ``in_order`` says that it calls in the order of the records.
 
         One for all of them costs a third of one for each.
         """
         if in_order:
-            return repeat(self._delivered_next(filterfalse(self._unsent.__contains__, count())))
+            return repeat(self._delivered_next())
         alike = isinstance(self._timestamps, Constant) and isinstance(self._headers, Constant)
-        if alike and self._offsets is None:
-            return repeat(self._delivered_next(repeat(0)))
-        return map(partial, repeat(self._delivered), range(self._length))
+        if alike and self._receipt is None:
+            return repeat(self._delivered_any())
+        offsets: list[int | None] | None = None
+        if self._receipt is not None:
+            offsets = self._receipt.told = [None] * self._length
+        return map(partial, repeat(self._delivered), repeat(offsets), range(self._length))
 
-    def _delivered_next(self, places: Iterator[int]) -> Delivered:
-        # A function in a function, and no method: it runs for each record.
-        offsets, submission = self._offsets, self._submission
+    # Two functions in functions, and no methods: they run for each record.
+
+    def _delivered_next(self) -> Delivered:
+        """For records that are told of in their order."""
+        submission, unsent = self._submission, self._unsent
+        offsets: list[int | None] = []
+        if self._receipt is not None:
+            self._receipt.told, self._receipt.unsent = offsets, unsent
+        places = filterfalse(unsent.__contains__, count())
+        passed = 0
 
         def delivered(error: KafkaError | None, message: Any) -> None:
-            place = next(places)
+            nonlocal passed
             if error is None:
-                if offsets is not None:
-                    offsets[place] = message.offset()
+                offsets.append(message.offset())
                 submission.remaining -= 1
-            else:
-                self._refuse(place, error, message)
+                return
+            place = next(islice(places, len(offsets) - passed, None))
+            offsets.append(None)
+            passed = len(offsets)
+            self._refuse(place, error, message)
 
         return delivered
 
-    def _delivered(self, place: int, error: KafkaError | None, message: Any) -> None:
+    def _delivered_any(self) -> Delivered:
+        """For records of which none differs from another in what the client does not tell."""
+        submission = self._submission
+
+        def delivered(error: KafkaError | None, message: Any) -> None:
+            if error is None:
+                submission.remaining -= 1
+            else:
+                self._refuse(0, error, message)
+
+        return delivered
+
+    def _delivered(self, offsets: list[int | None] | None, place: int, error: KafkaError | None, message: Any) -> None:
         if error is None:
-            if self._offsets is not None:
-                self._offsets[place] = message.offset()
+            if offsets is not None:
+                offsets[place] = message.offset()
             self._submission.remaining -= 1
         else:
             self._refuse(place, error, message)

@@ -7,8 +7,8 @@ partition only (invariant I1).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
@@ -21,14 +21,23 @@ _TIDY: Final = 1000
 
 @dataclass(slots=True, eq=False)
 class Receipt:
-    """Where records of one batch lie on their topic, in their order, as far as that is acknowledged.
+    """Where records of one batch lie on their topic, as far as that is acknowledged.
 
-    ``None`` stands for a record whose offset is not known, such as one that was refused.
+    ``told`` has them in the order of the records, but of those at the places ``unsent``, of which nothing is heard.
     """
 
     topic: str
     source_offsets: Sequence[Offset]
-    offsets: list[int | None]
+    told: list[int | None] = field(default_factory=list)
+    unsent: Collection[int] = ()
+
+    @property
+    def offsets(self) -> Sequence[int | None]:
+        """The offset of each record; ``None`` if it is not known, such as that of one that was refused."""
+        if not self.unsent:
+            return self.told
+        told = iter(self.told)
+        return [None if place in self.unsent else next(told, None) for place in range(len(self.source_offsets))]
 
 
 @dataclass(slots=True, eq=False)
@@ -124,7 +133,7 @@ class SentRecords:
         self._open.clear()
 
     def completed(self) -> list[float]:
-        """When those submissions were born that Kafka has acknowledged whole since this was asked last.
+        """The births of the submissions that Kafka has acknowledged whole since the last call.
 
         One that was acknowledged before an older one may be told later.
         """

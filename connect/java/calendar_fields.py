@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import dataclass, field
 from typing import Final
 
-__all__ = ["DAY_MS", "CalendarFields", "Moment", "day_number"]
+__all__ = ["DAY_MS", "CalendarFields", "Moment", "calendar_day", "date_of", "day_number"]
 
 DAY_MS: Final = 86_400_000
+_EPOCH: Final = dt.date(1970, 1, 1).toordinal()
 # The first day of the Gregorian calendar, and March 1st of the year 0 in both, in days since the epoch.
 _CUTOVER: Final = -141_427
 _GREGORIAN_ORIGIN: Final = -719_468
@@ -20,6 +22,17 @@ def day_number(year: int, month: int, day: int) -> int:
     year += carried
     days = _gregorian(year, month0 + 1) + day - 1
     return days if days >= _CUTOVER else _julian(year, month0 + 1) + day - 1
+
+
+def date_of(year: int, month: int, day: int) -> dt.date:
+    """The date of a day of Java's calendar; a ``ValueError`` if it is outside of Python's years."""
+    return dt.date.fromordinal(day_number(year, month, day) + _EPOCH)
+
+
+def calendar_day(date: dt.date) -> tuple[int, int, int]:
+    """Year, month and day of a date in Java's calendar; of a moment, those of its own zone."""
+    days = date.toordinal() - _EPOCH
+    return (date.year, date.month, date.day) if days >= _CUTOVER else _civil(days)
 
 
 def _gregorian(year: int, month: int) -> int:

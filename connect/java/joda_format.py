@@ -35,7 +35,7 @@ def offset_milliseconds(zone: ZoneInfo, instant: int) -> int:
 
 
 def local_milliseconds(zone: ZoneInfo, instant: int) -> int:
-    """What the clocks of a zone show, as milliseconds since they showed 1970."""
+    """The time that the clocks of a zone show, in milliseconds since they showed 1970."""
     return instant + offset_milliseconds(zone, instant)
 
 

@@ -14,6 +14,7 @@ from connect.data import Schema, Type
 from connect.data.logical import instant_in_utc
 from connect.data.numerals import double_text, float_text, integer_text
 from connect.errors import DataError
+from connect.java.calendar_fields import calendar_day
 
 __all__ = ["text_renderer", "value_text"]
 
@@ -184,5 +185,5 @@ def _moment_text(value: dt.date | dt.time, zone: dt.tzinfo | None) -> str:
         raise DataError(
             f"{moment} has no text: it is out of the years 1 to 9999 in the zone of the machine."
         ) from error
-    day = f"{_DAYS[local.weekday()]} {_MONTHS[local.month - 1]} {local.day:02}"
-    return f"{day} {local:%H:%M:%S} {local.tzname()} {local.year}"
+    year, month, day = calendar_day(local)
+    return f"{_DAYS[local.weekday()]} {_MONTHS[month - 1]} {day:02} {local:%H:%M:%S} {local.tzname()} {year}"

@@ -63,7 +63,7 @@ class PluginEntry:
 
     @property
     def home(self) -> str:
-        """What its modules are in: a folder, or an installed package."""
+        """The place of its modules: a folder, or an installed package."""
         return str(self.folder) if self.folder is not None else self.class_name.partition(".")[0]
 
     @property

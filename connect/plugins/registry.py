@@ -13,6 +13,7 @@ mistake of one author does not take the plugins of all others away.
 from __future__ import annotations
 
 import importlib.metadata
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
@@ -37,6 +38,7 @@ _ALLOWLIST: Final = "plugin.import.allowlist"
 _LIKENESS: Final = 0.75
 _MARGIN: Final = 0.08
 _MOST_SUGGESTED: Final = 3
+_JAVA_CLASS: Final = re.compile(r"(com|org|io|net|dev)(\.[a-z][a-z0-9_]*)+\.[A-Z][\w$]*")
 _NOT_HERE: Final = (
     "Worker {} has no such plugin: if others of its cluster have it, install it there too, since every worker may have "
     "to run every connector"
@@ -181,11 +183,12 @@ class PluginRegistry:
         if _may_be_ours(name):
             return self._kept(kind, name.replace("$", "."))
         known = ", ".join(dict.fromkeys(entry.class_name for entry in self.entries(kind)))
+        written = name if name == name.strip() else f"{name!r}, with the blanks around it"
         raise PluginError(
-            f"Failed to find any class that implements {kind.suffix} and which name matches {name}"
+            f"Failed to find any class that implements {kind.suffix} and which name matches {written}"
             f"{self.suggestion(kind, name, ' (did you mean {}?)')}, "
             f"available {what}s are: {known}{self._skipped()}{self._place}"
-            f"{self.interpreter_hint and '.'}{self.interpreter_hint}"
+            f"{self.interpreter_hint and '.'}{self.interpreter_hint}{_java_hint(name)}"
         )
 
     def _same(self, entry: PluginEntry) -> list[PluginEntry]:
@@ -247,6 +250,16 @@ def _distribution(point: importlib.metadata.EntryPoint) -> str:
 
 def _likeness(one: str, other: str) -> float:
     return SequenceMatcher(None, one, other).ratio()
+
+
+def _java_hint(name: str) -> str:
+    """What to do about a class of Java that nothing stands for, if ``name`` looks like one."""
+    if not _JAVA_CLASS.match(name):
+        return ""
+    return (
+        f". Sluice runs no Java plugins, and reads no jars: if {name.rpartition('.')[2]} is one, use a plugin that "
+        "does the same, or write one in Python"
+    )
 
 
 def _may_be_ours(name: str) -> bool:

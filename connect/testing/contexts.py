@@ -11,7 +11,7 @@ import threading
 from collections.abc import Collection, Mapping
 from typing import Final, Generic, TypeVar
 
-from connect.data import Record, SinkRecord, SourceRecord, TopicPartition
+from connect.data import Offset, Record, SinkRecord, SourceRecord, TopicPartition
 from connect.errors import ConnectError
 from connect.testing.offsets import StoredOffsets
 
@@ -124,10 +124,23 @@ class SourceTaskTestContext(_Waiting):
         self.offset_storage_reader = offsets if offsets is not None else StoredOffsets()
         self.errant_record_reporter: ErrantRecords[SourceRecord] = ErrantRecords(tolerate=tolerate_errors)
         self.transaction_context = transactions
+        self._passed: list[tuple[Offset, Offset]] = []
 
     def poll_when_readable(self, descriptors: Collection[int], seconds: float) -> None:  # noqa: ARG002
         """Wait as :meth:`wait` does."""
         self.wait(seconds)
+
+    def wake(self) -> None:
+        """Do nothing: waits are cut short anyway."""
+
+    def pass_offset(self, partition: Offset, offset: Offset) -> None:
+        """Keep in mind an offset that no record has."""
+        self._passed.append((partition, offset))
+
+    def take_passed(self) -> list[tuple[Offset, Offset]]:
+        """The offsets that were passed since this was asked last, each with its source partition before it."""
+        passed, self._passed = self._passed, []
+        return passed
 
 
 class SinkTaskTestContext(_Waiting):

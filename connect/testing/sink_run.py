@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from connect.bulk import BulkSinkTask
+from connect.chain.sink_context import durable_offsets
 from connect.data import SinkBatch, SinkRecord, TopicPartition
 from connect.errors import ConnectError, RetriableError
 from connect.sink import SinkConnector, SinkTask
@@ -33,7 +34,7 @@ class TopicLog:
         return sorted(self._records)
 
     def read(self, positions: Mapping[TopicPartition, int], most: int) -> list[SinkRecord]:
-        """Up to ``most`` records from these positions on, partition by partition."""
+        """Read up to ``most`` records from these positions on, partition by partition."""
         found: list[SinkRecord] = []
         for partition, position in sorted(positions.items()):
             after = (item for item in self._records.get(partition, ()) if item.original_offset >= position)
@@ -101,7 +102,7 @@ class SinkTaskRun:
         """Ask the task for the offsets that may be committed; raise ``ConnectError`` if they exceed those given."""
         current = {tp: end for tp, end in self._delivered.items() if partitions is None or tp in partitions}
         self.context.commit_requested = False
-        wanted = self.task.pre_commit(dict(current)) or {}
+        wanted = durable_offsets(self.task, self.task.pre_commit(dict(current)))
         for partition, offset in wanted.items():
             if partition not in current or offset > current[partition]:
                 raise ConnectError(

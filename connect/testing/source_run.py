@@ -44,6 +44,8 @@ class SourceTaskRun:
         for record in found:
             self.task.commit_record(record)
         self.offsets.keep(found)
+        for partition, offset in self.context.take_passed():
+            self.offsets.put(partition, offset)
         if found:
             self.task.commit()
         return found

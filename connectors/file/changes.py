@@ -12,7 +12,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Final
 
@@ -39,12 +39,16 @@ _OCTAL: Final = re.compile(r"\\([0-7]{3})")
 
 
 class _Kernel:
-    """What the kernel tells this process, given on to those that it concerns. May be used from any thread."""
+    """What the kernel tells this process, given on to those that it concerns. May be used from any thread.
+
+    As long as nobody waits the kernel keeps what it has to tell: a file that grows all the time wakes nobody up.
+    """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
         self._inotify: INotify | None = None
         self._watchers: dict[int, set[Changes]] = {}
+        self._waiting: set[Changes] = set()
 
     def watch(self, path: str | Path, mask: int, watcher: Changes) -> int:
         """Tell a watcher of these events at a path; return the number of the watch, which others may have too."""
@@ -52,6 +56,17 @@ class _Kernel:
             number = int(self._started().add_watch(path, mask))
             self._watchers.setdefault(number, set()).add(watcher)
             return number
+
+    def await_change(self, watcher: Changes) -> None:
+        """Have a watcher ring with the next event; until then it waits."""
+        with self._lock:
+            self._waiting.add(watcher)
+            self._lock.notify()
+
+    def forget(self, watcher: Changes) -> None:
+        """Wait for it no more."""
+        with self._lock:
+            self._waiting.discard(watcher)
 
     def leave(self, numbers: Collection[int], watcher: Changes) -> None:
         """Tell a watcher no more of these."""
@@ -74,12 +89,15 @@ class _Kernel:
 
     def _listen(self, inotify: INotify) -> None:
         while True:
+            with self._lock:
+                self._lock.wait_for(lambda: self._waiting)
             for event in inotify.read():
                 with self._lock:
                     overflow = event.mask & flags.Q_OVERFLOW
                     told = set().union(*self._watchers.values()) if overflow else self._watchers.get(event.wd, ())
                     for watcher in told:
-                        watcher.hear(event)
+                        if watcher.hear(event):
+                            self._waiting.discard(watcher)
             # Meanwhile the kernel puts together what happens to a file that grows line by line.
             time.sleep(_PAUSE_SECONDS)
 
@@ -88,14 +106,14 @@ _KERNEL: Final = _Kernel()
 
 
 class Changes:
-    """Has a descriptor that can be read once the file at a path may have grown, shrunk or made room for another.
+    """Calls ``ring``, from another thread, once the file at a path may have grown, shrunk or made room for another.
 
     Raises ``OSError`` where the kernel does not tell: the file is on another machine's file system, say, or this user
     watches too many already (``fs.inotify.max_user_instances``). What is written through a mapping of the file, or
     by moving a folder above it, is not told.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, ring: Callable[[], None]) -> None:
         kind = file_system(path)
         if kind not in _TELL:
             raise OSError(errno.ENOTSUP, f"a file system of the type {kind} may change unnoticed")
@@ -103,40 +121,39 @@ class Changes:
         self._name = Path(path).name
         self._files: list[int] = []
         self._is_renewed = False
-        self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._ring = ring
         self._folder: list[int] = []
         try:
             self._folder = [_KERNEL.watch(Path(path).parent, _OF_FOLDER, self)]
             self._watch()
+            _KERNEL.await_change(self)
         except OSError:
             self.close()
             raise
 
-    @property
-    def descriptor(self) -> int:
-        """Can be read once there was a change since the last :meth:`forget`."""
-        return self._bell
+    def hear(self, event: Event) -> bool:
+        """Take note of what the kernel tells, and whether it matters.
 
-    def hear(self, event: Event) -> None:
-        """Take note of what the kernel tells; called from its thread, and not after :meth:`close`."""
+        Called from the kernel's thread, and not after :meth:`close`.
+        """
         if event.wd in self._folder and event.name != self._name:
-            return
+            return False
         if event.wd not in self._files:
             self._is_renewed = True
-        os.eventfd_write(self._bell, 1)
+        self._ring()
+        return True
 
     def forget(self) -> None:
-        """Note that what has changed so far is about to be looked at."""
-        with contextlib.suppress(BlockingIOError):
-            os.eventfd_read(self._bell)
+        """Forget the changes so far, at which the caller is about to look, and ring once when there is another."""
+        _KERNEL.await_change(self)
         if self._is_renewed:
             self._is_renewed = False
             self._watch()
 
     def close(self) -> None:
         """Watch nothing more."""
+        _KERNEL.forget(self)
         _KERNEL.leave((*self._folder, *self._files), self)
-        os.close(self._bell)
 
     def _watch(self) -> None:
         """Watch the file that is at the path now."""

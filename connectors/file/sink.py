@@ -41,9 +41,13 @@ class FileStreamSinkTask(SinkTask[FileStreamSinkConfig]):
         try:
             self._file = os.open(self.config.file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, _MODE)
         except OSError as error:
+            remedy = (
+                "Name a file, not a folder."
+                if isinstance(error, IsADirectoryError)
+                else "Make its folder, and let the worker's user write there."
+            )
             raise ConnectError(
-                f"Couldn't find or create file '{self.config.file}' for FileStreamSinkTask: {error}. "
-                "Make its folder, and let the worker's user write there."
+                f"Couldn't find or create file '{self.config.file}' for FileStreamSinkTask: {error}. {remedy}"
             ) from error
         if _ends_within_a_line(self.config.file):
             self._write(b"\n")

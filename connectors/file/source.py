@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,9 +24,11 @@ _MISSING_SECONDS: Final = 1.0
 _LEAST_IDLE_SECONDS: Final = 0.02
 _MOST_IDLE_SECONDS: Final = 0.1
 _SELDOM_SECONDS: Final = 5.0
-"""When to look although the kernel has told nothing: some changes it does not tell of."""
-_GATHER_SECONDS: Final = 0.04
-"""Lines that come one by one are read this long after those before them, some at once."""
+_SELDOMEST_SECONDS: Final = 40.0
+"""Seconds after which to look at a file of which the kernel tells nothing, since it does not tell of every change. The
+longer nothing comes, the longer they are."""
+_GATHER_SECONDS: Final = 0.05
+"""Lines that come one by one are read this long after those before them, some at once; nobody wakes up meanwhile."""
 
 _log = logging.getLogger(__name__)
 
@@ -47,11 +49,11 @@ class FileStreamSourceTask(SourceTask[FileStreamTaskConfig]):
         self._input: LineInput | None = None
         self._changes: Changes | None = None
         self._awaits_change = False
-        self._read_at = 0.0
         self._missing = False
         self._told_unfinished = False
         # A file that grows is checked again soon, an idle one less often.
         self._idle_seconds = _LEAST_IDLE_SECONDS
+        self._seldom_seconds = _SELDOM_SECONDS
         self._source_partition: Offset = {"filename": self.config.file} if self.config.file else {}
         self._position = 0
 
@@ -64,10 +66,10 @@ class FileStreamSourceTask(SourceTask[FileStreamTaskConfig]):
             return None
         if self._changes is not None and self._awaits_change:
             self._awaits_change = False
-            self._gather()
             self._changes.forget()
+        most = max(1, self.config.batch_size)
         try:
-            lines = source.take(max(1, self.config.batch_size))
+            lines = source.take(most)
         except OSError as error:
             raise ConnectError(
                 f"Cannot read {self._name}: {error.strerror}. Repair it and restart the task."
@@ -76,10 +78,12 @@ class FileStreamSourceTask(SourceTask[FileStreamTaskConfig]):
             self._await_change()
             return None
         self._idle_seconds = _LEAST_IDLE_SECONDS
-        self._read_at = time.monotonic()
+        self._seldom_seconds = _SELDOM_SECONDS
         if isinstance(lines, LongLine):
             self._report(lines)
             return None
+        if self._changes is not None and self.config.split_end is None and len(lines.values) < most:
+            self.context.poll_when_readable([], _GATHER_SECONDS)
         return self._batch(lines)
 
     def drained(self) -> bool:
@@ -113,15 +117,11 @@ class FileStreamSourceTask(SourceTask[FileStreamTaskConfig]):
         """Have the runtime poll again when the file has changed; where the kernel does not tell, look soon again."""
         if self._changes is not None:
             self._awaits_change = True
-            self.context.poll_when_readable([self._changes.descriptor], _SELDOM_SECONDS)
+            self.context.poll_when_readable([], self._seldom_seconds)
+            self._seldom_seconds = min(2 * self._seldom_seconds, _SELDOMEST_SECONDS)
             return
         self.context.wait(self._idle_seconds)
         self._idle_seconds = min(2 * self._idle_seconds, _MOST_IDLE_SECONDS)
-
-    def _gather(self) -> None:
-        left = self._read_at + _GATHER_SECONDS - time.monotonic()
-        if left > 0:
-            self.context.wait(left)
 
     def _has_ended(self) -> bool:
         """Whether this is a split that is read to its end."""
@@ -143,7 +143,7 @@ class FileStreamSourceTask(SourceTask[FileStreamTaskConfig]):
             return self._input
         try:
             # First, so that no change is missed.
-            self._changes = self._changes or _changes_of(path)
+            self._changes = self._changes or _changes_of(path, self.context.wake)
             self._input = Tail(path, self._committed_position(), line_max_bytes)
         except FileNotFoundError:
             if not self._missing:
@@ -231,10 +231,10 @@ class FileStreamSourceConnector(SourceConnector[FileStreamSourceConfig]):
         return True
 
 
-def _changes_of(path: str) -> Changes | None:
+def _changes_of(path: str, wake: Callable[[], None]) -> Changes | None:
     """The changes of a file, if the kernel tells of them."""
     try:
-        return Changes(path)
+        return Changes(path, wake)
     except FileNotFoundError:
         raise
     except OSError as error:

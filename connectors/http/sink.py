@@ -150,7 +150,7 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
             self._send_ready(lanes)
             if not self._in_flight:
                 wait = max(0.001, (lanes.due or 0.0) - time.monotonic())
-                raise RetriableError(f"{self._why}; trying again in {wait:.1f} s.", retry_after=wait)
+                raise RetriableError(f"{self._why.rstrip('.')}; trying again in {wait:.1f} s.", retry_after=wait)
             self._take_outcome(lanes, _SLICE)
             now = time.monotonic()
             if now - looked >= _SLICE:

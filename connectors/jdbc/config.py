@@ -9,6 +9,7 @@ from connect.config import HIDDEN, HIGH, LOW, MEDIUM, Config, ConfigRuleError, L
 from connect.errors import ConfigError
 from connectors.jdbc.dialects.registry import dialect_class
 from connectors.jdbc.drivers import ALLOWED_DRIVERS_KEY, ALLOWED_OPTIONS_KEY, DEFAULT_DRIVERS, missing_package
+from connectors.jdbc.replaced import replacement_mistakes, replacement_warnings
 from connectors.jdbc.urls import Address, Allowed, parse_url
 
 __all__ = ["ConnectionConfig"]
@@ -71,7 +72,8 @@ class ConnectionConfig(Config):
     )
 
     def check(self) -> Iterable[ConfigError]:
-        """Yield an error for a URL that cannot be used; it shows nothing of the URL."""
+        """Yield an error for each unsupported key, and for a URL that cannot be used, without showing the URL."""
+        yield from replacement_mistakes(self.originals)
         try:
             wrong = missing_package(self.address.driver)
         except ValueError as error:
@@ -83,6 +85,10 @@ class ConnectionConfig(Config):
             dialect_class(self.dialect_name or self.address.backend)
         except LookupError as error:
             yield ConfigRuleError(str(error), "dialect.name")
+
+    def warnings(self) -> Iterable[str]:
+        """What has no effect, unlike in the connectors of Java."""
+        return replacement_warnings(self.originals)
 
     @property
     def address(self) -> Address:

@@ -28,8 +28,8 @@ logger = logging.getLogger(__name__)
 
 _BOOTSTRAP: Final = "bootstrap.servers"
 _CLIENT_ID: Final = "client.id"
-_POLL_TIMEOUT: Final = "poll.timeout.ms"
-"""Below ``consumer.`` this is an option of the connectors, and no client has it."""
+_OF_CONNECTORS: Final = frozenset({"consumer.poll.timeout.ms", "admin.timeout.ms"})
+"""Options of the connectors, which no client has, though they begin as the keys of clients do."""
 
 _OF_CLUSTERS: Final = frozenset({_BOOTSTRAP, *(key.name for key in SecurityConfig.definitions())})
 """The keys below ``source.cluster.`` and ``target.cluster.`` that reach clients; MirrorMaker drops others as well."""
@@ -77,6 +77,7 @@ class Clients:
     def __init__(self, props: Mapping[str, str | None], task: int | None = None) -> None:
         self._props = props
         self._task = task
+        self._told: set[str] = set()
 
     def consumer(self, cluster: Cluster, name: str, forced: Mapping[str, str] | None = None) -> Consumer:
         """A consumer that assigns itself partitions, from the beginning of those without an offset."""
@@ -105,14 +106,17 @@ class Clients:
         own = {**(group if kind is ClientKind.CONSUMER else {}), **(forced or {})}
         properties = librdkafka_properties(layered(kind, _OURS[kind], JAVA_DEFAULTS[kind], java, own), kind)
         for key, reason in properties.ignored.items():
-            logger.warning("Client setting %s has no effect: %s", key, reason)
+            if key not in self._told:
+                self._told.add(key)
+                logger.warning("Client setting %s has no effect: %s", key, reason)
         return properties
 
 
 def java_settings(props: Mapping[str, str | None], role: Role, task: int | None = None) -> dict[str, str]:
     """The settings of a client under Java's names, as MirrorMaker 2 would give them to its own."""
     settings = {key: value for key, value in _below(f"{role.cluster}.cluster.", props) if key in _OF_CLUSTERS}
-    settings |= [(key, value) for key, value in _below(role.kind.worker_prefix, props) if key != _POLL_TIMEOUT]
+    prefix = role.kind.worker_prefix
+    settings |= [(key, value) for key, value in _below(prefix, props) if f"{prefix}{key}" not in _OF_CONNECTORS]
     settings |= _below(role.prefix, props)
     if role.kind is ClientKind.CONSUMER:
         settings = {"auto.offset.reset": "earliest"} | settings | {"enable.auto.commit": "false"}

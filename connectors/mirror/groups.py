@@ -20,6 +20,8 @@ T = TypeVar("T")
 
 _AT_ONCE: Final = 100
 """Of how many groups is asked at a time; a request has one group."""
+_LONGER: Final = 60.0
+"""Seconds by which the client would wait longer than whoever asks does."""
 
 
 class GroupState(Enum):
@@ -32,19 +34,21 @@ class GroupState(Enum):
 
 
 class Groups:
-    """Asks a cluster for its groups, and commits offsets for them. For one thread.
+    """Asks a cluster for its groups, and commits offsets for them, with clients that ``connect`` makes. For one thread.
 
     Each method raises :class:`~connectors.mirror.asking.StoppedError` when whoever asks is to stop.
     """
 
-    def __init__(self, admin: AdminClient, asking: Asking) -> None:
-        self._admin = admin
+    def __init__(self, connect: Callable[[], AdminClient], asking: Asking) -> None:
+        self._connect = connect
+        self._client: AdminClient | None = None
         self._asking = asking
+        self._request_timeout = asking.seconds + _LONGER
 
     def names(self) -> list[str]:
         """The names of all consumer groups, classic and new, in order."""
         listed = self._asking.answer(
-            "list its groups", self._admin.list_consumer_groups(request_timeout=self._asking.seconds)
+            "list its groups", self._admin.list_consumer_groups(request_timeout=self._request_timeout)
         )
         return sorted(group.group_id for group in listed.valid)
 
@@ -67,9 +71,11 @@ class Groups:
         places = [TopicPartition(each.topic, each.partition, each.offset, each.metadata) for each in offsets]
         what = f"commit offsets of the group {group}"
         asked = self._admin.alter_consumer_group_offsets(
-            [ConsumerGroupTopicPartitions(group, places)], request_timeout=self._asking.seconds
+            [ConsumerGroupTopicPartitions(group, places)], request_timeout=self._request_timeout
         )
-        done = self._asking.answer(what, asked[group])
+        done = self._answers(what, asked)[group]
+        if isinstance(done, ConnectError):
+            raise done
         return [
             refusal(self._asking.cluster, f"{what} in {place.topic}-{place.partition}", place.error)
             for place in done.topic_partitions or ()
@@ -86,21 +92,38 @@ class Groups:
         names = list(groups)
         for first in range(0, len(names), _AT_ONCE):
             some = names[first : first + _AT_ONCE]
-            for group, found in self._asking.answers(what, ask(some)).items():
+            for group, found in self._answers(what, ask(some)).items():
                 yield group, found if isinstance(found, ConnectError) else read(found)
 
+    def _answers(self, what: str, futures: Mapping[str, Future[Any]]) -> dict[str, Any | ConnectError]:
+        """What the coordinators of groups answer.
+
+        librdkafka looks for a coordinator that is away even when a request has timed out, and ends the process when it
+        finds it (librdkafka pull request 5397). So requests are given up before they time out, with their client.
+        """
+        try:
+            return self._asking.answers(what, futures)
+        finally:
+            if not all(future.done() for future in futures.values()):
+                self._client = None
+
+    @property
+    def _admin(self) -> AdminClient:
+        if self._client is None:
+            self._client = self._connect()
+        return self._client
+
     def _ask_committed(self, groups: Sequence[str]) -> Mapping[str, Future[Any]]:
-        seconds = self._asking.seconds
         return {
             group: self._admin.list_consumer_group_offsets(
-                [ConsumerGroupTopicPartitions(group)], request_timeout=seconds
+                [ConsumerGroupTopicPartitions(group)], request_timeout=self._request_timeout
             )[group]
             for group in groups
         }
 
     def _ask_states(self, groups: Sequence[str]) -> Mapping[str, Future[Any]]:
         asked: Mapping[str, Future[Any]] = self._admin.describe_consumer_groups(
-            list(groups), request_timeout=self._asking.seconds
+            list(groups), request_timeout=self._request_timeout
         )
         return asked
 

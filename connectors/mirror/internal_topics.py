@@ -39,10 +39,11 @@ class InternalTopics:
         self._asking = asking
         self._missing = set(topics)
         self._look_at = 0.0
-        self._behind: set[str] = set()
+        self._behind: dict[str, int] = {}
+        """The end that each topic had when it was found, until it is read up to there."""
 
     def to_end(self) -> Iterator[Message]:
-        """The records up to the end that each topic has by then.
+        """The records up to the end that each topic has by then, however fast it grows.
 
         Raises a ``ConnectError`` if they cannot be read, and :class:`~connectors.mirror.asking.StoppedError`.
         """
@@ -76,16 +77,23 @@ class InternalTopics:
             failure = message.error()
             if failure is None:
                 yield message
+                self._note_read(message.topic() or "", (message.offset() or 0) + 1)
             elif failure.code() == KafkaError._PARTITION_EOF:
-                self._behind.discard(message.topic() or "")
+                # After the last record there may be the marks of transactions, which are not given.
+                self._behind.pop(message.topic() or "", None)
             elif not failure.retriable():
                 raise refusal(self._asking.cluster, f"read {message.topic()}", failure)
 
+    def _note_read(self, topic: str, position: int) -> None:
+        # The client tells of an end only when it waits there for more, which it never does while others go on writing.
+        if position >= self._behind.get(topic, position + 1):
+            del self._behind[topic]
+
     def _look_for_missing(self) -> None:
-        found = {topic for topic in sorted(self._missing) if self._exists(topic)}
+        found = {topic: self._end(topic) for topic in sorted(self._missing) if self._exists(topic)}
         self._look_at = time.monotonic() + _LOOK_AGAIN
         if found:
-            self._missing -= found
+            self._missing -= found.keys()
             self._behind |= found
             self._consumer.incremental_assign([TopicPartition(topic, 0, 0) for topic in sorted(found)])
 
@@ -100,6 +108,13 @@ class InternalTopics:
         if described.error.code() in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.LEADER_NOT_AVAILABLE}:
             return False
         raise refusal(self._asking.cluster, f"describe the topic {topic}", described.error)
+
+    def _end(self, topic: str) -> int:
+        timeout = min(_LOOK_UP, self._asking.seconds)
+        try:
+            return self._consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=timeout)[1]
+        except KafkaException as error:
+            raise refusal(self._asking.cluster, f"tell where the topic {topic} ends", error.args[0]) from error
 
     def _names(self) -> str:
         return " and ".join(sorted(self._behind)) or "its internal topics"

@@ -117,7 +117,8 @@ class GroupMover:
         return _answered(self._there.committed([group])[group])
 
     def _groups(self, cluster: Cluster) -> Groups:
-        return Groups(self._clients.admin(cluster, f"checkpoint-{cluster}-admin"), self._asking(cluster))
+        name = f"checkpoint-{cluster}-admin"
+        return Groups(lambda: self._clients.admin(cluster, name), self._asking(cluster))
 
     def _asking(self, cluster: Cluster) -> Asking:
         return asking(self._config, cluster, self._wait)

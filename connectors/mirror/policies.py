@@ -72,6 +72,10 @@ class ReplicationPolicy(ABC):
         """The topic at the target that tells what was verified of the mirror of the cluster ``alias``, and when."""
         return f"mm2-verified.{alias}.internal"
 
+    def missing_topic(self, alias: str) -> str:
+        """The topic at the target that tells since when topics are missing at the cluster ``alias``."""
+        return f"mm2-missing.{alias}.internal"
+
     def checkpoints_topic(self, alias: str) -> str:
         """The topic of checkpoints of groups of the cluster ``alias``."""
         return f"{alias}.checkpoints.internal"
@@ -128,6 +132,9 @@ class DefaultReplicationPolicy(ReplicationPolicy):
 
     def verified_topic(self, alias: str) -> str:
         return f"mm2-verified{self._internal}{alias}{self._internal}internal"
+
+    def missing_topic(self, alias: str) -> str:
+        return f"mm2-missing{self._internal}{alias}{self._internal}internal"
 
     def gaps_topic(self, alias: str) -> str:
         return f"mm2-gaps{self._internal}{alias}{self._internal}internal"

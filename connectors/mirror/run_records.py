@@ -98,13 +98,14 @@ class RunWriter:
     def records(self, runs: Runs) -> Iterator[tuple[bytes, bytes | None]]:
         """The keys and values of what has changed since the last call; a value of ``None`` removes a chunk.
 
-        There are none while the runs are behind what the target has.
+        There are none while the runs are behind what the target has. A first chunk is there without any runs, too: it
+        tells which topics there are.
         """
         changed = None if runs.is_behind else runs.take_changes()
         if changed is None:
             return
         kept = runs.runs
-        chunks = -(-len(kept) // RUNS_IN_CHUNK)
+        chunks = max(1, -(-len(kept) // RUNS_IN_CHUNK))
         for chunk in range(changed // RUNS_IN_CHUNK, chunks):
             part = kept[chunk * RUNS_IN_CHUNK : (chunk + 1) * RUNS_IN_CHUNK]
             yield self._key(chunk), RunChunk(runs.generation, part).encode()

@@ -45,7 +45,7 @@ def survey(admin: AdminClient, alias: str, *, with_groups: bool) -> Survey:
 
 
 def _groups(admin: AdminClient, alias: str) -> dict[str, Collection[str]]:
-    groups = Groups(admin, Asking(alias, _TIMEOUT, lambda _: True))
+    groups = Groups(lambda: admin, Asking(alias, _TIMEOUT, lambda _: True))
     found: dict[str, Collection[str]] = {}
     for name, committed in groups.committed(groups.names()).items():
         if isinstance(committed, ConnectError):

@@ -66,6 +66,7 @@ class SparkSinkConfig(
             yield from self.store_mistakes()
         yield from replacement_mistakes(self.originals)
         yield from self._rewriting_mistakes()
+        yield from self._azure_table_mistakes()
         try:
             self.first_schema  # noqa: B018 - reading it is the check
         except ConfigError as error:
@@ -118,6 +119,28 @@ class SparkSinkConfig(
         for other in (name for name, is_set in others.items() if is_set):
             reason = f"Tables are not rewritten with {other}: use fail or new-column."
             yield ConfigError("schema.conflict", self.schema_conflict, reason)
+
+    def _azure_table_mistakes(self) -> Iterable[ConfigError]:
+        """What cannot be written in Azure, or only if Spark's Java is told how to sign in."""
+        if self.table_format == "delta" and self._store_uri().startswith("abfs"):
+            reason = "Delta's log in Azure is not supported: exactly-once has not been proven there. Use parquet."
+            yield ConfigError("table.format", self.table_format, reason)
+        if not self.has_store or any(self.store_mistakes()) or not self.needs_identity:
+            return
+        by_java = {
+            "table.format": (self.table_format, self.table_format == "iceberg"),
+            "format.class": (self.format_class, self.format != "ParquetFormat"),
+            "partitioner.class": (self.partitioner_class, self.partitioner != PARTITIONERS[0]),
+            "compact.interval.ms": (self.compact_interval_ms, self.compact_interval_ms is not None),
+            "schema.conflict": (self.schema_conflict, self.schema_conflict == "rewrite"),
+            "sql": (None, self.has_query),
+        }
+        for key, value in ((key, value) for key, (value, is_set) in by_java.items() if is_set):
+            reason = (
+                "Spark's Java has to write that, which looks for no identity in Azure: give azblob.account.key or "
+                "azblob.sas.token, or say by spark.hadoop.fs.azure.account.* how it signs in."
+            )
+            yield ConfigError(key, value, reason)
 
     def _store_uri(self) -> str:
         try:

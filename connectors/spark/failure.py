@@ -7,12 +7,24 @@ from typing import Final
 
 from connect.errors import ConnectError, RetriableError
 
-__all__ = ["failed_executor", "is_lasting", "load_error", "missing_right", "root_cause"]
+__all__ = [
+    "TOO_LITTLE_MEMORY",
+    "failed_executor",
+    "failure_cause",
+    "is_lasting",
+    "load_error",
+    "missing_right",
+    "root_cause",
+]
 
 _DENIED: Final = re.compile(
     r"(Topic|Group)AuthorizationException: Not authorized to access (?:topics|group): \[?([^]\s]+)"
 )
 _OF_RANGES: Final = re.compile(r"connect\.consumption\.ranges\.(RangesGoneError|RangesStalledError): (.+)")
+TOO_LITTLE_MEMORY: Final = (
+    "The Python of an executor had too little memory. Give it more (spark.executor.pyspark.memory), or fewer "
+    "records at a time (consumer.override.max.poll.records, spark.executor.cores)."
+)
 _OF_CLIENT: Final = re.compile(r"connect\.errors\.ConnectError: (.+)")
 
 
@@ -37,10 +49,7 @@ def missing_right(cause: str) -> str | None:
 def failed_executor(text: str) -> str | None:
     """What became of an executor or its Python, and the remedy, if that is what Spark's message tells of."""
     if "MemoryError" in text or "malloc of size" in text:
-        return (
-            "The Python of an executor had too little memory. Give it more (spark.executor.pyspark.memory), or fewer "
-            "records at a time (consumer.override.max.poll.records, spark.executor.cores)."
-        )
+        return TOO_LITTLE_MEMORY
     if "Python worker exited unexpectedly" in text:
         return (
             "The Python of an executor was killed, as a rule because its machine or container had no memory left for "
@@ -55,6 +64,12 @@ def failed_executor(text: str) -> str | None:
     return None
 
 
+def failure_cause(error: BaseException) -> str:
+    """The innermost cause, after the remedy if an executor or its Python has failed."""
+    cause = root_cause(error)
+    return cause if (failed := failed_executor(str(error))) is None else f"{failed} ({cause})"
+
+
 def load_error(error: Exception) -> ConnectError:
     """What to say of an error of Spark in a load."""
     if (told := _OF_RANGES.search(str(error))) is not None:
@@ -65,11 +80,12 @@ def load_error(error: Exception) -> ConnectError:
             "topic was deleted and made again. Set the connector's offsets to where it is to go on "
             f"({root_cause(error)})."
         )
-    cause = told[1] if (told := _OF_CLIENT.search(str(error))) is not None else root_cause(error)
+    told = _OF_CLIENT.search(str(error))
+    cause = root_cause(error) if told is None else told[1]
     if (remedy := missing_right(cause)) is not None:
         cause = f"{cause}. {remedy}"
-    elif (failed := failed_executor(str(error))) is not None:
-        cause = f"{failed} ({cause})"
+    elif told is None:
+        cause = failure_cause(error)
     return ConnectError(f"Spark failed to load the records: {cause}")
 
 

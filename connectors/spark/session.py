@@ -19,10 +19,10 @@ from connect.jvm.home import sluice_home
 from connect.jvm.jars import read_lock, resolve_jars
 from connect.jvm.java import Java, find_java
 from connectors.spark.cluster.code import is_local, shipping_settings
+from connectors.spark.cluster.pod import pod_settings
 from connectors.spark.cluster.terms import SESSION_KEY, session_name
 from connectors.spark.failure import root_cause
 from connectors.spark.java_log import java_output
-from connectors.spark.sources.jdbc.drivers import jdbc_driver
 from connectors.spark.stores.access import Access
 from connectors.spark.tables.session import format_session
 
@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 _HERE: Final = Path(__file__).parent
 _UTC: Final = "-Duser.timezone=UTC"
 _MODULE: Final = "--add-modules=jdk.incubator.vector"
-_SECRETS: Final = "(?i)secret|password|passphrase|token|credential|jaas|access[.]?key"
+_SECRETS: Final = "(?i)secret|password|passphrase|token|credential|jaas|(access|private)[.]?key"
 # Its Hadoop needs features that Java 24 has removed.
 _LAST_JAVA: Final = 23
 _END: Final = 0.5
@@ -65,6 +65,8 @@ _LOCAL_DEFAULTS: Final[Mapping[str, str]] = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
+_PYTHON: Final = "spark.pyspark.python"
+_DAEMON: Final = "connectors.spark.decoding.daemon"
 
 
 def session_settings(props: Mapping[str, str], name: str, jars: tuple[Path, ...], scratch: Path) -> dict[str, str]:
@@ -77,8 +79,13 @@ def session_settings(props: Mapping[str, str], name: str, jars: tuple[Path, ...]
         reason = "The sink works in Spark's own process: remove spark.remote and set spark.master."
         raise ConfigError("spark.remote", own["spark.remote"], reason)
     settings = dict(_DEFAULTS)
-    if is_local(own.get("spark.master", settings["spark.master"])):
+    master = own.get("spark.master", settings["spark.master"])
+    settings |= pod_settings(master)
+    if is_local(master):
         settings |= _LOCAL_DEFAULTS
+        if _PYTHON not in own:
+            # Another Python may not have Sluice.
+            settings["spark.python.daemon.module"] = _DAEMON
     settings["spark.app.name"] = name
     settings["spark.sql.warehouse.dir"] = str(scratch / "warehouse")
     settings["spark.jars"] = ",".join([*map(str, jars), *filter(None, [own.pop("spark.jars", "")])])
@@ -113,13 +120,14 @@ def start_session(props: Mapping[str, str], name: str, access: Access) -> SparkS
     home = sluice_home()
     java = check_java(find_java(minimum=17))
     table_format = format_session(props)
-    more = [*_more_jars(props), *table_format.jars, *([access.lock] if access.lock else ())]
+    avro = [_HERE / "avro.jars"] if _simple_name(props.get("format.class", "")) == "AvroFormat" else []
+    more = [*avro, *table_format.jars, *([access.lock] if access.lock else ())]
     lock = [jar for path in (_HERE / "spark.jars", *more) for jar in read_lock(path)]
     jars = (*resolve_jars(lock, home=home), *access.jars, *table_format.own_jars)
     settings = session_settings(props, f"sluice-{name}", jars, home / "spark") | shipping_settings(props, home)
     shared = session_name(props)
     logger.info("Spark is starting with %s, which takes some seconds", settings.get("spark.master"))
-    with _environment(java, home, access, settings.get("spark.pyspark.python", sys.executable)):
+    with _environment(java, home, access, settings.get(_PYTHON, sys.executable)):
         try:
             session = _join(shared, name, settings, access, home) if shared else _start(settings)
         except ConnectError:
@@ -127,7 +135,8 @@ def start_session(props: Mapping[str, str], name: str, access: Access) -> SparkS
         except Exception as error:
             raise ConnectError(
                 f"Spark did not start ({root_cause(error)}). See its output in the log; check the spark.* "
-                "keys of the connector, and that there is enough memory (spark.driver.memory)."
+                "keys of the connector, that spark.master can be reached, and that there is enough memory "
+                "(spark.driver.memory)."
             ) from error
     _set_hadoop(session, access, props)
     logger.info("Spark %s has started", session.version)
@@ -205,14 +214,6 @@ def forget_session(spark: SparkSession) -> None:
     if (process := getattr(gateway, "proc", None)) is not None:
         process.kill()
         process.wait()
-
-
-def _more_jars(props: Mapping[str, str]) -> Iterator[Path]:
-    """The lists of jars that this connector needs besides."""
-    if _simple_name(props.get("format.class", "")) == "AvroFormat":
-        yield _HERE / "avro.jars"
-    if (driver := jdbc_driver(props.get("connection.url", ""))) is not None:
-        yield driver.jars
 
 
 def _simple_name(class_name: str) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 import random
 import ssl
+import sys
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -23,6 +25,8 @@ from converters.registry.schema import RegisteredSchema, SchemaReference, regist
 from converters.registry.tls import has_trust_store, tls_context
 
 __all__ = ["RegistryClient", "RegistryError"]
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -214,6 +218,8 @@ class RegistryClient:
                     "schema.registry.ssl keys of the converter, and that schema.registry.url names the host as its "
                     "certificate does."
                 )
+            if not attempt and self._config.max_retries:
+                logger.warning("Cannot %s yet, the schema registry does not answer (%s)", what, _joined(failures))
         raise RetriableError(f"Cannot {what}, the schema registry does not answer ({_joined(failures)}).")
 
     def _pause(self, attempt: int) -> float:
@@ -226,6 +232,7 @@ class RegistryClient:
     ) -> _Answer | _NoAnswer:
         headers = {"Accept": f"{_JSON}, application/json", "Content-Type": _JSON, **self._authentication.headers(url)}
         data = None if body is None else json.dumps(body, ensure_ascii=False).encode()
+        handled = sys.exception()
         try:
             with self._session.request(
                 method,
@@ -241,7 +248,8 @@ class RegistryClient:
             # Trying again does not help, and the text of the error says no more than this one.
             raise ConnectError(f"Cannot {what}: {url.address} names no host. Check schema.registry.url.") from None
         except requests.RequestException as error:
-            return _NoAnswer(url, _reason(error), is_untrusted=_is_untrusted(error))
+            cause = _cause(error, handled)
+            return _NoAnswer(url, _reason(error, cause), is_untrusted=_is_untrusted(cause))
         if _is_trouble(status):
             return _NoAnswer(url, f"HTTP status {status}")
         if status in _REFUSED:
@@ -254,6 +262,7 @@ class RegistryClient:
         return _Answer(_parsed(content, what, url))
 
     def _request_token(self, url: HttpUrl, form: Mapping[str, str], credentials: str) -> Mapping[str, Any]:
+        handled = sys.exception()
         try:
             response = self._session.post(
                 url.full,
@@ -263,8 +272,9 @@ class RegistryClient:
                 allow_redirects=False,
             )
         except requests.RequestException as error:
-            reason = _reason(error)
-            if _is_untrusted(error):
+            cause = _cause(error, handled)
+            reason = _reason(error, cause)
+            if _is_untrusted(cause):
                 raise ConnectError(
                     f"The issuer of tokens at {url.address} is not trusted: {reason}. Check the schema.registry.ssl "
                     "keys of the converter."
@@ -405,34 +415,33 @@ def _joined(failures: Iterable[_NoAnswer]) -> str:
     return "; ".join(f"{failure.url.address}: {failure.reason}" for failure in failures)
 
 
-def _reason(error: requests.RequestException) -> str:
+def _reason(error: requests.RequestException, cause: BaseException) -> str:
     """The reason of a failure without any URL or header, which may contain a token."""
     if isinstance(error, _TooLargeError):
         return f"its answer is larger than {_LARGEST} bytes"
     if isinstance(error, requests.exceptions.SSLError):
-        return f"TLS fails ({_innermost(error)})"
+        return f"TLS fails ({_short(cause)})"
     if isinstance(error, requests.Timeout):
         return "no answer in time"
     if isinstance(error, requests.ConnectionError):
-        return f"no connection ({_innermost(error)})"
+        return f"no connection ({_short(cause)})"
     return type(error).__name__
 
 
-def _is_untrusted(error: requests.RequestException) -> bool:
+def _is_untrusted(cause: BaseException) -> bool:
     """Whether the certificate is refused, which another attempt does not change."""
-    return isinstance(_cause(error), ssl.SSLCertVerificationError)
+    return isinstance(cause, ssl.SSLCertVerificationError)
 
 
-def _innermost(error: BaseException) -> str:
-    seen = _cause(error)
-    return seen.strerror or type(seen).__name__ if isinstance(seen, OSError) else type(seen).__name__
+def _short(cause: BaseException) -> str:
+    return cause.strerror or type(cause).__name__ if isinstance(cause, OSError) else type(cause).__name__
 
 
-def _cause(error: BaseException) -> BaseException:
-    """The error that caused the others."""
+def _cause(error: BaseException, handled: BaseException | None) -> BaseException:
+    """The error that caused the others; ``handled`` was there before them, and Python chains it to the first."""
     seen = error
     while (deeper := seen.__cause__ or seen.__context__ or getattr(seen, "reason", None)) is not None:
-        if not isinstance(deeper, BaseException):
+        if not isinstance(deeper, BaseException) or deeper is handled:
             break
         seen = deeper
     return seen

@@ -21,7 +21,7 @@ from worker.security.audit import AuditEntry, AuditKind, AuditLog, changes
 from worker.security.permissions import Right
 from worker.security.request_signatures import InName
 
-__all__ = ["Auditing", "mark_relayed", "note_changes"]
+__all__ = ["Auditing", "mark_relayed", "note_changes", "note_connectors"]
 
 logger = logging.getLogger(__name__)
 _HARMLESS: Final = ("GET", "HEAD", "OPTIONS")
@@ -33,6 +33,7 @@ _MOST_SHOWN: Final = 4096
 _RELAYED: Final = "sluice_relayed"
 _BEFORE: Final = "sluice_audit_before"
 _CHANGES: Final = "sluice_audit_changes"
+_SEVERAL: Final = "sluice_audit_several"
 _WHOLE: Final = ("/connectors", "/connectors/{name}/dlq/{record}/repair")
 """Where the body is read however long it is, for what it says beside its data."""
 _DATA: Final = ("key", "value", "headers")
@@ -106,9 +107,14 @@ class Auditing:
         """What a configuration was and is now; nothing if the worker does not tell, for the change is made."""
         if (noted := g.get(_CHANGES)) is not None:
             return list(noted)
+        several: Mapping[str, Mapping[str, Any]] = g.get(_SEVERAL, {})
+        if several:
+            named = ((name, self._changes_of(name, before)) for name, before in several.items())
+            return [{**change, "key": f"{name}: {change['key']}"} for name, found in named for change in found]
         before: Mapping[str, Any] | None = g.get(_BEFORE)
-        if before is None or connector is None:
-            return []
+        return [] if before is None or connector is None else self._changes_of(connector, before)
+
+    def _changes_of(self, connector: str, before: Mapping[str, Any]) -> list[dict[str, Any]]:
         try:
             return changes(before, self._inventory.config(connector), self._inventory.hidden)
         except ConnectError as error:
@@ -119,6 +125,11 @@ class Auditing:
 def note_changes(changes: Sequence[Mapping[str, Any]]) -> None:
     """Have the audit tell what this request has changed, secrets hidden, where that is no configuration."""
     setattr(g, _CHANGES, changes)
+
+
+def note_connectors(before: Mapping[str, Mapping[str, Any]]) -> None:
+    """Have the audit tell what this request changes of several connectors, which have these configurations before."""
+    setattr(g, _SEVERAL, before)
 
 
 def mark_relayed() -> None:

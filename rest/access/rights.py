@@ -28,7 +28,7 @@ class Who(Enum):
 
 @dataclass(frozen=True, slots=True)
 class InBody:
-    """A right on the connector that the body describes: the resource asks for it once it has read that."""
+    """A right on the connectors that the request describes: the resource asks for it once it knows which these are."""
 
     right: Right
 
@@ -36,6 +36,7 @@ class InBody:
 Need: TypeAlias = Right | Who | InBody
 
 _CONNECTOR: Final = "/connectors/{name}"
+_FLOW: Final = "/mirror/flows/{flow}"
 
 NEEDS: Final[Mapping[str, Mapping[str, Need]]] = {
     "/": {"GET": Who.SIGNED_IN},
@@ -76,6 +77,11 @@ NEEDS: Final[Mapping[str, Mapping[str, Need]]] = {
     f"{_CONNECTOR}/dlq/{{record}}": {"GET": Right.DEAD_LETTERS},
     f"{_CONNECTOR}/dlq/{{record}}/repair": {"POST": Right.REPAIR},
     f"{_CONNECTOR}/preview": {"POST": Right.PREVIEW},
+    "/mirror/flows": {"GET": Who.SIGNED_IN},
+    _FLOW: {"GET": InBody(Right.VIEW), "PUT": InBody(Right.EDIT), "DELETE": InBody(Right.DELETE)},
+    f"{_FLOW}/pause": {"PUT": InBody(Right.OPERATE)},
+    f"{_FLOW}/resume": {"PUT": InBody(Right.OPERATE)},
+    f"{_FLOW}/stop": {"PUT": InBody(Right.OPERATE)},
     "/history": {"GET": Who.SIGNED_IN},
     "/connector-plugins": {"GET": Who.SIGNED_IN},
     "/connector-plugins/{plugin}/config": {"GET": Who.SIGNED_IN},

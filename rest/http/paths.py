@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 from urllib.parse import quote, unquote, urlsplit
 
-from werkzeug.routing import BaseConverter
+from werkzeug.routing import BaseConverter, Rule
 
-__all__ = ["EscapedName", "RawPaths", "escaped", "raw_path", "sent_path"]
+__all__ = ["EscapedName", "MatchingRule", "RawPaths", "escaped", "raw_path", "sent_path"]
 
 _PREFIX: Final = "sluice.prefix"
 
@@ -28,6 +28,21 @@ class EscapedName(BaseConverter):
     def to_url(self, value: str) -> str:
         """Return the segment that stands for a name."""
         return escaped(value)
+
+
+class MatchingRule(Rule):
+    """A rule that matches paths, and compiles what builds them only where somebody asks for a URL.
+
+    The application never does so, and the code of all builders is most of what it costs to make one.
+    """
+
+    def _compile_builder(self, append_unknown: bool = True) -> Callable[..., tuple[str, str]]:
+        compiled = super()._compile_builder
+
+        def build(rule: Rule, **values: Any) -> tuple[str, str]:
+            return compiled(append_unknown)(rule, **values)
+
+        return build
 
 
 class RawPaths:

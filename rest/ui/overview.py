@@ -15,6 +15,7 @@ from rest.ui.trouble import Filter, connectors_of, counted, matching
 from worker.herder.connectors.requests import ConnectorRequests
 from worker.herder.histories import HistoryRequests
 from worker.metrics.history import added
+from worker.mirror.flow import flows_of
 from worker.security.permissions import Right
 
 __all__ = ["overview"]
@@ -48,6 +49,7 @@ def overview(
             wanted=wanted,
             charts=charts_of(added([recorded.part(_STEP), *parts])),
             lacking=_lacking(views),
+            has_flows=bool(flows_of(views)),
         )
 
 

@@ -18,6 +18,7 @@ from werkzeug.wrappers import Response as AnyResponse
 from connect.errors import ConnectError
 from rest.access.caller import caller
 from rest.access.sign_in import session_secret
+from rest.causes import cause_of
 from rest.http.errors import status_of
 from rest.http.paths import escaped
 from rest.ui import figures
@@ -125,6 +126,7 @@ def page_blueprint(site: Site, hide: Callable[[str], str]) -> Blueprint:
             "size": figures.size,
             "duration": figures.duration,
             "measured": figures.measured,
+            "cause_of": cause_of,
             "moment": figures.moment,
         }
 

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from rest.causes import cause_of
+
 __all__ = ["Connector", "Filter", "Trouble", "connectors_of", "counted", "matching"]
 
 _RATES: Final = ("sink-record-send-rate", "source-record-write-rate")
@@ -140,17 +142,11 @@ def _trouble(own: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]], next_ru
     if hanging is not None and trouble > Trouble.HANGING:
         return Trouble.HANGING, f"{hanging[0]}{hanging[1]['method']} has not returned, at {hanging[1]['line']}"
     if trouble is Trouble.FAILED:
-        return trouble, who + _cause(str(part.get("trace") or ""))
+        return trouble, who + cause_of(str(part.get("trace") or ""))[:_LONGEST]
     if trouble is Trouble.RUNNING and any(part.get("restarts") for _, part in parts):
         restarts = max(int(part.get("restarts", 0)) for _, part in parts)
         return Trouble.RESTARTING, f"Restarted {restarts} times after failures"
     return trouble, f"Runs next at {next_run}" if next_run else ""
-
-
-def _cause(trace: str) -> str:
-    """The line of a trace that says what happened: the last one that is not indented."""
-    lines = [line for line in trace.splitlines() if line.strip() and not line[0].isspace()]
-    return (lines[-1] if lines else "no trace")[:_LONGEST]
 
 
 def _rate(tasks: Sequence[Mapping[str, Any]]) -> float | None:

@@ -12,6 +12,7 @@ from rest.http.waiting import Patience
 from rest.ui.cluster import cluster_page
 from rest.ui.connector import ConnectorPages
 from rest.ui.editing import editing
+from rest.ui.flows import flows_page
 from rest.ui.overview import overview
 from rest.ui.page import Site, page_blueprint
 from rest.ui.repairing import repairing
@@ -38,6 +39,7 @@ def web_page(
     inventory = Inventory(herder)
     pages = ConnectorPages(site, herder, inventory, recent, patience, hide)
     pages.put_on(blueprint)
+    flows_page(blueprint, herder.connectors, patience)
     cluster_page(blueprint, herder, patience)
     editing(blueprint, herder, inventory, pages, patience)
     repairing(blueprint, herder, pages, patience)

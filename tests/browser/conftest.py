@@ -77,7 +77,14 @@ def open_page(browser: Browser, worker: PageWorker, watched: Watched) -> Iterato
 
 
 @pytest.fixture(scope="session")
-def axe() -> str:
-    """The source of axe-core, which finds what keeps people from using a page."""
+def violations() -> Callable[[Page], list[tuple[str, str]]]:
+    """Tells what keeps people from using a page, as axe-core finds it."""
     package = pytest.importorskip("axe_playwright_python")
-    return (Path(package.__file__).parent / "axe.min.js").read_text()
+    axe = (Path(package.__file__).parent / "axe.min.js").read_text()
+
+    def found(page: Page) -> list[tuple[str, str]]:
+        page.evaluate(axe)
+        items = page.evaluate("axe.run()")["violations"]
+        return [(item["id"], str(item["nodes"][0]["target"])) for item in items]
+
+    return found

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from conftest import Watched
 
+    Violations = Callable[[Page], list[tuple[str, str]]]
+
 SCRIPT = "connectors/%3Cscript%3Ealert(1)%3C%2Fscript%3E"
 PAGES = {
     "": "Connectors",
@@ -42,12 +44,13 @@ PAGES = {
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_a_page_is_usable_and_silent(path: str, open_page: Callable[..., Page], axe: str, watched: Watched) -> None:
+def test_a_page_is_usable_and_silent(
+    path: str, open_page: Callable[..., Page], violations: Violations, watched: Watched
+) -> None:
     page = open_page(path, color_scheme="light")
     assert page.locator("h1").inner_text() == PAGES[path]
     if page.locator("#fields").count():
         page.locator(".field").first.wait_for()
-    page.evaluate(axe)
     assert violations(page) == []
     page.emulate_media(color_scheme="dark")
     assert violations(page) == [], "in dark colours"
@@ -58,10 +61,6 @@ def test_a_page_is_usable_and_silent(path: str, open_page: Callable[..., Page], 
     assert page.title().endswith(" · Sluice")
     assert watched.said == []
     assert watched.foreign == []
-
-
-def violations(page: Page) -> list[tuple[str, str]]:
-    return [(item["id"], str(item["nodes"][0]["target"])) for item in page.evaluate("axe.run()")["violations"]]
 
 
 @pytest.mark.parametrize("path", ["", SCRIPT, "connectors/customers/config"])

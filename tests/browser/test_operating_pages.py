@@ -13,6 +13,8 @@ from equipment.workers.page_worker import BEYOND_DOUBLES, PageWorker
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
+    from conftest import Watched
+
 SINK = {"connector.class": "FileStreamSink", "file": "/tmp/out", "topics": "orders"}
 WITH_QUEUE = {"errors.tolerance": "all", "errors.deadletterqueue.topic.name": "orders-dlq"}
 
@@ -31,6 +33,16 @@ def made(worker: PageWorker) -> Iterator[Callable[..., str]]:
     for name in names:
         if name in worker.client.get("/connectors"):
             worker.client.delete(worker.client.connector_path(name))
+
+
+@pytest.fixture
+def flow(worker: PageWorker) -> Iterator[str]:
+    """The path of a flow of a mirror, which goes when the test ends."""
+    path = "/mirror/flows/A-%3EB"
+    clusters = {f"{cluster}.cluster.bootstrap.servers": "127.0.0.1:9" for cluster in ("source", "target")}
+    worker.client.put(path, {"topics": "orders", **clusters})
+    yield path
+    worker.client.delete(path)
 
 
 def state(worker: PageWorker, name: str) -> str:
@@ -230,3 +242,33 @@ def test_a_preview_shows_each_step_and_what_it_changed(open_page: Callable[..., 
     assert page.get_by_text(str(BEYOND_DOUBLES)).is_visible()
     assert page.locator(".refusal").inner_text() == "<b>no table</b>\nthe task fails (errors.tolerance=none)"
     assert page.get_by_role("table").locator("tbody td").all_inner_texts() == ["1", "null"]
+
+
+def test_a_flow_of_a_mirror_is_seen_and_paused_as_a_whole(
+    open_page: Callable[..., Page],
+    worker: PageWorker,
+    flow: str,
+    violations: Callable[[Page], list[tuple[str, str]]],
+    watched: Watched,
+) -> None:
+    wait_until("it is measured", lambda: worker.client.get(flow)["verified"] and worker.client.get(flow)["failover"])
+    page = open_page(color_scheme="light")
+    page.get_by_role("link", name="Flows of mirrors").click()
+    row = page.locator("tr", has_text="A->B")
+    told = row.inner_text()
+    # Each of its three connectors measures the same here.
+    assert all(
+        text in told for text in ("4,321", "12 ms", "7 records again", "1 partition unknown", "1 partition differs")
+    )
+    assert violations(page) == []
+    page.emulate_media(color_scheme="dark")
+    assert violations(page) == [], "in dark colours"
+    page.set_viewport_size({"width": 320, "height": 640})
+    assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+    row.get_by_role("button", name="Pause A->B").click()
+    page.get_by_role("dialog").get_by_role("button", name="Pause").click()
+    page.get_by_role("dialog").get_by_text("Done.").wait_for()
+    wait_until("it is paused", lambda: worker.client.get(flow)["state"] == "PAUSED")
+    page.get_by_role("button", name="Close").click()
+    row.get_by_text("Paused").first.wait_for()
+    assert (watched.said, watched.foreign) == ([], [])

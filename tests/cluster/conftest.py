@@ -10,7 +10,9 @@ import pytest
 
 from connect.jvm.home import sluice_home
 from connect.jvm.jars import read_lock, resolve_jars
+from connectors.spark.options.store import StoreOptions
 from connectors.spark.sources.jdbc.drivers import jdbc_driver
+from connectors.spark.stores.access import store_access
 from connectors.spark.tables.session import format_session
 from equipment.workers.cluster import Cluster
 from equipment.workers.small_spark import sink_props, spark_java_for
@@ -20,12 +22,15 @@ from equipment.workers.small_spark import sink_props, spark_java_for
 def spark_java() -> Iterator[Mapping[str, str]]:
     """The environment of drivers that are killed one after the other: they share a Java, which can do all that they do.
 
-    It has the jars of both table formats, of S3 and of SQLite, but no settings of theirs: those are each driver's own.
+    It has the jars of both table formats, of S3, of Google Cloud Storage, of Azure and of SQLite, but no settings
+    of theirs: those are each driver's own.
     """
     formats = [format_session({"table.format": name}) for name in ("delta", "iceberg")]
     sqlite = jdbc_driver("jdbc:sqlite:/none")
+    urls = ("gs://none/lake", "abfss://none@none.dfs.core.windows.net/lake")
+    stores = [store_access(StoreOptions.parse({"store.url": url})).lock for url in urls]
     assert sqlite is not None
-    locks = [*(lock for each in formats for lock in each.jars), sqlite.jars]
+    locks = [*(lock for each in formats for lock in each.jars), sqlite.jars, *filter(None, stores)]
     locked = [jar for lock in locks for jar in read_lock(lock)]
     jars = [*resolve_jars(locked, home=sluice_home()), *(jar for each in formats for jar in each.own_jars)]
     with spark_java_for(sink_props({"store.url": "s3://none/lake", "spark.jars": ",".join(map(str, jars))})) as java:

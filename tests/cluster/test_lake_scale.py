@@ -30,7 +30,7 @@ RECORDS = 20
 """In each partition of each topic."""
 NAME = "scale"
 JAVA, PYTHON = "java", "python worker"
-KINDS = {JAVA: "org.apache.spark.deploy.SparkSubmit", PYTHON: "pyspark.daemon"}
+KINDS = {JAVA: "org.apache.spark.deploy.SparkSubmit", PYTHON: "spark.decoding.daemon"}
 MIB = 1 << 20
 PARAGRAPH = "".join(chr(33 + (number * 7919) % 89) for number in range(4000)).replace('"', "'").replace("\\", "/")
 """Text for values of four thousand bytes, none of which is like the one before."""

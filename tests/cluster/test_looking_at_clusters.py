@@ -111,3 +111,25 @@ def test_a_worker_is_drained_before_it_is_restarted(pair: Cluster, topic: str, t
     pair.wait_until_balanced()
     done = CliRunner().invoke(main, ["workers", "drain", "nobody:1", "--url", follower.url().rstrip("/")])
     assert (done.exit_code, leader.address in done.output) == (1, True)
+
+
+def test_a_flow_of_a_mirror_is_one_object_whoever_is_asked(pair: Cluster, bootstrap: str, topic: str) -> None:
+    follower, path = pair.followers()[0], f"mirror/flows/{topic}-%3EB"
+    # It is not enabled, so that it runs without tasks.
+    config = {f"{cluster}.cluster.bootstrap.servers": bootstrap for cluster in ("source", "target")}
+    config |= {"topics": topic, "enabled": "false", "emit.heartbeats.enabled": "false"}
+    wrong = pair.request("PUT", path, body={**config, "sync.topic.configs.enabled": "maybe"}, worker=follower)
+    assert (wrong.status_code, "sync.topic.configs.enabled" in wrong.json()["message"]) == (400, True)
+    assert pair.request("PUT", path, body=config, worker=follower).status_code == 201
+
+    def states() -> set[str]:
+        answers = [pair.request("GET", path, worker=worker) for worker in pair.live]
+        return {answer.json()["state"] if answer.ok else str(answer.status_code) for answer in answers}
+
+    wait_until("all know that it runs", lambda: states() == {"RUNNING"}, 90)
+    assert pair.request("PUT", path, body=config, worker=follower).status_code == 200
+    assert pair.request("PUT", f"{path}/pause", worker=follower).status_code == 202
+    wait_until("all know that it is paused", lambda: states() == {"PAUSED"}, 90)
+    assert f'data-flow="{topic}-&gt;B"' in requests.get(f"{follower.url()}ui/flows", timeout=30).text
+    assert pair.request("DELETE", path, worker=follower).status_code == 204
+    wait_until("all know that it is gone", lambda: states() == {"404"}, 90)

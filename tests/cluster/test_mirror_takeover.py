@@ -15,6 +15,7 @@ from equipment.brokers.topics import committed, create_topic, read_topic
 from equipment.waiting import wait_until
 from equipment.workers.distributed import DistributedWorker
 from equipment.workers.java_connect import JavaConnect
+from equipment.workers.standalone import StandaloneWorker
 from worker.embedded.broker.server import BrokerInfo
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(400)]
@@ -153,6 +154,36 @@ def test_ours_continues_a_flow_of_mirrormaker_and_mirrormaker_continues_ours(
     pair.wait_for_all()
     java.stop()
     assert _written(pair, props).keys() == by_java.keys()
+
+
+def test_a_flow_at_least_once_is_continued_by_the_same_file_of_offsets(
+    pair: Pair,
+    java_connect: Callable[..., JavaConnect],
+    standalone: Callable[..., StandaloneWorker],
+    tmp_path: Path,
+) -> None:
+    """Workers that are stopped in order leave nothing to come again: each record is there once."""
+    kept = {"offset.storage.file.filename": str(tmp_path / "offsets"), "offset.flush.interval.ms": "1000"}
+    files = {kind: pair.connector(kind) for kind in ("Source", "Checkpoint")}
+    java = java_connect(kept, [{"name": name, **props} for name, props in files.items()])
+    ours = standalone(**{key.replace(".", "_"): value for key, value in kept.items()})
+    for name, props in files.items():
+        ours.connector(name, **{key.replace(".", "_"): value for key, value in props.items()})
+
+    pair.write()
+    java.start()
+    pair.wait_for_all()
+    java.stop()
+
+    pair.write()
+    ours.start()
+    pair.wait_for_all()
+    assert ours.terminate() == 0, ours.log()
+
+    pair.write()
+    java.start()
+    pair.wait_for_all()
+    java.stop()
 
 
 def _written(pair: Pair, props: dict[str, str]) -> dict[bytes, bytes]:

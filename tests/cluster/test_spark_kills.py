@@ -18,13 +18,16 @@ import pyarrow as pa
 import pytest
 
 from connectors.spark.ledger.manifest import Manifest
+from equipment.servers.azurite import running_azurite
+from equipment.servers.gcs import running_gcs
 from equipment.servers.s3 import running_moto, running_versitygw, versitygw
-from equipment.stores.lakes import Lake, hdfs_lake, local_lake, s3_lake
+from equipment.stores.lakes import Lake, azure_lake, gcs_lake, hdfs_lake, local_lake, s3_lake
 from equipment.stores.readers import rows_of_duckdb, rows_of_spark
 from equipment.waiting import wait_until
 from equipment.workers.small_spark import sink_props
 from equipment.workers.spark_kills import (
     CONNECTOR,
+    EVERY_KILL,
     PARTITIONS,
     PATIENCE,
     VICTIMS,
@@ -54,7 +57,11 @@ POINTS = (
     "before-offset-commit:2",
 )
 FEW = ("after-staging-write:2", "mid-rename")
-"""The points of the other stores, where `make lake-kills` does not ask for all: at the rest all stores do the same."""
+"""The points of the other stores, where `make kills` does not ask for all: at the rest all stores do the same."""
+COMPACTING = ("after-compaction-staging", "mid-removal", "mid-rename:6", "after-manifest:3")
+"""Those of a compaction. `make test` leaves out the last one: loads come by it as well."""
+QUERYING = ("after-staging-write:2", "mid-rename")
+"""Those where rows may come by other Spark partitions than their records; `make test` has only the first one."""
 IDS = pa.schema([("id", pa.int64())])
 
 
@@ -120,7 +127,7 @@ class Target:
         attempts = self.lake.paths(self.lake.store.staging(CONNECTOR))
         # Spark's Java leaves an empty file beside what describes an upload, the Python of executors does not.
         found = (path.removesuffix(".pending") for path in attempts)
-        staged = {path for path in found if path.endswith(".parquet")}
+        staged = {path for path in found if path.endswith(".parquet") or "/_attempts/" in path}
         if staged:
             notes = [path for path in attempts if "/committed/" in path]
             running = any("/_temporary/" in path for path in staged) or 0 < len(notes) < len(staged)
@@ -169,6 +176,10 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lake]:
                 program = versitygw()
                 server = stack.enter_context(running_versitygw(program) if program else running_moto())
                 yield stack.enter_context(s3_lake(server, folder))
+            case "azure":
+                yield stack.enter_context(azure_lake(stack.enter_context(running_azurite()), folder))
+            case "gcs":
+                yield stack.enter_context(gcs_lake(stack.enter_context(running_gcs()), folder))
             case "hdfs":
                 yield stack.enter_context(hdfs_lake(request.getfixturevalue("hdfs"), folder))
             case _:
@@ -183,7 +194,7 @@ def kills_at_random() -> list[str]:
 def test_kills_at_every_named_point(
     bootstrap: str, topic: str, lake: Lake, request: pytest.FixtureRequest, spark_java: Mapping[str, str]
 ) -> None:
-    every = KILLS or request.node.callspec.params["lake"] == "local"
+    every = EVERY_KILL or request.node.callspec.params["lake"] == "local"
     target = Target(bootstrap, topic, lake, 40 * FLUSH)
     phases: dict[str, str] = {}
     # Spark has nothing to do at any of these points: they are the driver's own.
@@ -219,7 +230,7 @@ def test_kills_while_tables_are_compacted(
 def kill_while_compacting(target: Target, java: Mapping[str, str]) -> None:
     """Kill a driver that compacts after each load, at each point of a compaction."""
     with watched(target.look, target.lake.pause):
-        for point in ("after-compaction-staging", "after-manifest:3", "mid-removal", "mid-rename:6"):
+        for point in COMPACTING if EVERY_KILL else COMPACTING[:-1]:
             with target.driver(crash=point, java=java) as process:
                 assert process.wait(timeout=PATIENCE) == -signal.SIGKILL, point
                 print(f"killed at {point:26} -> {target.phase()}, {len(target.lake.paths(target.table))} files")
@@ -236,7 +247,7 @@ def test_kills_where_the_rows_are_the_result_of_a_query(
         query = {"sql": "SELECT id, count(*) AS times FROM records GROUP BY id"}
         target = Target(bootstrap, topic, lake, 40 * FLUSH, query)
         with watched(target.look, target.lake.pause):
-            for point in ("after-staging-write:2", "mid-rename"):
+            for point in QUERYING if EVERY_KILL else QUERYING[:1]:
                 with target.driver(crash=point, java=spark_java) as process:
                     assert process.wait(timeout=PATIENCE) == -signal.SIGKILL, point
                     check(target)

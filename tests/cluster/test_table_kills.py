@@ -22,6 +22,7 @@ from equipment.waiting import wait_until
 from equipment.workers.small_spark import SMALL_DELTA, sink_props
 from equipment.workers.spark_kills import (
     CONNECTOR,
+    EVERY_KILL,
     PARTITIONS,
     PATIENCE,
     VICTIMS,
@@ -50,8 +51,6 @@ class Format(Protocol):
     """Its name."""
     points: tuple[str, ...]
     """The crash points that a driver comes by."""
-    committed: str
-    """The one just after the commit of a load."""
     expected: Mapping[str, str]
     """The phases that some of them show."""
 
@@ -78,7 +77,6 @@ class Iceberg:
         "after-claim",
         "before-offset-commit:2",
     )
-    committed = "after-commit:2"
     expected: Mapping[str, str] = {
         "after-staging-write:2": "files written, not committed",
         "before-offset-commit:2": "before the offset commit",
@@ -127,7 +125,6 @@ class Delta:
         "after-table-commit:2",
         "before-offset-commit:2",
     )
-    committed = "after-table-commit:2"
     expected: Mapping[str, str] = {
         "after-create": "no file written",
         "after-table-commit:2": "before the offset commit",
@@ -297,8 +294,16 @@ class Lake:
 CHOSEN = os.environ.get("SLUICE_LAKE_STORE")
 EVERY = CHOSEN.split(",") if CHOSEN else ["iceberg", "delta", "iceberg-upserts", "delta-upserts"]
 # Upserts are committed as appends are.
-APPENDING = EVERY if CHOSEN else ["iceberg", "delta"]
+APPENDING = EVERY if EVERY_KILL else ["iceberg", "delta"]
 FORMATS: Mapping[str, Callable[[], Format]] = {"iceberg": Iceberg, "delta": Delta}
+CHOSEN_POINTS: Mapping[str, tuple[str, ...]] = {
+    "iceberg": ("before-staging-write:2", "after-staging-write:2", "before-commit:2", "after-version:2", "after-claim"),
+    "iceberg-upserts": ("after-commit:2",),
+    "delta": ("after-create", "before-plan:2", "after-plan:2", "after-take-over"),
+    "delta-upserts": ("after-table-commit:2",),
+}
+"""Where `make test` kills: at each point of a format once, whatever the rows are. What all formats have in common,
+the commit of the group's offsets, is in ``test_spark_kills.py``, and dead letters in ``test_dead_letter_kills.py``."""
 
 
 def lake_of(kind: str, bootstrap: str, topic: str, store: Path, records: int) -> Lake:
@@ -314,7 +319,7 @@ def test_kills_at_every_named_point(
     lake = lake_of(kind, bootstrap, topic, tmp_path, 40 * FLUSH)
     phases: dict[str, str] = {}
     # Spark has nothing to do at any of these points: they are the driver's own.
-    points = lake.format.points if CHOSEN or lake.content is APPENDS else (lake.format.committed,)
+    points = lake.format.points if EVERY_KILL else CHOSEN_POINTS[kind]
     with watched(lake.look):
         for point in points:
             with lake.loading.driver(FLUSH, point, spark_java) as process:
@@ -327,15 +332,19 @@ def test_kills_at_every_named_point(
     assert phases == {point: lake.format.expected.get(point, phase) for point, phase in phases.items()}
 
 
+BETWEEN: Mapping[str, tuple[str, ...]] = {
+    "iceberg": ("before-dead-letters", "after-dead-letters:2", "between-tables", "between-tables:2"),
+    "delta": ("after-table-commit", "after-table-commit:3"),
+}
+
+
 @pytest.mark.parametrize("kind", ["iceberg", "delta"])
 def test_kills_between_tables_and_around_dead_letters(
     kind: str, bootstrap: str, topic: str, tmp_path: Path, spark_java: Mapping[str, str]
 ) -> None:
     lake = Lake(FORMATS[kind](), ROUTED, bootstrap, topic, tmp_path, 20 * FLUSH)
-    # Each load of Delta comes by its point twice. All formats have the same dead letters.
-    points = ("after-table-commit", "after-table-commit:3")
-    if kind == "iceberg":
-        points = ("before-dead-letters", "after-dead-letters:2", "between-tables", "between-tables:2")
+    # Each load comes by these points twice. All formats have the same dead letters.
+    points = BETWEEN[kind] if EVERY_KILL else BETWEEN[kind][-1:]
     with watched(lake.look):
         for point in points:
             with lake.loading.driver(FLUSH, point, spark_java) as process:

@@ -144,9 +144,10 @@ class Session:
 
     def _listen(self, command: str) -> None:
         file = self._cwd() / next(word for word in shlex.split(command) if word.endswith(".properties"))
-        if self._listener is not None and not re.search(r"^listeners=", file.read_text(), re.MULTILINE):
-            with file.open("a") as properties:
-                properties.write(f"\nlisteners={self._listener}\n")
+        # `sluice init` writes the port that everybody has.
+        text = re.sub(r"^listeners=http://localhost:8083$", "", file.read_text(), flags=re.MULTILINE)
+        if self._listener is not None and not re.search(r"^listeners=", text, re.MULTILINE):
+            file.write_text(f"{text}\nlisteners={self._listener}\n")
 
     def _here(self, text: str) -> str:
         for said, here in self._said.items():

@@ -2,24 +2,38 @@
 
 What is taken at once is a *unit*: the tests of a file, which share sessions and clusters, or one test that the record
 of durations names by itself. Units that keep a processor busy all the time, those of Spark, and units that wait for
-clusters most of the time are taken in turn, so that neither kind is left for the end.
+clusters most of the time are taken in turn, so that neither kind is left for the end. Units that use one Java of Spark
+are taken by one process: a Java is slow until it has done for a while what it is to do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-__all__ = ["UNKNOWN", "Durations", "UnitScheduling", "in_turn", "read_durations", "record_of", "unit_of"]
+__all__ = [
+    "UNKNOWN",
+    "Durations",
+    "UnitScheduling",
+    "first_for",
+    "in_turn",
+    "java_of",
+    "read_durations",
+    "record_of",
+    "unit_of",
+]
 
 UNKNOWN: Final = 30.0
 """How many seconds a file is taken to need that starts Spark or a cluster and is not recorded yet."""
 
-_RECORD: Final = Path(__file__).parents[1] / "durations.txt"
+_TESTS: Final = Path(__file__).parents[1]
+_RECORD: Final = _TESTS / "durations.txt"
+_JAVAS: Final = ("shared_java", "spark_java")
 
 _LEAST: Final = 5.0
 _HEAD: Final = """\
@@ -52,6 +66,20 @@ def in_turn(busy: Mapping[str, float], waiting: Mapping[str, float]) -> Iterator
         yield unit
 
 
+@cache
+def java_of(file: str) -> str | None:
+    """The fixture by which the tests of a file share a Java of Spark with other files, if they do."""
+    text = (_TESTS.parent / file).read_text()
+    return next((name for name in _JAVAS if name in text), None)
+
+
+def first_for(process: object, units: Iterable[str], homes: Mapping[str, object]) -> str:
+    """The first unit whose Java this process has, or none yet; if there is none such, the first of all."""
+    waiting = list(units)
+    mine = (unit for unit in waiting if homes.get(java_of(unit.partition("::")[0]) or "", process) is process)
+    return next(mine, waiting[0])
+
+
 def record_of(measured: Mapping[str, float], recorded: Collection[str]) -> str:
     """The text of a record, from the seconds that each test took; those that are recorded by themselves stay so."""
     units: dict[str, float] = {}
@@ -78,12 +106,25 @@ class Durations:
 
 
 class UnitScheduling(LoadScopeScheduling):
-    """Gives the units of a run to its processes, in the order in which they were collected."""
+    """Gives the units of a run to its processes, in the order in which they were collected but for their Javas."""
 
     def __init__(self, config: Any, log: Any) -> None:
         super().__init__(config, log)
         config.option.loadscopereorder = False
         self._recorded = frozenset(read_durations())
+        self._homes: dict[str, object] = {}
+
+    def _assign_work_unit(self, node: Any) -> None:
+        unit = first_for(node, self.workqueue, self._homes)
+        self.workqueue.move_to_end(unit, last=False)
+        if java := java_of(unit.partition("::")[0]):
+            self._homes.setdefault(java, node)
+        super()._assign_work_unit(node)
+
+    def remove_node(self, node: Any) -> str | None:
+        """Forget a process that has ended, and the Javas that it had."""
+        self._homes = {java: home for java, home in self._homes.items() if home is not node}
+        return super().remove_node(node)
 
     def _split_scope(self, nodeid: str) -> str:
         return unit_of(nodeid, self._recorded)

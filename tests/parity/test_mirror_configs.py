@@ -94,3 +94,11 @@ def test_clients_have_javas_settings(case: dict[str, Any]) -> None:
         "offset_syncs_admin": Role(syncs, ClientKind.ADMIN, f"offset-syncs-{syncs}-admin"),
     }
     assert {name: java_settings(props, role) for name, role in roles.items()} == {name: case[name] for name in roles}
+
+
+@pytest.mark.parametrize("option", ["consumer.poll.timeout.ms", "admin.timeout.ms"])
+def test_options_of_the_connectors_are_no_settings_of_clients(option: str) -> None:
+    kind = ClientKind(option.partition(".")[0])
+    props = {"name": "c", "source.cluster.alias": "A", option: "3000", f"{kind.value}.client.id": "own"}
+    assert java_settings(props, Role(Cluster.SOURCE, kind, "x")).keys() & {"poll.timeout.ms", "timeout.ms"} == set()
+    assert java_settings(props, Role(Cluster.SOURCE, kind, "x"))["client.id"] == "own|A->target|c|x"

@@ -26,6 +26,7 @@ from worker.app.worker import (
     end_with,
     log_end,
     log_start,
+    parsed,
     plugins_of,
     start_herder,
     topic_tracking_of,
@@ -97,7 +98,7 @@ def _run_worker(read: Callable[[], WorkerProperties], recent: RecentLog, setting
     with StopSignals(OK) as stop, ExitStack() as stack:
         try:
             props = read()
-            config = DistributedConfig.parse(props.resolved)
+            config = parsed(DistributedConfig, props)
             log_start(setting.kind or f"a worker of the cluster {config.group_id}", props, config)
             warn_of_unknown_keys(config)
             servers = RestServers(config, props.resolved, props.redaction, stack, setting.path)
@@ -142,7 +143,7 @@ def _distributed_herder(
     stack: ExitStack,
 ) -> Herder:
     inbox, lease = Inbox(), Lease()
-    limit = WriteLimit(config.session_timeout_ms / 1000 * _WRITING, lease.lasts)
+    limit = WriteLimit(config.session_timeout_ms / 1000 * _WRITING, lease.lasts, lease.lapses)
     store = KafkaOffsetStore(config, props.resolved, limit)
     stack.callback(store.close)
     store.start()

@@ -7,14 +7,13 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from connect.errors import ConfigError
 from rest.access.access import Access, AllowedHosts
 from rest.access.auditing import Auditing
 from rest.access.guards import Guards
 from rest.access.inventory import Inventory
-from rest.access.issuer import Issuer, IssuerSettings
 from rest.access.rates import RequestRate
 from rest.access.sign_in import SignIn
 from rest.peers.identities import Identities
@@ -32,6 +31,9 @@ from worker.security.redaction import Redaction
 from worker.security.request_signatures import InName
 from worker.security.users import Users
 from worker.security.watched_file import WatchedFile
+
+if TYPE_CHECKING:
+    from rest.access.issuer import Issuer
 
 __all__ = ["GuardPlan", "limits_of"]
 
@@ -111,6 +113,8 @@ def _sign_in(config: SecurityConfig, environ: Mapping[str, str]) -> SignIn:
 def _issuer(config: SecurityConfig) -> Issuer | None:
     if config.rest_authentication_oidc_issuer is None:
         return None
+    from rest.access.issuer import Issuer, IssuerSettings  # noqa: PLC0415 - most workers never need it
+
     settings = IssuerSettings(
         config.rest_authentication_oidc_issuer,
         config.rest_authentication_oidc_audience,

@@ -20,6 +20,7 @@ from worker.app.worker import (
     end_with,
     log_end,
     log_start,
+    parsed,
     plugins_of,
     start_herder,
     topic_tracking_of,
@@ -61,7 +62,7 @@ def _run_worker(worker_file: Path, connector_files: Sequence[Path], recent: Rece
     with StopSignals(OK) as stop, ExitStack() as stack:
         try:
             props = WorkerProperties.read(worker_file)
-            config = StandaloneConfig.parse(props.resolved)
+            config = parsed(StandaloneConfig, props)
             log_start(f"a standalone worker with {_listed(connector_files)}", props, config)
             warn_of_unknown_keys(config)
             cluster_id = cluster_id_of(props.resolved)

@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM: how a worker is told to end.
+"""SIGINT, SIGTERM and SIGHUP: how a worker is told to end.
 
 Crash point: a start that waits for brokers may take minutes, so such a signal breaks it off wherever it is, and what is
 made by then is closed. Afterwards it is what the main thread waits for. Either way everything ends in good order.
@@ -20,7 +20,9 @@ class StoppedError(BaseException):
 
 
 class StopSignals:
-    """Takes the two signals from when it is made, which has to be in the main thread.
+    """Takes the signals from when it is made, which has to be in the main thread.
+
+    SIGHUP, which comes when a terminal is closed, is left alone where it is ignored, as below ``nohup``.
 
     ``status`` is the exit status, once there is a reason to end; a signal gives it ``stopped``. Until :meth:`started`
     is called a signal also raises :class:`StoppedError` in the main thread, in the midst of whatever it does there; a
@@ -31,8 +33,9 @@ class StopSignals:
         self.status: Future[int] = Future()
         self._stopped = stopped
         self._starting = True
-        signal.signal(signal.SIGINT, self._take)
-        signal.signal(signal.SIGTERM, self._take)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._take)
 
     def __enter__(self) -> StopSignals:
         return self

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import importlib.metadata
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from connect.config import read_properties
-from connect.errors import ConfigError, PluginError
+from connect.errors import ConfigError, ConnectError, PluginError
 from connect.kafka.settings.keys import CLIENT_KEYS
 from connect.plugins import PluginKind, PluginRegistry
 from worker.config.child_providers import worker_values
 from worker.config.own_files import WORKER_FILE
 from worker.config.security import SecurityConfig
-from worker.config.unknown_keys import suggest_known_keys
+from worker.config.unknown_keys import suggest_known_keys, tell_of_idle_keys
 from worker.config.worker import DistributedConfig, WorkerConfig
 from worker.herder.connectors.connectors import TopicTracking
 from worker.herder.connectors.drains import Outcome
@@ -40,6 +40,7 @@ __all__ = [
     "log_end",
     "log_levels",
     "log_start",
+    "parsed",
     "plugins_of",
     "start_herder",
     "topic_tracking_of",
@@ -47,6 +48,8 @@ __all__ = [
 ]
 
 logger = logging.getLogger(__name__)
+
+C = TypeVar("C", bound=WorkerConfig)
 
 _EXACTLY_ONCE: Final = "exactly.once.source.support"
 OK: Final = 0
@@ -77,6 +80,17 @@ class WorkerProperties:
         return cls(written, worker_values(written, redaction), redaction)
 
 
+def parsed(kind: type[C], props: WorkerProperties) -> C:
+    """Return the configuration of a worker; an error names its file, and the keys that may have been meant."""
+    try:
+        return kind.parse(props.resolved)
+    except ConfigError as error:
+        hints = list(_suggestions(kind, props.resolved))
+        if "connector.class" in props.resolved:
+            hints.append("It has the key connector.class: the worker's file goes first, and connectors' files follow.")
+        raise ConnectError("\n".join((f"{props.written[WORKER_FILE]}: {error}", *hints))) from error
+
+
 def log_start(kind: str, props: WorkerProperties, config: WorkerConfig) -> None:
     """Write the log as it is configured, and say what starts: the version, the kind of worker and its brokers."""
     if config.log_format == "json":
@@ -95,16 +109,24 @@ def log_end(status: int) -> int:
 
 
 def warn_of_unknown_keys(config: WorkerConfig) -> None:
-    """Warn of keys that have no effect because they are misspelled."""
-    own = {key.name for kind in (type(config), SecurityConfig) for key in kind.definitions()}
+    """Warn of keys that have no effect: those of Java that there are not here, and those that are misspelled."""
     if not isinstance(config, DistributedConfig) and config.originals.get(_EXACTLY_ONCE, "disabled") != "disabled":
         logger.warning(
             "%s has no effect in a standalone worker: its sources deliver at least once. Run sluice distributed for "
             "exactly once.",
             _EXACTLY_ONCE,
         )
-    for warning in suggest_known_keys(config.originals, own.union(*CLIENT_KEYS.values())):
+    idle = tell_of_idle_keys(config.originals, _own_keys(type(config)))
+    for warning in (*idle, *_suggestions(type(config), config.originals)):
         logger.warning("%s", warning)
+
+
+def _suggestions(kind: type[WorkerConfig], keys: Collection[str]) -> Iterator[str]:
+    return suggest_known_keys(keys, _own_keys(kind).union(*CLIENT_KEYS.values()))
+
+
+def _own_keys(kind: type[WorkerConfig]) -> set[str]:
+    return {key.name for each in (kind, SecurityConfig) for key in each.definitions()}
 
 
 def plugins_of(config: WorkerConfig) -> PluginRegistry:

@@ -15,6 +15,8 @@ from typing import Final, NoReturn
 
 import click
 
+from connect.garbage import importing
+
 __all__ = [
     "begin",
     "connect_distributed",
@@ -27,6 +29,7 @@ __all__ = [
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 # A worker needs five for each connector and task, and many systems allow 1024 by default.
+_HELP: Final = ["-h", "--help"]
 _OPEN_FILES: Final = 65_536
 _ELSEWHERE: Final = {
     "apply": "worker.cli.apply.command",
@@ -60,7 +63,7 @@ class _Commands(click.Group):
         return command
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Commands, context_settings={"help_option_names": _HELP})
 @click.version_option(package_name="sluice-connect", prog_name="sluice")
 def main() -> None:
     """Kafka Connect for people who live in Python and Spark."""
@@ -73,13 +76,14 @@ def standalone(worker_properties: Path, connectors: tuple[Path, ...]) -> None:
     """Run connectors in one worker, from properties files.
 
     WORKER_PROPERTIES configures the worker, each of CONNECTORS one connector (properties or JSON). The worker runs
-    until SIGINT or SIGTERM, or, if every connector has run.until=drained, until all are drained.
+    until SIGINT, SIGTERM or SIGHUP, or, if every connector has run.until=drained, until all are drained.
 
     Exit status: 0 stopped or drained, 2 the worker could not start, 3 a connector could not be created or failed.
     """
     begin()
-    from worker.app.standalone import run_standalone  # noqa: PLC0415 - see above
-    from worker.log import configure_logging  # noqa: PLC0415
+    with importing():
+        from worker.app.standalone import run_standalone  # noqa: PLC0415 - see above
+        from worker.log import configure_logging  # noqa: PLC0415
 
     leave(run_standalone(worker_properties, connectors, configure_logging()))
 
@@ -90,13 +94,14 @@ def distributed(worker_properties: Path) -> None:
     """Run a worker of a cluster, from a properties file.
 
     WORKER_PROPERTIES configures the worker; connectors are deployed over the REST API of any worker of the cluster.
-    The worker runs until SIGINT or SIGTERM.
+    The worker runs until SIGINT, SIGTERM or SIGHUP.
 
     Exit status: 0 stopped, 1 the worker failed or its cluster refuses it, 2 the worker could not start.
     """
     begin()
-    from worker.app.distributed import run_distributed  # noqa: PLC0415 - see above
-    from worker.log import configure_logging  # noqa: PLC0415
+    with importing():
+        from worker.app.distributed import run_distributed  # noqa: PLC0415 - see above
+        from worker.log import configure_logging  # noqa: PLC0415
 
     leave(run_distributed(worker_properties, configure_logging()))
 
@@ -134,19 +139,19 @@ def raise_limits() -> None:
 
 def connect_standalone() -> None:
     """``sluice standalone`` under the name that users of Kafka type."""
-    standalone(prog_name="connect-standalone")
+    standalone(prog_name="connect-standalone", help_option_names=_HELP)
 
 
 def connect_distributed() -> None:
     """``sluice distributed`` under the name that users of Kafka type."""
-    distributed(prog_name="connect-distributed")
+    distributed(prog_name="connect-distributed", help_option_names=_HELP)
 
 
 def connect_mirror_maker() -> None:
     """``sluice mirror run`` under the name that users of Kafka type."""
     from worker.cli.mirror.command import run  # noqa: PLC0415 - see above
 
-    run(prog_name="connect-mirror-maker")
+    run(prog_name="connect-mirror-maker", help_option_names=_HELP)
 
 
 if __name__ == "__main__":

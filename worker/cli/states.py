@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from rest.causes import cause_of
 from worker.cli.output import state
 
-__all__ = ["Failure", "cause_of", "failures", "hanging", "summed"]
+__all__ = ["Failure", "failures", "hanging", "summed"]
 
 _FAILED: Final = "FAILED"
-_TRACEBACK: Final = "Traceback (most recent call last)"
-_OUR_CLASS: Final = re.compile(r"^connect\.(?:config\.)?errors\.\w+: ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +44,6 @@ def hanging(status: Mapping[str, Any]) -> list[tuple[str, str]]:
         for name, part in parts
         if (hang := part.get("hanging")) is not None
     ]
-
-
-def cause_of(trace: str) -> str:
-    """The line of a trace that says what is wrong: its first, or that of the last error of a bare traceback."""
-    lines = [line for line in trace.splitlines() if line.strip()]
-    if lines and lines[0].startswith(_TRACEBACK):
-        last = max(number for number, line in enumerate(lines) if line.startswith(_TRACEBACK))
-        lines = [line for line in lines[last + 1 :] if not line[0].isspace()]
-    return _OUR_CLASS.sub("", lines[0].strip()) if lines else "unknown; see the worker's log"
 
 
 def summed(states: Iterable[str]) -> str:

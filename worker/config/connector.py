@@ -178,8 +178,8 @@ class ConnectorConfig(RestartConfig):
         width=Width.SHORT,
         display_name="Isolation",
         doc="With whom the connector and its tasks share a process: process is one for each, connector is one for all "
-        "of them, shared is one for up to 50 of several connectors, auto is shared, but one for each that keeps a core "
-        "busy; the worker's task.isolation when absent.",
+        "of them, shared is one for up to 50 of several connectors, auto is process on a worker of up to 16 tasks, "
+        "then shared, but one for each that keeps a core busy; the worker's task.isolation when absent.",
     )
     task_hang_warning_ms: Long | None = option(
         default=None,

@@ -38,7 +38,7 @@ def read_connector(file: Path) -> GivenConnector:
 def read_document(file: Path) -> dict[str, Any]:
     """Read the object that a file of JSON or properties holds; raise ``ConnectError`` if it cannot be read."""
     try:
-        text = file.read_bytes().decode()
+        text = file.read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise ConnectError(f"{file} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -62,6 +62,8 @@ def with_name(file: Path, given: GivenConnector) -> GivenConnector:
 
 def _json_object(file: Path, text: str) -> dict[str, Any] | None:
     """The object in a file, with numbers as they are written; ``None`` if it is not meant to be JSON."""
+    if text.lstrip().startswith("["):
+        raise ConnectError(f"{file} starts with a bracket: a file describes one connector, as an object in braces.")
     if not text.lstrip().startswith("{"):
         return None
     try:

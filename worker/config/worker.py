@@ -131,11 +131,12 @@ class WorkerConfig(Config):
         doc="How long a connector or task may take to stop, in milliseconds; after that its process is killed.",
     )
     task_isolation: Literal["process", "connector", "shared", "auto"] = option(
-        default="process",
+        default="auto",
         importance=LOW,
         doc="With whom connectors and tasks share a process: process is one for each, connector is one for a connector "
-        "with its tasks, shared is one for up to 50 of several connectors, auto is shared, but one for each that keeps "
-        "a core busy. Connectors may say otherwise for themselves; what needs a process, such as Spark, has one.",
+        "with its tasks, shared is one for up to 50 of several connectors, auto is process while the worker has up to "
+        "16 tasks, then shared, but one for each that keeps a core busy. Connectors may say otherwise for themselves; "
+        "what needs a process, such as Spark, has one.",
     )
     process_memory_max_bytes: Long = option(
         default=0,

@@ -13,6 +13,7 @@ from worker.herder.connectors.drains import Drains
 from worker.herder.connectors.plugin_numbers import PluginNumbers
 from worker.herder.connectors.restarts import Restarts
 from worker.herder.connectors.schedules import Schedules
+from worker.herder.connectors.sets import ConnectorSets
 from worker.herder.connectors.stopped import StoppedConnectors
 from worker.herder.connectors.versions import Versions
 from worker.herder.connectors.writes import Writes
@@ -77,6 +78,7 @@ class Collaborators:
             self.turns,
             self.versions.removes,
         )
+        self.sets = ConnectorSets(self.writes, self.connectors, self.leadership, inbox)
         publishing = Publishing(
             configs,
             membership,
@@ -86,7 +88,7 @@ class Collaborators:
             self.writes.put_task_configs,
             lambda name, reason: supervisor.command(Unit(name), messages.Fail(reason)),
         )
-        self.fencing = Fencing(worker, configs, membership, self.leadership, self.inquiries, inbox, is_sink)
+        self.fencing = Fencing(worker, configs, membership, self.leadership, self.inquiries, inbox, self.turns, is_sink)
         self.units = Units(
             worker, stores, membership, supervisor, publishing, inbox, self.fencing.may_start, callbacks.reconcile
         )

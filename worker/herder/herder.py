@@ -104,7 +104,9 @@ class Herder:
             worker, stores, inbox, membership, plugins, self._supervisor, callbacks
         )
         requests = self._requests = Requests(inbox, lambda: stores.configs.read_to_end(_CATCH_UP_SECONDS))
-        self.connectors = ConnectorRequests(requests, made.connectors, made.writes, made.restarts, made.plugin_numbers)
+        self.connectors = ConnectorRequests(
+            requests, made.connectors, made.writes, made.sets, made.restarts, made.plugin_numbers
+        )
         self.versions = VersionRequests(requests, made.versions)
         self.offsets = OffsetRequests(requests, made.offsets, made.consumer_offsets)
         self.dead_letters = DeadLetterRequests(

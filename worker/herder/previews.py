@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 from connect.errors import ConnectError
 from worker.errors import BadRequestError, UnavailableError
 from worker.herder.connectors.connectors import Connectors
-from worker.herder.connectors.writes import GivenConfig, check_infos, check_same_class, required_class
+from worker.herder.connectors.writes import GivenConfig, check_same_class, check_validated, required_class
 from worker.herder.inbox import Request, Requests
 from worker.herder.inquiries import Inquiries
 from worker.herder.offsets.sources import SourceOffsets
@@ -122,7 +122,7 @@ class PreviewRequests:
 
         def validated(report: Report) -> None:
             assert isinstance(report, messages.Validated)
-            check_infos(report.infos)
+            check_validated(report)
             self._begin(request, name, {key: value for key, value in config.items() if value is not None}, wanted)
 
         request.enter(f"waiting for {in_config} to validate the given configuration")

@@ -65,11 +65,29 @@ class Turns:
         turn = _Turn(request, begin, exclusive)
         line = self._lines.setdefault(connector, deque())
         line.append(turn)
-        request.add_done_callback(lambda _: self._post(lambda: self._over(connector, turn)))
+        self._await(connector, turn)
         if line[0] is turn:
             self._begin(turn)
         else:
             request.enter(f"waiting until this is done to connector {connector}: {line[0].request.stage[0]}")
+
+    def take_next(self, connector: str, request: Request[Any], begin: Action) -> None:
+        """Call ``begin`` once the write that is under way is over, before all that waits.
+
+        What needs the connector to stay stopped writes none of it, and may wait for this: then it is called at once.
+        """
+        turn = _Turn(request, begin, exclusive=False)
+        line = self._lines.setdefault(connector, deque())
+        if line and line[0].exclusive:
+            self._begin(turn)
+            return
+        line.insert(1, turn)
+        self._await(connector, turn)
+        if line[0] is turn:
+            self._begin(turn)
+
+    def _await(self, connector: str, turn: _Turn) -> None:
+        turn.request.add_done_callback(lambda _: self._post(lambda: self._over(connector, turn)))
 
     def end(self, reason: str) -> None:
         """Begin nothing that waits, and break off what needs a connector stopped: this worker leads no more."""

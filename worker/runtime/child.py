@@ -31,6 +31,7 @@ from worker.runtime.dead_letters.loads import LoadDeadLetters
 from worker.runtime.dead_letters.queue import DeadLetterQueue, ErrorHeaders
 from worker.runtime.household import Household
 from worker.runtime.inquiries.inquiries import answer
+from worker.runtime.line import Line
 from worker.runtime.log import LogReporter, failure_trace, send_log, send_output
 from worker.runtime.metrics import TaskMetrics
 from worker.runtime.providers import reload_after_ttl
@@ -46,8 +47,9 @@ from worker.supervisor.messages import messages
 __all__ = ["main", "run"]
 
 logger = logging.getLogger(__name__)
+_NOT_MAIN_THREAD: Final = "only works in main thread of the main interpreter"
 _FEWER_BROKERS: Final = (
-    ". There are fewer brokers than errors.deadletterqueue.topic.replication.factor={}. Set "
+    " There are fewer brokers than errors.deadletterqueue.topic.replication.factor={}. Set "
     "errors.deadletterqueue.topic.replication.factor=1 for a single broker, or at most the number of brokers."
 )
 
@@ -66,20 +68,21 @@ def main(connection: Connection, lease: str | None) -> None:
     """The main function of a child process, which ends with the ``lease`` of its worker if that has one."""
     if lease is not None:
         watch_lease(lease)
-    run(Link(connection), log_to_worker=True)
+    run(Line(connection), log_to_worker=True)
 
 
-def run(link: Link, *, log_to_worker: bool) -> None:
+def run(line: Line, *, log_to_worker: bool) -> None:
     """Do what the first command says until it is done, has failed or is stopped.
 
     Without ``log_to_worker`` this is a thread, and what belongs to the process is left alone.
     """
+    link = Link(line)
     try:
         first = link.open()
     except (EOFError, OSError):
         return  # a process that was started ahead, whose worker is gone
     if isinstance(first, messages.RunUnits):
-        Household(link, _live).serve()
+        Household(line, _live).serve()
         return
     redaction = Redaction()
     stacks = None
@@ -103,16 +106,26 @@ def _live(first: messages.Command, link: Link, redaction: Redaction, watch: Watc
                 raise ConnectError(f"A process cannot begin with {type(first).__name__}.")
     except BaseException as error:
         # Whatever a plugin raises, SystemExit too, is the reason of the failure (invariant I7).
-        link.send(messages.Failed(redaction.told(failure_trace(error))))
+        link.send(_needs_main_thread(link, error) or messages.Failed(redaction.told(failure_trace(error))))
     finally:
         watch.close()
+
+
+def _needs_main_thread(link: Link, error: BaseException | None) -> messages.NeedsProcess | None:
+    """What to say of a plugin that handles signals and has found that it cannot: alone it has the main thread."""
+    while link.shares and error is not None:
+        if isinstance(error, ValueError) and str(error).endswith(_NOT_MAIN_THREAD):
+            return messages.NeedsProcess()
+        error = error.__cause__ or error.__context__
+    return None
 
 
 def _run_task(command: messages.RunTask, link: Link, redaction: Redaction, watch: Watch) -> None:
     connector = command.connector_config
     assembly = Assembly.resolve(command.worker, connector, redaction, reload_after_ttl(link, connector))
     assembly.hide_secrets()
-    if link.shares and getattr(_task_class(assembly), "needs_process", False):
+    needs_process = getattr(_task_class(assembly), "needs_process", False)
+    if link.shares and needs_process:
         link.send(messages.NeedsProcess())
         return
     watch.begin(assembly.hang_limits)
@@ -135,7 +148,7 @@ def _run_task(command: messages.RunTask, link: Link, redaction: Redaction, watch
     try:
         with watch.call("start"):
             task.start()
-        control.send(messages.Started(assembly.version))
+        control.send(messages.Started(assembly.version, needs_process))
         loop.run()
     finally:
         _stop(task, loop, tolerance, watch)
@@ -154,8 +167,8 @@ def _dead_letters(
         clients.dlq_topic(NewTopic(topic, 1, factor))
     except ConnectError as error:
         remedy = _FEWER_BROKERS.format(factor) if too_few_brokers(error) else ""
-        text = f"Could not initialize dead letter queue with topic={topic}: {error}{remedy}"
-        raise ConnectError(text) from error
+        refused = str(error).rstrip(".")
+        raise ConnectError(f"Could not initialize dead letter queue with topic={topic}: {refused}.{remedy}") from error
     headers: ErrorHeaders | None = None
     if config.errors_deadletterqueue_context_headers_enable:
         headers = ErrorHeaders(command.connector, command.task, assembly.redaction)

@@ -24,6 +24,7 @@ from worker.kafka.topics.creation import NewTopic, TopicCreationGroups
 from worker.runtime.assembly import Assembly
 from worker.runtime.source.resting import RestingProducer
 from worker.runtime.told_statistics import ToldStatistics
+from worker.security.redaction import Redaction
 from worker.supervisor.messages import messages
 
 __all__ = ["Clients"]
@@ -67,7 +68,7 @@ class Clients:
         self._worker = assembly.worker_props
         self._props = assembly.props
         self._task = task
-        self._tell = tell
+        self._tell = None if tell is None else _telling(tell, assembly.redaction)
         self._creates_topics = assembly.worker.topic_creation_enable
         self._admin_client: AdminClient | None = None
 
@@ -212,6 +213,13 @@ class Clients:
     @cached_property
     def _sink_consumer_properties(self) -> ClientProperties:
         return roles.sink_consumer_properties(self._worker, self._props, self._task)
+
+
+def _telling(
+    tell: Callable[[messages.ClientMetrics], None], redaction: Redaction
+) -> Callable[[messages.ClientMetrics], None]:
+    """Hide secrets in what is told: a ``client.id`` is a label of metrics and may come from a config provider (I8)."""
+    return lambda report: tell(replace(report, client_id=redaction.told(report.client_id)))
 
 
 def _below(prefix: str, config: Mapping[str, str]) -> dict[str, str]:

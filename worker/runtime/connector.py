@@ -108,7 +108,7 @@ def _attend(
     written: Mapping[str, str],
 ) -> None:
     """Publish the task configs, and again whenever that is asked for, until the connector is to stop or to rest."""
-    control.send(messages.Started(assembly.version))
+    control.send(messages.Started(assembly.version, assembly.connector_class.needs_process))
     control.reconfiguring = True
     while control.poll():
         if control.reconfiguring:

@@ -6,27 +6,22 @@ pausing, stopping and waiting are one thing, and no flag is shared between threa
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 import select
-import socket
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
 from queue import Empty, SimpleQueue
 from typing import TypeAlias
 
 from connect.errors import ConnectError
 from worker.loggers import set_level
-from worker.runtime.hearing import Hearing
+from worker.runtime.line import Line
 from worker.runtime.watch import Watch
-from worker.supervisor.descendants import exit_with_descendants
 from worker.supervisor.messages import messages
-from worker.supervisor.messages.messages import Command, Report, decode, encode
+from worker.supervisor.messages.messages import Addressed, Command, Report
 
 __all__ = ["Control", "ErrorRaised", "Link", "Reply"]
 
@@ -41,37 +36,34 @@ class ErrorRaised:
     error: Exception
 
 
-class Link:
-    """The pipe to the worker. ``send`` may be called from any thread; commands come out of ``inbox``.
+@dataclass(frozen=True, slots=True)
+class _Woken:
+    """Put into the inbox by any thread of the task: it wants to be polled."""
 
-    When the worker is gone, ``on_orphaned`` is called from the reading thread: a process exits at once, with all that
-    it started, because whoever takes over its work must not find it still writing (invariant I6).
+
+class Link:
+    """A unit's part of the pipe to the worker. ``send`` may be called from any thread; ``inbox`` has the commands.
+
+    In a process that several units share each has a ``seat`` there, a number from 1 on; ``cpu`` tells how many seconds
+    of a core the unit has taken, asked by its thread.
     """
 
-    def __init__(
-        self,
-        connection: Connection,
-        on_orphaned: Callable[[], None] = exit_with_descendants,
-        hearing: Hearing | None = None,
-        cpu: Callable[[], float] = time.process_time,
-    ) -> None:
-        self.shares = hearing is not None
-        """Whether other units live in this process, whose pipes are read with this one."""
+    def __init__(self, line: Line, seat: int = 0, cpu: Callable[[], float] = time.process_time) -> None:
         self.cpu = cpu
-        """How many seconds of a core the unit has taken, asked by its thread."""
-        self._hearing = hearing
-        self.inbox: SimpleQueue[Command | ErrorRaised] = SimpleQueue()
-        self._connection = connection
-        self._on_orphaned = on_orphaned
-        self._lock = threading.RLock()
-        self._outbox: deque[bytes] = deque()
+        self.inbox: SimpleQueue[Command | ErrorRaised | _Woken] = SimpleQueue()
         self.when_stopped: Callable[[], None] = lambda: None
         """Called from the reading thread when the worker asks to stop."""
-        self._sending = False
+        self._line = line
+        self._seat = seat
+        self._lock = threading.Lock()
         self._bell: int | None = None
-        self._ends = False
+        self._is_woken = False
         self._closed = False
-        self._has_heard_all = threading.Event()
+
+    @property
+    def shares(self) -> bool:
+        """Whether other units live in this process."""
+        return self._seat > 0
 
     @property
     def speaker(self) -> object:
@@ -86,91 +78,74 @@ class Link:
     def open(self) -> Command:
         """Wait for the first command, which says what to run, and go on reading in the background.
 
-        After :class:`messages.RunUnits` there is nothing to read but what :meth:`receive_pipe` does.
+        After :class:`messages.RunUnits` that is left to others.
         """
-        first: Command = decode(self._connection.recv_bytes())
-        if self._hearing is not None:
-            self._hearing.add(self._connection.fileno(), self._hear, self._has_heard_all.set)
-        elif not isinstance(first, messages.RunUnits):
+        first = self._line.receive()
+        assert not isinstance(first, Addressed)
+        if not isinstance(first, messages.RunUnits):
             threading.Thread(target=self._read, name="commands", daemon=True).start()
         return first
 
-    def bell(self) -> int:
-        """A descriptor that can be read once there is a new command, for who waits for something else besides."""
-        if self._bell is None:
-            self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        return self._bell
-
-    def receive_pipe(self) -> Connection:
-        """Wait for the pipe of one more unit that is to run in this process."""
-        with socket.socket(fileno=os.dup(self._connection.fileno())) as pipe:
-            data, descriptors, _, _ = socket.recv_fds(pipe, 1, 1, socket.MSG_CMSG_CLOEXEC)
-        if not data:
-            self._on_orphaned()
-        return Connection(descriptors[0])
-
     def exit(self) -> None:
         """End this process at once, with all that it started."""
-        self._on_orphaned()
-
-    def close(self, last: Report) -> None:
-        """Say one thing more and then nothing, and hear nothing, where the process goes on without this pipe."""
-        # The worker may close its end as soon as it has heard that.
-        self._ends = True
-        self.send(last)
-        with self._lock:
-            self._closed = True
-            with socket.socket(fileno=os.dup(self._connection.fileno())) as pipe, contextlib.suppress(OSError):
-                # The reading thread sees the end, and only then is the descriptor free for others.
-                pipe.shutdown(socket.SHUT_RDWR)
-        self._has_heard_all.wait()
-        self._connection.close()
-        if self._bell is not None:
-            os.close(self._bell)
+        self._line.exit()
 
     def send(self, report: Report) -> None:
         """Tell the worker something."""
-        data = encode(report)
-        with self._lock:
-            if self._closed:
-                return
-            self._outbox.append(data)
-            if self._sending:
-                # A finalizer or a signal handler logs in the middle of a send of its thread: that goes first.
-                return
-            self._sending = True
-            try:
-                while self._outbox:
-                    self._connection.send_bytes(self._outbox.popleft())
-            except (BrokenPipeError, ConnectionResetError):
-                self._on_orphaned()
-            finally:
-                self._sending = False
+        if not self._closed:
+            self._line.send(Addressed(self._seat, report) if self.shares else report)
 
-    def _read(self) -> None:
-        while self._hear():
-            pass
-        self._has_heard_all.set()
-
-    def _hear(self) -> bool:
-        """Take in one command, waiting for it; whether there may be more."""
-        try:
-            data = self._connection.recv_bytes()
-        except (EOFError, OSError):
-            if not self._ends:
-                self._on_orphaned()
-            return False
-        command = decode(data)
+    def hear(self, command: Command) -> None:
+        """Take in a command. Called by one thread."""
         if isinstance(command, messages.SetLogLevel):
             # At once, and not when the task looks: it may be the one that hangs whose log is wanted.
             set_level(command.logger, command.level)
-        else:
-            if isinstance(command, messages.Stop):
-                self.when_stopped()
-            self.inbox.put(command)
+            return
+        if isinstance(command, messages.Stop):
+            self.when_stopped()
+        self._put(command)
+
+    def wake(self) -> None:
+        """Put a word for the task into its inbox, unless one is there already. From any thread."""
+        if not self._is_woken:
+            self._is_woken = True
+            self._put(_Woken())
+
+    def has_woken(self) -> None:
+        """Note that the task has found the word."""
+        self._is_woken = False
+
+    def bell(self) -> int:
+        """Return a descriptor that is readable while the inbox has something, to wait for it together with others."""
+        with self._lock:
+            if self._bell is None:
+                self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+            return self._bell
+
+    def close(self, last: Report) -> None:
+        """Say one thing more and then nothing, where the process goes on without this unit."""
+        self.send(last)
+        self._closed = True
+        with self._lock:
+            if self._bell is not None:
+                os.close(self._bell)
+                self._bell = None
+
+    def _read(self) -> None:
+        while True:
+            try:
+                command = self._line.receive()
+            except (EOFError, OSError):
+                self._line.exit()
+                return
+            assert not isinstance(command, Addressed)
+            self.hear(command)
+
+    def _put(self, said: Command | _Woken) -> None:
+        self.inbox.put(said)
+        with self._lock:
             if self._bell is not None:
                 os.eventfd_write(self._bell, 1)
-        return True
 
 
 class Control:
@@ -186,6 +161,7 @@ class Control:
         self.takes_configs = False
         """Whether somebody will ask for new configurations; else they are declined."""
         self._config: dict[str, str] | None = None
+        self._is_woken = False
         self._link = link
         self._replies: dict[int, Reply] = {}
         self._requests = itertools.count()
@@ -232,14 +208,28 @@ class Control:
             self._take(left)
         return False
 
-    def wait_readable(self, descriptors: Collection[int], seconds: float) -> bool:
-        """Wait until one of these descriptors can be read, the worker says something, or for so long.
+    def wake(self) -> None:
+        """Have the next :meth:`wait_for_wish` end, or the one under way. From any thread."""
+        self._link.wake()
 
-        Whether one can be read.
+    def wait_for_wish(self, descriptors: Collection[int], seconds: float) -> bool:
+        """Wait at most so many seconds: until a descriptor is readable, the task is woken or the worker says something.
+
+        Returns whether a descriptor is readable or the task was woken.
         """
+        if descriptors:
+            is_readable = self._wait_readable(descriptors, seconds)
+        else:
+            is_readable = False
+            if not self._is_woken:
+                self._take(seconds)
+        self.poll()
+        is_woken, self._is_woken = self._is_woken, False
+        return is_readable or is_woken
+
+    def _wait_readable(self, descriptors: Collection[int], seconds: float) -> bool:
         bell = self._link.bell()
-        if not self._link.inbox.empty():
-            self.poll()
+        if self._is_woken or not self._link.inbox.empty():
             return False
         waiting = select.poll()
         for descriptor in (bell, *descriptors):
@@ -247,7 +237,6 @@ class Control:
         ready = {descriptor for descriptor, _ in waiting.poll(seconds * 1000)}
         if bell in ready:
             os.eventfd_read(bell)
-        self.poll()
         return bool(ready - {bell})
 
     def wait_for_command(self, seconds: float | None = None) -> None:
@@ -293,11 +282,11 @@ class Control:
         return self._replies.pop(request, None)
 
     def await_reply(self, request: int, seconds: float) -> Reply | None:
-        """Wait for the answer to a request; ``None`` when it does not come in time."""
+        """Wait for the answer to a request; ``None`` when it does not come in time, or the task is to stop first."""
         deadline = time.monotonic() + seconds
         while (answer := self.reply(request)) is None:
             left = deadline - time.monotonic()
-            if left <= 0:
+            if left <= 0 or self.stopping:
                 return None
             self._take(left)
         return answer
@@ -310,8 +299,11 @@ class Control:
             return
         self._apply(command)
 
-    def _apply(self, command: Command | ErrorRaised) -> None:
+    def _apply(self, command: Command | ErrorRaised | _Woken) -> None:
         match command:
+            case _Woken():
+                self._link.has_woken()
+                self._is_woken = True
             case messages.Stop():
                 self.stopping = True
             case messages.Pause():

@@ -1,4 +1,4 @@
-"""A process that several units share: each lives in a thread, with its own pipe to the worker.
+"""A process that several units share: each lives in a thread, and all speak with the worker through one pipe.
 
 What belongs to a process is divided where it can be: lines of the log and what is printed go to the unit that speaks,
 and each unit's threads have a working directory and umask of their own. Secrets are hidden in the lines of all
@@ -18,17 +18,17 @@ import threading
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
-from multiprocessing.connection import Connection
 from typing import Final, TypeAlias
 
 from worker.runtime.control import Link
 from worker.runtime.cpu import ThreadTimes
 from worker.runtime.heap import give_back, share_arenas
-from worker.runtime.hearing import Hearing
+from worker.runtime.line import Line
 from worker.runtime.log import send_log, send_output
 from worker.runtime.watch import Lookout, Watch
 from worker.security.redaction import Redaction
 from worker.supervisor.messages import messages
+from worker.supervisor.messages.messages import Addressed
 
 __all__ = ["Household"]
 
@@ -47,10 +47,20 @@ Live: TypeAlias = Callable[[messages.Command, Link, Redaction, Watch], None]
 class _Member:
     """A unit of this process, as its threads know it."""
 
-    def __init__(self, pipe: Connection, exit_host: Callable[[], None], hearing: Hearing) -> None:
-        self.link = Link(pipe, exit_host, hearing, ThreadTimes(self.threads))
+    def __init__(self, line: Line, seat: int) -> None:
+        self.link = Link(line, seat, ThreadTimes(self.threads))
         self._lock = threading.RLock()
         self._threads: list[threading.Thread] = []
+        self._context = contextvars.copy_context()
+        self._context.run(_MEMBER.set, self)
+
+    def hear(self, command: messages.Command) -> None:
+        """Take in a command; what is said of it is said for the unit."""
+        try:
+            self._context.run(self.link.hear, command)
+        except Exception:
+            # A defect of ours; the others of this process must still be heard.
+            self._context.run(logger.exception, "What the worker says is not understood")
 
     def threads(self) -> list[threading.Thread]:
         """The threads that the unit has started and that have not ended."""
@@ -94,17 +104,20 @@ class _Voices:
 
 
 class Household:
-    """Runs units in this process. ``link`` is the process's own, and brings the pipes of the units."""
+    """Runs units in this process, with which the worker speaks through one ``line``."""
 
-    def __init__(self, link: Link, live: Live) -> None:
-        self._link = link
+    def __init__(self, line: Line, live: Live) -> None:
+        self._line = line
+        self._link = Link(line)
         self._live = live
         self._redaction = Redaction()
-        self._hearing = Hearing()
         self._lookout = Lookout()
         self._shortened = threading.Condition()
         self._warning, self._timeout = 0.0, _LONGEST_SILENCE
         self._stacks = -1
+        # Below is what belongs to the thread of serve.
+        self._members: dict[int, _Member] = {}
+        self._latest = 0
 
     def serve(self) -> None:
         """Run units until the worker ends this process."""
@@ -115,22 +128,32 @@ class Household:
         self._stacks = send_output(voices, self._redaction)
         self._shorten(messages.Watched(0.0, _LONGEST_SILENCE))
         threading.Thread(target=self._watch_silence, name="watch", daemon=True).start()
-        self._hearing.start()
         self._lookout.start()
         while True:
-            pipe = self._link.receive_pipe()
-            threading.Thread(target=self._run, args=(pipe,), name="unit", daemon=True).start()
+            try:
+                said = self._line.receive()
+            except (EOFError, OSError):
+                self._line.exit()
+                return
+            assert isinstance(said, Addressed)
+            self._pass_on(said.seat, said.message)
 
-    def _run(self, pipe: Connection) -> None:
-        member = _Member(pipe, self._link.exit, self._hearing)
+    def _pass_on(self, seat: int, command: messages.Command) -> None:
+        """Have a unit hear a command; the first to a new seat says what is to live there."""
+        if seat <= self._latest:
+            if (member := self._members.get(seat)) is not None and not member.link.closed:
+                member.hear(command)
+            return
+        self._latest = seat
+        member = _Member(self._line, seat)
+        self._members = {number: each for number, each in self._members.items() if not each.link.closed}
+        self._members[seat] = member
+        threading.Thread(target=self._run, args=(member, command), name="unit", daemon=True).start()
+
+    def _run(self, member: _Member, first: messages.Command) -> None:
         link = member.link
         _MEMBER.set(member)
         _have_own_folder()
-        try:
-            first = link.open()
-        except (EOFError, OSError):
-            self._link.exit()
-            return
         link.send(messages.Lives(threading.get_ident()))
 
         def say(report: messages.Hanging | messages.HangOver | messages.Watched | messages.Failed) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 from connect.chain.tolerance import ErrorCounts
 from connect.measurement import Measurement
 from connect.source import SourceTask
-from worker.runtime.rates import Rates
+from worker.runtime.rates import RATE, Rates
 from worker.runtime.timings import Timings
 from worker.supervisor.messages import messages
 
@@ -73,7 +73,7 @@ class TaskMetrics:
         self._gauges: dict[str, float] = {}
         self.next_report = 0.0
         """When the next report is due, by :func:`time.monotonic`."""
-        self._last: messages.Metrics | None = None
+        self._seen: object = None
         self._rests = False
         self._pause = _INTERVAL
         self._own = OwnMeasurements()
@@ -106,17 +106,21 @@ class TaskMetrics:
         return time.monotonic() >= self.next_report
 
     def report(self) -> None:
-        """Send everything to the worker. While nothing changes, the next report is due later."""
+        """Send everything to the worker. While nothing moves, the next report is due later."""
         now = time.monotonic()
-        self._gauges |= self._rates.look(now, self._counters)
+        values, histograms = self.values(), {name: tuple(kept) for name, kept in self.timings.histograms().items()}
+        # That the rates and means of what has moved before pass away is no reason to report often.
+        seen = {name: value for name, value in values.items() if not name.endswith(RATE)}, histograms
+        rates = self._rates.look(now, self._counters)
+        self._gauges |= rates
         report = messages.Metrics(
-            self.values(), self.timings.values(now), dict(self.timings.histograms()), self._own.changes()
+            values | rates, self.timings.values(now), dict(self.timings.histograms()), self._own.changes()
         )
-        self._rests = report == self._last
+        self._rests = seen == self._seen and not report.own
         # A task that stays at rest reports less and less often.
         self._pause = min(max(_AT_REST, 2 * self._pause), _LONGEST_REST) if self._rests else _INTERVAL
         self.next_report = now + self._pause
-        self._last = report
+        self._seen = seen
         self._send(replace(report, cpu=self._cpu()))
 
     def values(self) -> dict[str, float]:

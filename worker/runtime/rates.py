@@ -6,12 +6,13 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["Rates"]
+__all__ = ["RATE", "Rates"]
 
 _LEAST: Final = 1.0
 _RATE_SECONDS: Final = 10.0
 _COUNT: Final = "-total"
-_RATE: Final = "-rate"
+RATE: Final = "-rate"
+"""How the name of a rate ends."""
 
 
 class Rates:
@@ -28,7 +29,7 @@ class Rates:
         since, before = self._samples[0]
         seconds = max(now - since, _LEAST)
         return {
-            name.removesuffix(_COUNT) + _RATE: round((count - before.get(name, 0)) / seconds, 3)
+            name.removesuffix(_COUNT) + RATE: round((count - before.get(name, 0)) / seconds, 3)
             for name, count in counters.items()
             if name.endswith(_COUNT)
         }

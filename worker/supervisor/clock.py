@@ -7,15 +7,20 @@ passed is the larger of the two; a wall clock that is set back shows less and do
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import math
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-__all__ = ["FOREVER", "LONG_AGO", "Clock", "Moment"]
+__all__ = ["FOREVER", "LONG_AGO", "Clock", "Moment", "WallTimer"]
 
 _JUMP_SECONDS: Final = 1.0
+_ABSOLUTE: Final = 1
+_CANCEL_ON_SET: Final = 2
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -52,3 +57,36 @@ FOREVER = Moment(math.inf, math.inf)
 
 LONG_AGO = Moment(-math.inf, -math.inf)
 """Before every moment."""
+
+
+class _TimerSpec(ctypes.Structure):
+    """Linux's ``itimerspec``: an interval and a moment, each in seconds and nanoseconds."""
+
+    _fields_ = [(name, ctypes.c_long) for name in ("every", "every_nano", "at", "at_nano")]
+
+
+class WallTimer:
+    """Has a descriptor that can be read when the wall clock shows a moment, or was set, or the machine was suspended.
+
+    Python has it from 3.13 on. For one thread.
+    """
+
+    def __init__(self) -> None:
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self.descriptor: int = self._called("timerfd_create", time.CLOCK_REALTIME, os.O_NONBLOCK | os.O_CLOEXEC)
+        """Can be read once it is time."""
+
+    def set(self, at: float) -> None:
+        """Forget what was waited for, and wait for this moment, in seconds since 1970."""
+        with contextlib.suppress(OSError):
+            # Nothing to read, or the clock was set.
+            os.read(self.descriptor, 8)
+        seconds = math.floor(at)
+        spec = _TimerSpec(0, 0, seconds, int((at - seconds) * 1e9))
+        self._called("timerfd_settime", self.descriptor, _ABSOLUTE | _CANCEL_ON_SET, ctypes.byref(spec), None)
+
+    def _called(self, function: str, *arguments: object) -> int:
+        result: int = self._libc[function](*arguments)
+        if result < 0:
+            raise OSError(ctypes.get_errno(), f"{function} failed: {os.strerror(ctypes.get_errno())}")
+        return result

@@ -15,7 +15,17 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-__all__ = ["adopt_orphans", "end_orphans", "exit_with_descendants", "kill_descendants", "kill_session_of"]
+__all__ = [
+    "LET_GO",
+    "adopt_orphans",
+    "end_orphans",
+    "exit_with_descendants",
+    "kill_descendants",
+    "kill_session_of",
+]
+
+LET_GO: Final = 75
+"""The exit status of a process that ended because it lost its worker, or its worker the cluster: nobody's fault."""
 
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _ENDED: Final = (b"Z", b"X")
@@ -83,7 +93,7 @@ def exit_with_descendants() -> None:
     try:
         kill_descendants(os.getpid())
     finally:
-        os._exit(1)
+        os._exit(LET_GO)
 
 
 def _signal(pid: int, number: signal.Signals) -> None:

@@ -23,6 +23,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import ForkProcess
 from typing import Any, Final
 
+from connect.garbage import importing
 from connect.jvm.shared import SHARED_MARK
 from worker.supervisor.descendants import adopt_orphans, end_orphans
 
@@ -52,8 +53,9 @@ def main(descriptor: int, preload: Sequence[str]) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _leave_to_worker)
     adopt_orphans()
-    for module in preload:
-        importlib.import_module(module)
+    with importing():
+        for module in preload:
+            importlib.import_module(module)
     _ForkServer(socket.socket(fileno=descriptor)).serve()
 
 

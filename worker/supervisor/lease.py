@@ -5,26 +5,38 @@ take them over (invariant I6). Its children check for themselves: the worker ren
 the group has answered, and a child whose lease is over exits at once. Uncommitted work is done again by the worker that
 takes over (invariant I3). The lease is over when either of two clocks says so (:mod:`worker.supervisor.clock`), and
 at once when the group says that it does not know the worker any more.
+
+A child sleeps until the end that it knows, and then looks whether the lease has been renewed. What ends the lease
+before that wakes it: a pipe that the worker writes to, the worker's own end, and the wall clock when it is set. So it
+looks once a session, and not later than if it looked all the time.
 """
 
 from __future__ import annotations
 
+import contextlib
+import math
 import mmap
 import os
+import select
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from worker.supervisor.clock import FOREVER, Moment
+from worker.supervisor.clock import FOREVER, Moment, WallTimer
 from worker.supervisor.descendants import exit_with_descendants
 
-__all__ = ["Lease", "LeaseView", "watch_lease"]
+__all__ = ["Lease", "LeaseView", "next_look", "watch_lease"]
 
 _FORM: Final = "d"
-_SIZE: Final = 16
+_SIZE: Final = 24
+_BELL: Final = 2
+"""Where the number of the worker's descriptor stands that its children are woken by."""
 _LOOK: Final = 0.2
+"""How often to look while the lease has no end yet: nobody is told when it gets one."""
+_RUNG: Final = b"\0"
+_ALL: Final = 64 * 1024
 
 
 class Lease:
@@ -36,7 +48,10 @@ class Lease:
         # Stored as two doubles, each at once: struct.pack_into would write zeros first, which a child may see. Between
         # the two stores one is older, which holds as well.
         self._until = memoryview(mmap.mmap(self._descriptor, _SIZE)).cast(_FORM)
-        self.renew(FOREVER)
+        self._until[0], self._until[1] = FOREVER.booted, FOREVER.wall
+        self._lapses = 0
+        self._bell, self._rope = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._until[_BELL] = self._bell
 
     @property
     def path(self) -> str:
@@ -44,12 +59,24 @@ class Lease:
         return f"/proc/{os.getpid()}/fd/{self._descriptor}"
 
     def renew(self, until: Moment) -> None:
-        """Extend the lease until this moment; after :data:`~worker.supervisor.clock.LONG_AGO` it is over at once."""
+        """Extend the lease until this moment; if it has passed, the lease is over at once."""
+        if self.is_over():
+            self._lapses += 1
         self._until[0], self._until[1] = until.booted, until.wall
+        with contextlib.suppress(BlockingIOError):
+            # It was not rung, or is rung since long ago.
+            if self.is_over():
+                os.write(self._rope, _RUNG)
+            else:
+                os.read(self._bell, _ALL)
 
     def is_over(self) -> bool:
         """Whether the lease has run out."""
         return _is_over(self._until)
+
+    def lapses(self) -> int:
+        """How often the lease had run out before it was renewed: others may have done this worker's work then."""
+        return self._lapses
 
     def lasts(self, seconds: float) -> bool:
         """Whether the lease lasts this much longer, so that work begun now and ended by then is still this worker's."""
@@ -62,10 +89,32 @@ class LeaseView:
     def __init__(self, path: str) -> None:
         with Path(path).open("rb") as file:
             self._until = memoryview(mmap.mmap(file.fileno(), _SIZE, prot=mmap.PROT_READ)).cast(_FORM)
+        bell = Path(path).with_name(str(int(self._until[_BELL])))
+        self._bell = os.open(bell, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        self._timer = WallTimer()
+        self._kernel = select.poll()
+        for descriptor in (self._bell, self._timer.descriptor):
+            self._kernel.register(descriptor, select.POLLIN)
 
     def is_over(self) -> bool:
         """Whether the lease has run out."""
         return _is_over(self._until)
+
+    def await_end(self) -> None:
+        """Return when the lease has run out or its worker is gone."""
+        while not self.is_over():
+            until = Moment(self._until[0], self._until[1])
+            if math.isfinite(until.wall):
+                self._timer.set(until.wall)
+            told = dict(self._kernel.poll(math.ceil(next_look(Moment.now(), until) * 1000)))
+            if told.get(self._bell, 0) & select.POLLHUP:
+                return
+
+
+def next_look(now: Moment, until: Moment) -> float:
+    """How many seconds to sleep before a lease is looked at again that lasts until some moment, if nobody wakes one."""
+    left = min(until.booted - now.booted, until.wall - now.wall)
+    return max(0.0, left) if math.isfinite(left) else _LOOK
 
 
 def _is_over(until: memoryview[float]) -> bool:
@@ -82,8 +131,7 @@ def watch_lease(path: str, on_over: Callable[[], None] = exit_with_descendants) 
         return
 
     def watch() -> None:
-        while not lease.is_over():
-            time.sleep(_LOOK)
+        lease.await_end()
         on_over()
 
     threading.Thread(target=watch, name="lease", daemon=True).start()

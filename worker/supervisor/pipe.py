@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
+import select
 import struct
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
@@ -62,12 +62,13 @@ class WorkerEnd:
         if self._outgoing:
             self.when_touched()
 
-    def pass_descriptor(self, descriptor: int) -> None:
-        """Give the child a copy of a descriptor. Raises ``OSError`` if it cannot be had to take it now."""
-        if self._outgoing or self.closed:
-            raise OSError("the process does not take what it is sent")
-        with socket.socket(fileno=os.dup(self.fileno())) as pipe:
-            socket.send_fds(pipe, [b"\0"], [descriptor])
+    def is_cut(self) -> bool:
+        """Whether the child has closed its end, though what it has said before may not be received yet."""
+        if self.closed:
+            return True
+        end = select.poll()
+        end.register(self.fileno(), 0)
+        return bool(end.poll(0))
 
     def flush(self) -> None:
         """Send as much of the waiting commands as the pipe takes."""

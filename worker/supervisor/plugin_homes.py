@@ -12,6 +12,7 @@ from connect.errors import PluginError
 from connect.plugins import PluginEntry, PluginKind, PluginRegistry
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import Command
+from worker.supervisor.plugin_code import code_state, comes_with_sluice
 
 __all__ = ["PluginHomes"]
 
@@ -38,21 +39,21 @@ class PluginHomes:
         return None if connector is None else connector.interpreter
 
     def home(self, command: Command) -> str:
-        """What units must have in common to share a process; nothing if all their plugins are installed packages.
+        """What units must have in common to share a process; nothing if all their plugins are Sluice's own.
 
-        That is an interpreter, or the folders of plugins and the packages with several versions: in one process their
-        modules would hide those of other folders, and other versions.
+        That is an interpreter, or the folders and packages of plugins: in one process the modules of a folder would
+        hide those of another, and older code would hide newer. Nor does one author's plugin meet another's.
         """
         connector = self._connector(command)
         if connector is None:
             return ""
         if connector.interpreter is not None:
-            return str(connector.interpreter)
-        apart = [entry for entry in self._entries(connector, command) if self._is_apart(entry)]
-        return ",".join(sorted({entry.home for entry in apart}))
+            return f"{connector.interpreter}@{code_state(connector)}"
+        apart = {entry.home: entry for entry in self._entries(connector, command) if self._is_apart(entry)}
+        return ",".join(f"{home}@{code_state(entry)}" for home, entry in sorted(apart.items()))
 
     def _is_apart(self, entry: PluginEntry) -> bool:
-        return entry.folder is not None or len(self.registry.versions(entry)) > 1
+        return not comes_with_sluice(entry) or len(self.registry.versions(entry)) > 1
 
     def _connector(self, command: Command) -> PluginEntry | None:
         match command:

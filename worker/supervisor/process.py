@@ -20,7 +20,7 @@ from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Final, Protocol
 
-from worker.supervisor.descendants import kill_descendants, kill_session_of
+from worker.supervisor.descendants import LET_GO, kill_descendants, kill_session_of
 from worker.supervisor.fork_client import ForkClient, Forked, fork_client
 from worker.supervisor.messages.messages import Command, LogRecord, Report
 from worker.supervisor.output import Output
@@ -90,6 +90,10 @@ class Child(Protocol):
         """Reap a child that is gone or killed, and return how it ended, as the end of a sentence."""
 
     @property
+    def was_let_go(self) -> bool:
+        """Whether the child has ended because its worker was gone, or had lost its place in the cluster."""
+
+    @property
     def pid(self) -> int | None:
         """The process id, if the child is a process."""
 
@@ -133,6 +137,7 @@ class Piped:
 
     pid: int | None = None
     shares: bool = False
+    was_let_go: bool = False
     crash: str | None = None
 
     def __init__(self, connection: Connection | None) -> None:
@@ -219,6 +224,9 @@ class _Process(Piped):
         self.pipe.close()
         self._output.close()
         self.crash = self._output.crash
+        self.was_let_go = self._code == LET_GO
+        if self.was_let_go:
+            return "ended because its worker had lost its place in the cluster"
         if self._code is not None and self._code < 0:
             unsaid = " without having said why" if self.crash is None else ""
             return f"was killed by {_signal_name(-self._code)}{unsaid}"

@@ -119,6 +119,7 @@ class Supervisor:
         self._wake_reader, self._wake_writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._listening: Listening[Child] = Listening(self._wake_reader)
         self._running: dict[Unit, _Running] = {}
+        self._alone: dict[Child, Unit] = {}
         self._mover: Unit | None = None
         self._waits_until = 0.0
         self._levels: dict[str, int] = {}
@@ -191,15 +192,12 @@ class Supervisor:
 
     def _listen(self) -> None:
         """Wait until something is said or is due, and hear it."""
-        units = {running.child: unit for unit, running in self._running.items() if not running.is_reaped}
         asked = self._inquiries.children()
-        for child in self._listening.ready([*units, *asked, *self._hosts.shared()], self._patience()):
+        for child in self._listening.ready([*self._alone, *asked, *self._hosts.shared()], self._patience()):
             if child in asked:
                 self._inquiries.hear(asked[child])
-            elif child in units:
-                # It may have ended meanwhile, with others of its host.
-                if (running := self._running.get(units[child])) is not None and running.child is child:
-                    self._hear(units[child])
+            elif child in self._alone:
+                self._hear(self._alone[child])
             else:
                 for unit in self._hosts.hear(child):
                     self._hear(unit)
@@ -236,6 +234,8 @@ class Supervisor:
     def _begin(self, unit: Unit, running: _Running) -> None:
         """Tell a child that waits for its first command what to do."""
         child = running.child
+        if not child.shares:
+            self._alone[child] = unit
         logger.info("process %s runs %s", child.pid, unit)
         if child.pid is not None:
             self._notify(Launched(unit, child.pid))
@@ -446,6 +446,7 @@ class Supervisor:
     def _leave(self, unit: Unit, running: _Running) -> bool:
         """Take note that the process of a unit is gone; whether it was another's fault."""
         running.is_reaped = True
+        self._alone.pop(running.child, None)
         unasked = running.phase in LIVE and running.trace is None and not (running.moves or running.resting)
         return self._hosts.left(unit, unasked=unasked)
 
@@ -485,9 +486,8 @@ class Supervisor:
                 self._notify(Published(unit.connector, tuple(configs)))
             case messages.Idle():
                 self._let_rest(running)
-            case messages.Started(version):
-                running.version = version
-                self._advance(unit, running, Event.STARTED)
+            case messages.Started():
+                self._started(unit, running, report)
             case messages.Failed(trace):
                 running.trace = trace
                 if running.phase is Phase.STOPPING:
@@ -502,6 +502,12 @@ class Supervisor:
                 self._advance(unit, running, _EVENTS[type(report)])
             case _:
                 logger.error("%s sent %s, which nobody asked for", unit, type(report).__name__)
+
+    def _started(self, unit: Unit, running: _Running, report: messages.Started) -> None:
+        running.version = report.version
+        if report.needs_process:
+            self._hosts.needs_process(unit)
+        self._advance(unit, running, Event.STARTED)
 
     def _does_not_fit(self, unit: Unit, running: _Running, report: messages.NeedsProcess | messages.Declined) -> None:
         """Have a unit begin again that cannot live where it does, or cannot take its new configuration."""

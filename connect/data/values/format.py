@@ -12,6 +12,7 @@ from connect.data.logical import EPOCH, instant_in_utc
 from connect.data.numerals import double_text, float_text, integer_text
 from connect.data.schema import Field, Schema, Type
 from connect.errors import DataError
+from connect.java.calendar_fields import calendar_day
 
 __all__ = ["convert_to_string", "escape"]
 
@@ -91,11 +92,17 @@ def _time_text(value: dt.date | dt.time) -> str:
     if isinstance(value, dt.time):
         return value.isoformat("milliseconds") + "Z"
     if not isinstance(value, dt.datetime):
-        return value.isoformat()
+        return _day_text(value)
     instant = instant_in_utc(value)
     # Connect has one type for dates, times and timestamps, and tells them apart by what is zero in them.
     if EPOCH <= instant < _ONE_DAY:
         return instant.time().isoformat("milliseconds") + "Z"
     if instant.time().replace(microsecond=instant.microsecond // 1000) == dt.time():
-        return instant.date().isoformat()
-    return instant.replace(tzinfo=None).isoformat("T", "milliseconds") + "Z"
+        return _day_text(instant)
+    return f"{_day_text(instant)}T{instant.time().isoformat('milliseconds')}Z"
+
+
+def _day_text(value: dt.date) -> str:
+    """By the calendar of Java: that of today, and the Julian before October 1582."""
+    year, month, day = calendar_day(value)
+    return f"{year:04}-{month:02}-{day:02}"

@@ -22,6 +22,7 @@ from connect.data.numerals import INT32_MAX, single, single_digits, to_single
 from connect.data.record import SchemaAndValue
 from connect.data.schema import INTEGER_RANGES, Schema, Type, validate
 from connect.errors import DataError
+from connect.java.calendar_fields import date_of
 
 __all__ = ["exact_number", "parse_string"]
 
@@ -228,7 +229,7 @@ def _time_of(token: str) -> SchemaAndValue | None:
     try:
         if len(numbers) == 4:
             return SchemaAndValue(_TIME, time_from_milliseconds(_milliseconds(*numbers)))
-        day = _day(*numbers[:3])
+        day = date_of(*numbers[:3])
         if len(numbers) == 3:
             return SchemaAndValue(_DATE, day)
         midnight = dt.datetime.combine(day, dt.time(), dt.UTC)
@@ -240,11 +241,6 @@ def _time_of(token: str) -> SchemaAndValue | None:
 
 def _milliseconds(hours: int, minutes: int, seconds: int, milliseconds: int) -> int:
     return ((hours * 60 + minutes) * 60 + seconds) * 1000 + milliseconds
-
-
-def _day(year: int, month: int, day: int) -> dt.date:
-    years, month = divmod(month - 1, 12)
-    return dt.date(year + years, month + 1, 1) + dt.timedelta(days=day - 1)
 
 
 # -- arrays and maps ---------------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ WORKER: Final = "the worker's user"
 
 
 class Resource(Enum):
-    """What a right is about, as it is called; its option of ``kafka-acls.sh`` is the same with dashes."""
+    """The kind of thing that a right is about; its option of ``kafka-acls.sh`` is the same with dashes."""
 
     TOPIC = "topic"
     GROUP = "group"
@@ -111,7 +111,7 @@ def is_login_refused(error: KafkaError) -> bool:
 
 
 def remedy(code: int, user: str, rights: Iterable[Right]) -> str:
-    """What to allow after a refusal with this error code; empty if the error is about something else.
+    """The rights to allow after a refusal with this error code; empty if the error is about something else.
 
     ``user`` says whose rights they are, ``rights`` all that the request needs: those of the refused kind are told.
     """

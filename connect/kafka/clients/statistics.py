@@ -19,7 +19,7 @@ _MOST_PARTITIONS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class ClientStatistics:
-    """What one client says: its values, and the lag of each topic and partition that it consumes."""
+    """The statistics of one client: its values, and the lag of each topic and partition that it consumes."""
 
     kind: str
     client_id: str

@@ -14,6 +14,7 @@ from connect.kafka.settings.kind import PropertyValue
 
 __all__ = [
     "INT_MAX",
+    "LONG_MAX",
     "Conversion",
     "boolean",
     "integer",
@@ -28,9 +29,10 @@ __all__ = [
 Conversion = Callable[[str, str], PropertyValue]
 
 INT_MAX = 2**31 - 1
+LONG_MAX = 2**63 - 1
 
 _HOST = re.compile(r"[\w%.-]+")
-_SERVER = re.compile(r"(?:\w+://)?(?:[\w%.-]+|\[[\w%.:]+\]):\d{1,5}")
+_SERVER = re.compile(r"(?:(?i:plaintext|ssl|sasl_plaintext|sasl_ssl)://)?(?:[\w%.-]+|\[[\w%.:]+\]):\d{1,5}")
 
 
 def parse_integer(key: str, value: str) -> int:

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from connect.kafka.settings.conversion import INT_MAX, Conversion, boolean, integer, kilobytes, one_of, servers, text
+from connect.kafka.settings.conversion import (
+    INT_MAX,
+    LONG_MAX,
+    Conversion,
+    boolean,
+    integer,
+    kilobytes,
+    one_of,
+    servers,
+    text,
+)
 from connect.kafka.settings.kind import ClientKind
 
 __all__ = [
@@ -39,8 +49,9 @@ class Combined:
 
 @dataclass(frozen=True, slots=True)
 class HandledByWorker:
-    """librdkafka has no such setting; the worker's own loops act on it."""
+    """librdkafka has no such setting; the worker's own loops act on it. ``check`` refuses what Java refuses."""
 
+    check: Conversion
     note: str
 
 
@@ -263,7 +274,9 @@ _PRODUCER: dict[str, Decision] = {
     "key.serializer": _CONVERTERS_MAKE_BYTES,
     "value.serializer": _CONVERTERS_MAKE_BYTES,
     "linger.ms": _same("queue.buffering.max.ms", integer(0, 900_000)),
-    "max.block.ms": HandledByWorker("how long sending may wait for room in the producer's buffer"),
+    "max.block.ms": HandledByWorker(
+        integer(0, LONG_MAX), "sending waits for room in the producer's buffer, however long it takes"
+    ),
     "max.in.flight.requests.per.connection": _same(
         "max.in.flight.requests.per.connection", integer(1, 1_000_000, at_least=1)
     ),
@@ -319,7 +332,7 @@ _CONSUMER: dict[str, Decision] = {
     "value.deserializer": _CONVERTERS_MAKE_BYTES,
     "max.partition.fetch.bytes": _same("fetch.message.max.bytes", integer(1, 1_000_000_000)),
     "max.poll.interval.ms": _same("max.poll.interval.ms", integer(1, 86_400_000, at_least=1)),
-    "max.poll.records": HandledByWorker("the most records handed to a task at once"),
+    "max.poll.records": HandledByWorker(integer(1, INT_MAX, at_least=1), "the most records handed to a task at once"),
     "partition.assignment.strategy": Combined(
         ("partition.assignment.strategy",),
         "with group.protocol=classic; cooperative-sticky beside an eager assignor is left out, "
@@ -336,7 +349,8 @@ _CONSUMER: dict[str, Decision] = {
 _ADMIN: dict[str, Decision] = {
     "bootstrap.controllers": Refused("Controllers are not talked to directly: set bootstrap.servers"),
     "default.api.timeout.ms": HandledByWorker(
-        "how long a worker waits for a broker at its start, 30000 by default; other calls have limits of their own"
+        integer(0, INT_MAX),
+        "how long a worker waits for a broker at its start, 30000 by default; other calls have limits of their own",
     ),
     "retries": Ignored("a call is tried again until its time is over"),
 }

@@ -115,7 +115,9 @@ def _converted(java: Mapping[str, str], kind: ClientKind) -> dict[str, PropertyV
                 properties |= dict.fromkeys(names, convert(key, value))
             case Refused(remedy, harmless) if value.strip().lower() not in {allowed.lower() for allowed in harmless}:
                 raise ConfigRuleError(f"Configuration {key} cannot be used. {remedy}", key)
-            case Refused() | Combined() | HandledByWorker() | Ignored() | None:
+            case HandledByWorker(check):
+                check(key, value)
+            case Refused() | Combined() | Ignored() | None:
                 pass
             case _:
                 assert_never(decision)

@@ -56,7 +56,7 @@ def _told(decision: Decision | None) -> tuple[str, ...]:
             return "mapped", ", ".join(f"`{name}`" for name in names), note
         case Combined(names, note):
             return "mapped", ", ".join(f"`{name}`" for name in names), note
-        case HandledByWorker(note):
+        case HandledByWorker(_, note):
             return "worker", "", note
         case Ignored(reason):
             return "ignored", "", reason

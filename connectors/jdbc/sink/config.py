@@ -88,6 +88,7 @@ class JdbcSinkConfig(ConnectionConfig):
     insert_mode: InsertMode = option(
         default=InsertMode.INSERT,
         importance=HIGH,
+        ignore_case=True,
         group=_WRITING,
         doc="insert adds a row for each record. upsert replaces the fields of the row with the same primary key, or "
         "adds one. update changes rows that are there, and adds none.",
@@ -171,6 +172,7 @@ class JdbcSinkConfig(ConnectionConfig):
     pk_mode: KeyMode = option(
         default=KeyMode.NONE,
         importance=HIGH,
+        ignore_case=True,
         group=_MAPPING,
         doc="The primary key of rows: none; kafka, the topic, partition and offset of the record; record_key, the key "
         "or fields of it; record_value, fields of the value.",

@@ -246,6 +246,7 @@ class JdbcSourceConfig(ConnectionConfig):
     numeric_mapping: NumericMapping | None = option(
         default=None,
         importance=LOW,
+        ignore_case=True,
         doc="What NUMERIC columns become: none: Decimal; precision_only: integers if they have no fraction and fit; "
         "best_fit: such integers and floating point numbers if they have at most 18 digits; best_fit_eager_double: "
         "floating point numbers whenever they have a fraction.",

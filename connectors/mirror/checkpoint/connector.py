@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from connect.data import Offset
-from connect.source import SourceConnector
+from connect.source import SHARE_KEYS, SourceConnector
 from connectors.mirror.checkpoint.monitor import GroupMonitor
 from connectors.mirror.checkpoint.sharing import ASSIGNED, INDEX, shared, written
 from connectors.mirror.checkpoint.task import MirrorCheckpointTask
@@ -41,7 +41,7 @@ class MirrorCheckpointConnector(SourceConnector[MirrorCheckpointConfig]):
         groups = self._monitor.groups(_PATIENCE) if self._monitor is not None else ()
         self._shares = shared(groups, max_tasks, self._shares)
         return [
-            {**self.config.originals, ASSIGNED: written(share), INDEX: str(index)}
+            {**self.config.originals, ASSIGNED: written(share), INDEX: str(index), SHARE_KEYS: ASSIGNED}
             for index, share in enumerate(self._shares)
         ]
 

@@ -63,8 +63,8 @@ class GroupMonitor:
     def _run(self) -> None:
         try:
             clients = Clients(self._config.originals)
-            admin = clients.admin(Cluster.SOURCE, "checkpoint-source-admin")
-            groups = Groups(admin, asking(self._config, Cluster.SOURCE, self._wait))
+            waiting = asking(self._config, Cluster.SOURCE, self._wait)
+            groups = Groups(lambda: clients.admin(Cluster.SOURCE, "checkpoint-source-admin"), waiting)
             while not self._stopped.is_set():
                 self._look(clients, groups)
                 if self._groups is None:

@@ -18,8 +18,8 @@ _SPECIAL: Final = re.compile(r"[%,\s]")
 def shared(groups: Sequence[str], most: int, before: Sequence[Sequence[str]] = ()) -> list[tuple[str, ...]]:
     """The groups of each task, of which there are at most ``most``.
 
-    Tasks that ran ``before`` with as many keep what they have, so that a group that is new or gone restarts only the
-    task that it concerns. Otherwise each task gets groups that follow each other, as by MirrorMaker 2.
+    Tasks that ran ``before`` with as many keep what they have, so that a group that is new or gone concerns one task
+    alone. Otherwise each task gets groups that follow each other, as by MirrorMaker 2.
     """
     tasks = min(most, len(groups))
     if tasks == 0:

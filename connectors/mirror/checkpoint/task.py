@@ -57,15 +57,20 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointTaskConfig]):
         )
         self._clients = Clients(config.originals, config.task_index)
         wait = self.context.wait
-        self._at_source = Groups(
-            self._clients.admin(Cluster.SOURCE, "checkpoint-source-admin"), asking(config, Cluster.SOURCE, wait)
-        )
+        self._at_source = self._groups_at(Cluster.SOURCE)
         # One task of the connector is enough.
         self._verified = FollowedVerifications(config, self._clients, wait) if config.task_index == 0 else None
         self._sync: GroupSync | None = None
         if config.sync_group_offsets_enabled:
-            admin = self._clients.admin(Cluster.TARGET, "checkpoint-target-admin")
-            self._sync = GroupSync(Groups(admin, asking(config, Cluster.TARGET, wait)), config.target_cluster_alias)
+            self._sync = GroupSync(self._groups_at(Cluster.TARGET), config.target_cluster_alias)
+
+    def reconfigure(self, config: MirrorCheckpointTaskConfig) -> bool:
+        """Translate new groups besides those that it has."""
+        self._groups = assigned(config.task_assigned_groups)
+        # What was emitted of the new ones is read before anything is.
+        self._leave_offsets()
+        self._due = self._sync_due = 0.0
+        return True
 
     def poll(self) -> list[SourceRecord] | None:
         try:
@@ -94,9 +99,16 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointTaskConfig]):
         verified, self._verified = getattr(self, "_verified", None), None
         if verified is not None:
             verified.close()
+        self._leave_offsets()
+
+    def _leave_offsets(self) -> None:
         offsets, self._offsets = getattr(self, "_offsets", None), None
         if offsets is not None:
             offsets.close()
+
+    def _groups_at(self, cluster: Cluster) -> Groups:
+        name = f"checkpoint-{cluster}-admin"
+        return Groups(lambda: self._clients.admin(cluster, name), asking(self.config, cluster, self.context.wait))
 
     def _read(self) -> OffsetTopics:
         """Read what was emitted, and what the flow has written of its offsets."""

@@ -25,6 +25,7 @@ _offset: Final[Callable[[Message], Any]] = confluent_kafka.Message.offset
 _topic: Final[Callable[[Message], Any]] = confluent_kafka.Message.topic
 _partition: Final[Callable[[Message], Any]] = confluent_kafka.Message.partition
 
+
 _BYTES: Final = Schema.bytes(optional=True)
 
 
@@ -38,10 +39,12 @@ def by_partition(
         return
     groups: dict[tuple[str, int], list[Message]] = {}
     start = 0
+    topics, partitions = list(map(_topic, messages)), list(map(_partition, messages))
     # They come in long runs, which are found without looking at each message here.
-    for place, run in groupby(zip(map(_topic, messages), map(_partition, messages), strict=True)):
+    is_of_one = topics.count(topics[0]) == len(topics) if topics else True
+    for _, run in groupby(partitions if is_of_one else zip(topics, partitions, strict=True)):
         stop = start + len(list(run))
-        groups.setdefault(place, []).extend(messages[start:stop])
+        groups.setdefault((topics[start], partitions[start]), []).extend(messages[start:stop])
         start = stop
     for place, group in groups.items():
         yield TopicPartition(*place), group

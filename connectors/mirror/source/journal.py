@@ -15,7 +15,7 @@ from confluent_kafka import KafkaError, Message, Producer
 from connect.data import TopicPartition
 from connectors.mirror.records import OffsetSync
 from connectors.mirror.run_records import RunWriter, StoredRuns
-from connectors.mirror.runs import Generation, Runs
+from connectors.mirror.runs import UNKNOWN, Generation, Runs
 from connectors.mirror.source.syncs import Pair, SyncSchedule
 
 __all__ = ["JournalTopics", "OffsetJournal", "in_step", "is_other"]
@@ -56,8 +56,12 @@ class OffsetJournal:
         self._partitions: dict[TopicPartition, _Partition] = {}
 
     def open(self, partition: TopicPartition, stored: StoredRuns, generation: Generation) -> Runs:
-        """Go on with what is stored of a partition, unless one of its topics was made anew; the runs that there are."""
-        runs = stored.runs(*partition) or Runs(generation)
+        """Go on with what is stored of a partition, unless one of its topics was made anew; the runs that there are.
+
+        :meth:`settle` is to follow.
+        """
+        known = stored.runs(*partition)
+        runs = Runs(UNKNOWN) if known is None else known
         before = runs.generation
         if is_other(before.source, generation.source) or is_other(before.target, generation.target):
             runs.clear(generation)
@@ -66,7 +70,15 @@ class OffsetJournal:
             runs.touch()
         kept = _Partition(SyncSchedule(self._lag), runs, stored.writer(*partition))
         self._partitions[partition] = kept
+        self._write_runs(kept)
         return runs
+
+    def settle(self) -> None:
+        """Wait until it is written which topics the partitions have, before any of their offsets is stored.
+
+        Crash point: a kill after that would have the next start take another topic of the same name for this one.
+        """
+        self._flush()
 
     def acknowledged(
         self, partition: TopicPartition, upstream: Sequence[int], downstream: Sequence[int | None]
@@ -85,10 +97,12 @@ class OffsetJournal:
         self._producer.poll(0)
 
     def begin_anew(self, partition: TopicPartition, generation: Generation) -> None:
-        """Forget what is known of a partition, whose topic is another now."""
+        """Forget what is known of a partition, whose topic is another now. :meth:`settle` is to follow."""
         kept = self._partitions[partition]
         kept.runs.clear(generation)
+        kept.runs.resume(0)
         kept.schedule = SyncSchedule(self._lag)
+        self._write_runs(kept)
 
     def committed(self) -> None:
         """Write what has waited for a commit."""
@@ -101,8 +115,11 @@ class OffsetJournal:
     def close(self) -> None:
         """Write all there is, and wait for it a while."""
         self.committed()
+        self._flush()
+
+    def _flush(self) -> None:
         if left := self._producer.flush(_FLUSH_SECONDS):
-            logger.warning("%d records of offset syncs and runs could not be written before the end.", left)
+            logger.warning("%d records of offset syncs and runs are not written yet.", left)
 
     def _sync(self, partition: TopicPartition, due: Iterable[Pair]) -> None:
         for upstream, downstream in due:

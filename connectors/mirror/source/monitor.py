@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient
 from connect.data import TopicPartition
 from connect.errors import RetriableError
 from connect.source import SourceConnectorContext
+from connectors.mirror.asking import StoppedError
 from connectors.mirror.clients import Clients, Cluster
 from connectors.mirror.config.source import MirrorSourceConfig
 from connectors.mirror.filters import config_property_filter
@@ -23,6 +24,7 @@ from connectors.mirror.policies import replication_policy
 from connectors.mirror.selection import TopicSelection
 from connectors.mirror.topics.cluster import ClusterTopics
 from connectors.mirror.topics.deletion import Deletions
+from connectors.mirror.topics.deletion_notes import DeletionNotes
 from connectors.mirror.topics.upkeep import TopicUpkeep
 
 __all__ = ["TopicMonitor"]
@@ -122,6 +124,8 @@ class TopicMonitor:
             return
         try:
             job.do()
+        except StoppedError:
+            return
         except RetriableError as error:
             self._tell_away(f"{error}")
             self._answered.set()
@@ -141,7 +145,8 @@ class TopicMonitor:
         alias, chosen = config.source_cluster_alias, config_property_filter(props)
         grace = config.mirror_topic_deletion_grace_ms / 1000
         deletions = Deletions(grace) if self._deletes else None
-        upkeep = TopicUpkeep(source, target, selection, alias, chosen, config.replication_factor, deletions)
+        notes = DeletionNotes(config, min(seconds, _PATIENCE), self._go_on) if self._deletes else None
+        upkeep = TopicUpkeep(source, target, selection, alias, chosen, config.replication_factor, deletions, notes)
         self._source_away = upkeep.source_is_away
         refresh = config.refresh_topics_interval_seconds if config.refresh_topics_enabled else 0
         jobs = [_Job(lambda: self._look(upkeep), refresh)]
@@ -156,6 +161,9 @@ class TopicMonitor:
         if config.sync_topic_configs_enabled:
             jobs.append(_Job(upkeep.sync_settings, config.sync_topic_configs_interval_seconds))
         return jobs
+
+    def _go_on(self, seconds: float) -> bool:
+        return not self._stopped.wait(seconds)
 
     def _topics(self, admins: dict[Cluster, AdminClient], cluster: Cluster, seconds: float) -> ClusterTopics:
         config = self._config
@@ -177,7 +185,7 @@ class TopicMonitor:
         ids = self._ids_now(upkeep, found)
         if self._deletes:
             self._orphans = upkeep.orphans()
-            upkeep.delete(self._orphans, self._own, time.monotonic())
+            upkeep.delete(self._orphans, self._own, time.time())
         if self._away is not None:
             logger.info("The clusters answer again.")
             self._away = None

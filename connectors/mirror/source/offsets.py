@@ -8,8 +8,10 @@ from typing import Any, Final
 from connect.data import Offset, TopicPartition
 from connect.errors import ConnectError
 
-__all__ = ["RecordOffsets", "check_offset", "position", "source_offset", "source_partition"]
+__all__ = ["RESET", "RecordOffsets", "check_offset", "position", "source_offset", "source_partition"]
 
+RESET: Final = -1
+"""The offset of a partition whose topic was made anew and is not mirrored yet. To MirrorMaker it is none."""
 _INT_MAX: Final = 2**31 - 1
 
 

@@ -49,7 +49,8 @@ class JournalOpening:
     ) -> tuple[OffsetJournal, set[TopicPartition]]:
         """The journal, and the partitions whose stored offsets speak of a topic that is no more.
 
-        ``stored`` says where each partition is to be read from; they join those of ``journal``. Raises what ``meet``
+        What is written of the latter stays as it is until their offsets are reset. ``stored`` says where each partition
+        is to be read from; they join those of ``journal``. Raises what ``meet``
         does, a ``RetriableError`` if a cluster does not answer, and :class:`~connectors.mirror.asking.StoppedError`.
         """
         at, alias = Cluster(self._config.offset_syncs_topic_location), self._config.alias_in_syncs
@@ -67,16 +68,20 @@ class JournalOpening:
         anew: set[TopicPartition] = set()
         for partition in share:
             position, end = stored[partition], downstream_ends.get(remotes[partition])
-            if (gap := _gap(partition, records.runs(*partition), now[partition], position, end)) is not None:
+            before = records.runs(*partition)
+            if (gap := _gap(partition, before, now[partition], position, end)) is not None:
                 self._meet(gap)
-                if gap.reason is Reason.SOURCE_ANEW:
-                    anew.add(partition)
+            if before is not None and gap is not None and gap.reason is Reason.SOURCE_ANEW:
+                anew.add(partition)
+                journal.open(partition, records, before.generation)
+                continue
             runs = journal.open(partition, records, now[partition])
             if _has_lost(runs, now[partition], end):
                 runs.clear(now[partition])
-            self._resume(runs, None if partition in anew else position)
+            self._resume(runs, position)
             if end is not None:
                 runs.await_copies(max(0, end - (runs.downstream_end or 0)), upstream_ends.get(partition, 0))
+        journal.settle()
         return journal, anew
 
     def generations(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, Generation]:
@@ -110,8 +115,8 @@ class JournalOpening:
     def _resume(self, runs: Runs, position: int | None) -> None:
         """Go on with runs; what was mirrored after their end is not known, if anything was."""
         end = runs.upstream_end
-        if position is None:
-            if self._from_beginning:
+        if not position:
+            if position == 0 or self._from_beginning:
                 # Before the oldest record there is none.
                 runs.resume(0)
         elif end is not None and position <= end:
@@ -133,7 +138,7 @@ def _gap(
     partition: TopicPartition, before: Runs | None, now: Generation, position: int | None, end: int | None
 ) -> Gap | None:
     """What has happened to the topics of a partition while nothing was mirrored; ``end`` is where the target ends."""
-    if before is None or position is None:
+    if before is None or not position:
         return None
     if is_other(before.generation.source, now.source):
         return Gap(partition, Reason.SOURCE_ANEW, position, None, 0)

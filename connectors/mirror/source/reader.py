@@ -46,18 +46,18 @@ class SourceReader:
         self._many_come = False
         self._told: dict[str | None, str] = {}
         self.anew: set[TopicPartition] = set()
-        """The partitions that turned out to be of a topic that was made anew; take them out."""
+        """The partitions that turned out to be of a topic that was made anew, which are not read; take them out."""
 
     def assign(self, positions: Mapping[TopicPartition, int]) -> None:
         """Read these partitions, each from this offset on, or from ``OFFSET_BEGINNING`` or ``OFFSET_END``."""
         self._next = dict(positions)
-        self._only = next(iter(positions)) if len(positions) == 1 else None
+        self._see_only()
         self._consumer.assign([Place(topic, partition, at) for (topic, partition), at in positions.items()])
 
     def join(self, positions: Mapping[TopicPartition, int]) -> None:
         """Read these besides."""
         self._next |= positions
-        self._only = next(iter(self._next)) if len(self._next) == 1 else None
+        self._see_only()
         self._consumer.incremental_assign([Place(*partition, at) for partition, at in positions.items()])
 
     def poll(self, most: int, seconds: float) -> list[Read]:
@@ -127,18 +127,29 @@ class SourceReader:
         try:
             begin, end = self._consumer.get_watermark_offsets(place, timeout=_TIMEOUT)
         except KafkaException as error:
+            # What else was fetched is to be kept, so that this is no error.
+            logger.warning("The source does not tell where %s begins, and is asked again: %s", _name(partition), error)
             self._seek(partition, self._next[partition])
-            raise RetriableError(f"The source does not tell where {_name(partition)} begins: {error}") from error
+            return
         expected = self._next[partition]
         if begin <= expected <= end:
             self._seek(partition, expected)
             return
         if expected > end:
-            self.anew.add(partition)
             self._meet(Gap(partition, Reason.LOST, expected, None, begin))
+            self._leave(partition)
+            self.anew.add(partition)
         else:
             self._meet(Gap(partition, Reason.EXPIRED, expected, begin - 1, begin))
-        self._seek(partition, begin)
+            self._seek(partition, begin)
+
+    def _leave(self, partition: TopicPartition) -> None:
+        del self._next[partition]
+        self._see_only()
+        self._consumer.incremental_unassign([Place(*partition)])
+
+    def _see_only(self) -> None:
+        self._only = next(iter(self._next)) if len(self._next) == 1 else None
 
     def _seek(self, partition: TopicPartition, offset: int) -> None:
         self._next[partition] = offset

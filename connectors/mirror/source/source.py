@@ -7,6 +7,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END
@@ -25,10 +26,18 @@ from connectors.mirror.source.gaps import Gaps
 from connectors.mirror.source.journal import OffsetJournal
 from connectors.mirror.source.monitor import TopicMonitor
 from connectors.mirror.source.numbers import MirrorNumbers
-from connectors.mirror.source.offsets import RecordOffsets, check_offset, position, source_partition
+from connectors.mirror.source.offsets import (
+    RESET,
+    RecordOffsets,
+    check_offset,
+    position,
+    source_offset,
+    source_partition,
+)
 from connectors.mirror.source.opening import JournalOpening
 from connectors.mirror.source.provenance import Provenance
 from connectors.mirror.source.reader import SourceReader
+from connectors.mirror.source.renewal import Renewals
 from connectors.mirror.source.sharing import ASSIGNED, BYTES, GROWING, IDS, INDEX, assigned, shared, written
 from connectors.mirror.source.throttle import Throttle
 
@@ -42,6 +51,14 @@ _WAIT: Final = 0.1
 """Seconds that a poll waits at most: what is acknowledged meanwhile is seen to between two polls."""
 _JOIN_RETRY: Final = 2.0
 _CONSUMER: Final = Role(Cluster.SOURCE, ClientKind.CONSUMER, "replication-consumer")
+
+
+@dataclass(frozen=True, slots=True)
+class _Passed:
+    """Records of a source partition up to an offset were left out."""
+
+    place: Offset
+    offset: int
 
 
 class MirrorSourceTask(SourceTask[MirrorSourceTaskConfig]):
@@ -58,7 +75,7 @@ class MirrorSourceTask(SourceTask[MirrorSourceTaskConfig]):
         self._clients = Clients(config.originals, config.task_index)
         self._gaps_topic = self._policy.gaps_topic(config.source_cluster_alias)
         self._share = assigned(config.task_assigned_partitions)
-        self._pending: deque[SourceBatch] = deque()
+        self._pending: deque[SourceBatch | _Passed] = deque()
         rate, header = config.task_bytes_per_second, config.mirror_provenance_header
         self._throttle = Throttle(rate) if rate else None
         aliases = config.source_cluster_alias, config.target_cluster_alias
@@ -67,6 +84,7 @@ class MirrorSourceTask(SourceTask[MirrorSourceTaskConfig]):
         self._joining: tuple[TopicPartition, ...] = ()
         """What the task was given while it runs, and does not read yet."""
         self._join_at = 0.0
+        self._renewals = Renewals(config.source_cluster_alias, self.context.offset_storage_reader)
         self._names = self._remote_names()
         labels = ("source", config.source_cluster_alias), ("target", config.target_cluster_alias)
         self._numbers = MirrorNumbers(labels, self._names)
@@ -94,7 +112,18 @@ class MirrorSourceTask(SourceTask[MirrorSourceTaskConfig]):
                 self._read(self._reader if self._reader is not None else self._opened())
             except StoppedError:
                 return None
-        return self._gaps.take_mark() or (self._pending.popleft() if self._pending else None)
+        return self._gaps.take_mark() or self._taken()
+
+    def _taken(self) -> SourceBatch | None:
+        """The next batch; the offsets of what was left out around it are passed."""
+        batch: SourceBatch | None = None
+        while self._pending and (batch is None or isinstance(self._pending[0], _Passed)):
+            match self._pending.popleft():
+                case _Passed(place, offset):
+                    self.context.pass_offset(place, source_offset(offset))
+                case found:
+                    batch = found
+        return batch
 
     def _read(self, reader: SourceReader) -> None:
         if self._throttle is not None and (owed := self._throttle.wait()) > 0:
@@ -102,30 +131,53 @@ class MirrorSourceTask(SourceTask[MirrorSourceTaskConfig]):
             return
         if self._joining and time.monotonic() >= self._join_at:
             self._join(reader)
+        if ready := self._renewals.ready():
+            self._read_anew(reader, ready)
         for partition, messages in reader.poll(self._most, self._wait):
             self._take(partition, messages)
-        if reader.anew and self._journal is not None:
-            for partition, generation in self._opening.generations(sorted(reader.anew)).items():
-                self._journal.begin_anew(partition, generation)
+        self._renew(reader.anew)
         reader.anew.clear()
+
+    def _renew(self, anew: Iterable[TopicPartition]) -> None:
+        """Have it stored, after what was read before, that nothing is mirrored of these partitions."""
+        for partition in anew:
+            self._pending.append(_Passed(source_partition(self.config.source_cluster_alias, partition), RESET))
+        self._renewals.begin(anew)
+
+    def _read_anew(self, reader: SourceReader, partitions: Sequence[TopicPartition]) -> None:
+        """Read these from their beginnings, once it is written which topics they have."""
+        if self._journal is not None:
+            try:
+                generations = self._opening.generations(partitions)
+            except RetriableError as error:
+                logger.warning("%d partitions that were made anew are not read yet: %s", len(partitions), error)
+                return
+            for partition, generation in generations.items():
+                self._journal.begin_anew(partition, generation)
+            self._journal.settle()
+        reader.join(dict.fromkeys(partitions, OFFSET_BEGINNING))
+        self._renewals.end(partitions)
 
     def _take(self, partition: TopicPartition, messages: Sequence[Message]) -> None:
         if self._throttle is not None:
             self._throttle.take(size(messages))
-        provenance = self._provenance
+        provenance, last = self._provenance, messages[-1].offset()
+        place = source_partition(self.config.source_cluster_alias, partition)
         if provenance is not None:
             messages = foreign(messages, provenance)
         if messages:
-            place = source_partition(self.config.source_cluster_alias, partition)
             remote = self._remote(partition.topic)
             batch = mirrored(messages, remote, partition.partition, place, provenance)
             self._numbers.read(partition, batch, sum(map(len, messages)), time.time())
             self._pending.append(batch)
+        if not messages or messages[-1].offset() != last:
+            self._pending.append(_Passed(place, last))
 
     def remaining(self) -> Mapping[str, int]:
         """How many records are not mirrored yet."""
         lag = None if self._reader is None else self._reader.lag()
-        return {} if lag is None else {"records": lag + sum(map(len, self._pending))}
+        read = sum(len(each) for each in self._pending if isinstance(each, SourceBatch))
+        return {} if lag is None else {"records": lag + read}
 
     def measurements(self) -> Iterable[Measurement]:
         """The numbers of each partition."""
@@ -167,10 +219,14 @@ class MirrorSourceTask(SourceTask[MirrorSourceTaskConfig]):
         alias = self.config.source_cluster_alias
         kept = self.context.offset_storage_reader.offsets([source_partition(alias, each) for each in share])
         stored = {partition: position(offset) for partition, offset in zip(share, kept, strict=True)}
-        starts = {partition: self._at_first if at is None else at for partition, at in stored.items()}
+        starts = {
+            partition: self._at_first if at is None else at or OFFSET_BEGINNING for partition, at in stored.items()
+        }
         if self.config.emit_offset_syncs_enabled:
             self._journal, anew = self._opening.open(stored, self.context.wait, self._journal)
-            starts |= dict.fromkeys(anew, OFFSET_BEGINNING)
+            self._renew(anew)
+            for partition in anew:
+                del starts[partition]
         return starts
 
     def _join(self, reader: SourceReader) -> None:

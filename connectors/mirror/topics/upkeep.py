@@ -14,6 +14,7 @@ from connectors.mirror.selection import LeftOut, TopicSelection
 from connectors.mirror.topics.acls import AclBinding, mirrored_acl
 from connectors.mirror.topics.cluster import ClusterTopics
 from connectors.mirror.topics.deletion import Deletions
+from connectors.mirror.topics.deletion_notes import DeletionNotes
 from connectors.mirror.topics.settings import settings_at_creation, settings_to_alter
 
 __all__ = ["TopicUpkeep"]
@@ -24,8 +25,8 @@ logger = logging.getLogger(__name__)
 class TopicUpkeep:
     """Compares two clusters and changes the target. For one thread.
 
-    With ``deletions``, ACLs that vanish at the source are taken back at the target, and topics can be deleted. Where an
-    alias stands, it is that of the source.
+    With ``deletions``, ACLs that vanish at the source are taken back at the target, and topics can be deleted;
+    ``notes`` keep since when they are missing. Where an alias stands, it is that of the source.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class TopicUpkeep:
         chosen: ConfigPropertyFilter,
         replication: int,
         deletions: Deletions | None = None,
+        notes: DeletionNotes | None = None,
     ) -> None:
         self._source = source
         self._target = target
@@ -45,6 +47,8 @@ class TopicUpkeep:
         self._chosen = chosen
         self._replication = replication
         self._deletions = deletions
+        self._notes = notes
+        self._has_recalled = False
         self._acls: frozenset[AclBinding] = frozenset()
         self._told: frozenset[str] = frozenset()
 
@@ -90,11 +94,17 @@ class TopicUpkeep:
     def delete(self, orphans: Collection[str], own: Collection[str], now: float) -> None:
         """Delete the mirrors of those ``orphans`` that are gone for long enough, if they are the connector's ``own``.
 
-        ``now`` is in seconds, of any clock.
+        ``now`` is in seconds since 1970.
         """
         if self._deletions is None:
             return
-        for topic in self._deletions.due(self._source.partitions(), orphans, now):
+        if self._notes is not None and not self._has_recalled:
+            self._deletions.recall(self._notes.kept())
+            self._has_recalled = True
+        due = self._deletions.due(self._source.partitions(), orphans, now)
+        if self._notes is not None:
+            self._notes.keep(self._deletions.missing)
+        for topic in due:
             if topic in own and self._target.delete(self._remote(topic)):
                 logger.warning("Topic %s is deleted, since %s was at the source.", self._remote(topic), topic)
 

@@ -46,7 +46,7 @@ class RecordChain(Generic[B, R]):
                 if new is not None:
                     rows.append(new)
             except StageError as error:
-                self._tolerance.give_up(Failure(error.stage, error.executing, error.cause, record=record))
+                self._tolerance.give_up(Failure.of_stage(error, record=record))
         return type(batch).from_records(rows)
 
 

@@ -88,6 +88,12 @@ class SourceContext(_Waiting):
         """Wait a little, unless it is the end."""
         self.wait(min(seconds, _LOOK))
 
+    def wake(self) -> None:
+        """Do nothing: the waits for a poll are short."""
+
+    def pass_offset(self, partition: Offset, offset: Offset) -> None:
+        """Do nothing: a DataFrame stores no offsets, and a stream goes on after its last row."""
+
     def report(self, record: SourceRecord, error: Exception) -> None:
         """Give up on data that cannot be parsed."""
         self._tolerance.give_up(Failure(Stage.TASK_POLL, self._task_class, error, record=record))

@@ -37,6 +37,7 @@ from connectors.spark.decoding.report import PassReports, Rejection
 from connectors.spark.engine.accounts import Account, Accounts, Outcome
 from connectors.spark.engine.orders import SinkOrders
 from connectors.spark.engine.outgoing import TaskPublisher
+from connectors.spark.failure import TOO_LITTLE_MEMORY
 
 __all__ = ["RECORDS_OF_MARK", "SinkRun", "run_partition"]
 
@@ -160,7 +161,8 @@ class SinkRun:
                 account.outcome, account.retry_after = Outcome.AGAIN, error.retry_after
             case _:
                 account.outcome = Outcome.FAILED
-        account.error, account.trace = str(error) or type(error).__name__, stack_trace(error)
+        told = TOO_LITTLE_MEMORY if isinstance(error, MemoryError) else str(error)
+        account.error, account.trace = told or type(error).__name__, stack_trace(error)
         if account.outcome is Outcome.FAILED and not isinstance(error, RangesGoneError):
             account.error = f"A task of the connector failed in an executor of Spark: {account.error}"
         flushes = account.outcome in (Outcome.REFUSED, Outcome.FAILED) or isinstance(error, RangesStalledError)

@@ -223,6 +223,11 @@ class Publisher:
         for run in by_source_partition(batch) if len(batch) else ():
             self._publish_run(run)
 
+    def pass_offset(self, partition: Offset, offset: Offset) -> None:
+        """Keep an offset that no record has, after the records of its partition that were published before."""
+        if partition:
+            self._offsets[_key(partition)] = partition, offset
+
     def publish_arrow(self, topic: str, data: pa.RecordBatch | pa.Table) -> None:
         """Send the rows of an Arrow batch as struct values, of no source partition: the caller keeps the offsets."""
         if data.num_rows:

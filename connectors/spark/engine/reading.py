@@ -10,6 +10,7 @@ import json
 import logging
 import pickle
 import select
+import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ from connect.source import SourceTask, TransactionContext
 from connectors.spark.decoding.executor import spare_the_collector
 from connectors.spark.decoding.plugins import executor_connector
 from connectors.spark.engine.publishing import Publication, Published, Publisher, TopicsMissing, UntoldError
+from connectors.spark.failure import TOO_LITTLE_MEMORY
 
 __all__ = ["OUTCOME", "KnownOffsets", "SplitOrders", "SplitOutcome", "SplitRun", "outcome_of", "run_split"]
 
@@ -127,6 +129,8 @@ class _Context:
         self.transaction_context: TransactionContext | None = None
         self._publisher = publisher
         self._task_class = task_class
+        self._woken = threading.Event()
+        self._passed: list[tuple[Offset, Offset]] = []
 
     def wait(self, seconds: float) -> bool:
         """Wait: a task that is to stop has its process ended by Spark."""
@@ -135,7 +139,24 @@ class _Context:
 
     def poll_when_readable(self, descriptors: Collection[int], seconds: float) -> None:
         """Wait at once: there is nothing else to do meanwhile."""
-        select.select(list(descriptors), [], [], seconds)
+        if descriptors:
+            select.select(list(descriptors), [], [], seconds)
+        else:
+            self._woken.wait(seconds)
+        self._woken.clear()
+
+    def wake(self) -> None:
+        """End the wait under way, or the next."""
+        self._woken.set()
+
+    def pass_offset(self, partition: Offset, offset: Offset) -> None:
+        """Keep in mind an offset that no record has."""
+        self._passed.append((partition, offset))
+
+    def take_passed(self) -> list[tuple[Offset, Offset]]:
+        """The offsets that were passed since this was asked last."""
+        passed, self._passed = self._passed, []
+        return passed
 
     def report(self, record: SourceRecord, error: Exception) -> None:
         """Give up on a record that cannot be understood."""
@@ -182,6 +203,8 @@ class SplitRun:
             is_untold = True
         except SupersededError:
             raise
+        except MemoryError:
+            error = ConnectError(TOO_LITTLE_MEMORY)
         except Exception as failure:
             error = failure
         try:
@@ -202,11 +225,11 @@ class SplitRun:
         task: SourceTask[Any] = task_class(task_class.config_class.parse(orders.task), context)
         try:
             task.start()
-            return self._read(task)
+            return self._read(task, context)
         finally:
             _quietly("stop", task.stop)
 
-    def _read(self, task: SourceTask[Any]) -> bool:
+    def _read(self, task: SourceTask[Any], context: _Context) -> bool:
         deadline = None if self._orders.seconds is None else time.monotonic() + self._orders.seconds
         tells = type(task).commit_record is not SourceTask.commit_record
         while True:
@@ -216,6 +239,8 @@ class SplitRun:
             for batch in batches:
                 self._publisher.publish(batch)
                 self._untold += batch if tells else ()
+            for partition, offset in context.take_passed():
+                self._publisher.pass_offset(partition, offset)
             if any(map(len, batches)):
                 if deadline is not None and (time.monotonic() >= deadline or self._publisher.is_full):
                     self._tell(task, at_end=False)

@@ -86,7 +86,8 @@ class SparkSinkEngine(BulkSinkTask[SparkSinkEngineConfig]):
         from connectors.spark.engine.loading import SinkLoads  # noqa: PLC0415
         from connectors.spark.session import start_session  # noqa: PLC0415
 
-        self._spark = start_session(self.context.connector_properties, self.context.connector_name, Access())
+        access = Access(hadoop_conf_dir=self.config.hadoop_conf_dir)
+        self._spark = start_session(self.context.connector_properties, self.context.connector_name, access)
         self._loads = SinkLoads(self._spark, self.context, self._orders())
 
     def committed(self) -> Mapping[TopicPartition, int]:

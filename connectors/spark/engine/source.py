@@ -61,7 +61,7 @@ from connectors.spark.decoding.plugins import chain_properties, executor_connect
 from connectors.spark.engine.publishing import Publication, Published, failure_digest, settle
 from connectors.spark.engine.slots import Slots
 from connectors.spark.engine.source_config import SparkSourceEngineConfig
-from connectors.spark.failure import root_cause
+from connectors.spark.failure import failure_cause
 from connectors.spark.losses import Losses
 from connectors.spark.stores.access import Access
 
@@ -121,7 +121,7 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
         except Exception as error:
             self._release()
             assert self._spark is not None
-            failure = ConnectError(f"Spark failed to read the splits: {root_cause(error)}")
+            failure = ConnectError(f"Spark failed to read the splits: {failure_cause(error)}")
             raise self._losses.error(self._spark, failure) from error
         self._losses.forget()
         return found
@@ -159,7 +159,8 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
         from connectors.spark.loading.jobs import Jobs  # noqa: PLC0415 - as above
         from connectors.spark.session import start_session  # noqa: PLC0415
 
-        self._spark = start_session(self.context.connector_properties, self.context.connector_name, Access())
+        access = Access(hadoop_conf_dir=self.config.hadoop_conf_dir)
+        self._spark = start_session(self.context.connector_properties, self.context.connector_name, access)
         self._progress = _ReadProgress(self.context, self._spark.sparkContext.uiWebUrl)
         self._jobs: Jobs = Jobs(self._spark, self.context, self._progress, self._width)
 

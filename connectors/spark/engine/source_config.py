@@ -32,6 +32,13 @@ class SparkSourceEngineConfig(BulkSourceConfig, key_prefix="engine."):
         doc="Longest time that a split of a source that resumes exactly is read before its offsets are committed. It "
         "then goes on from them. Other sources are committed at the end of a split.",
     )
+    hadoop_conf_dir: str | None = option(
+        default=None,
+        importance=LOW,
+        group="Loads",
+        doc="Folder with the core-site.xml and yarn-site.xml of a Hadoop cluster, for spark.master=yarn. If it is "
+        "missing, it is the HADOOP_CONF_DIR of the worker's environment.",
+    )
 
     def check(self) -> Iterable[ConfigError]:
         """Yield an error if Spark is not installed."""

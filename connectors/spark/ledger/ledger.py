@@ -81,6 +81,7 @@ from connect.data import Schema, TopicPartition
 from connect.errors import ConnectError
 from connectors.spark.ledger.manifest import LedgerError, Manifest, Move
 from connectors.spark.sql.windows import OpenWindows
+from connectors.spark.stores.asking import ask_all
 from connectors.spark.stores.store import Store
 
 __all__ = ["FencedError", "Ledger", "folder_name"]
@@ -204,10 +205,7 @@ class Ledger:
         files whose rows are in the moved ones, ``windows`` all that are open from now on, by default those that were.
         Raises :class:`FencedError` if another driver has taken over.
         """
-        for move in moves:
-            if self._files.size(move.target) is not None:
-                self.check_fence()
-                raise self._occupied(move)
+        self._check_free(moves)
         try:
             self._files.sync_files(move.source for move in moves)
             self._sync_windows(windows or {})
@@ -245,6 +243,14 @@ class Ledger:
             raise
         self._prune()
         self._clear_windows()
+
+    def _check_free(self, moves: Sequence[Move]) -> None:
+        """Make sure that no file has the name that one of a load is to have."""
+        sizes = ask_all(self._files, lambda move: self._files.size(move.target), moves)
+        for move, size in zip(moves, sizes, strict=True):
+            if size is not None:
+                self.check_fence()
+                raise self._occupied(move)
 
     # -- recovery --------------------------------------------------------------------------------------------
 

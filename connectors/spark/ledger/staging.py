@@ -12,6 +12,7 @@ from connect.errors import ConnectError
 from connectors.spark.decoding.report import Report, Reports
 from connectors.spark.ledger.manifest import Move
 from connectors.spark.partitioner import Partitioner
+from connectors.spark.stores.asking import ask_all
 from connectors.spark.stores.store import StagedFile, Store
 
 __all__ = ["FileNames", "counted_rows", "gathered_moves", "result_moves", "staged_moves"]
@@ -82,9 +83,8 @@ def staged_moves(
         return _named_moves(folder, staged, reports)
     moves: list[Move] = []
     found: Counter[int] = Counter()
-    for part, file in staged:
+    for (part, file), rows in zip(staged, _all_counted(files, folder, staged, count_rows), strict=True):
         source = f"{folder}/{file.path}"
-        rows = counted_rows(files, source, count_rows)
         found[part.number] += rows
         report = reports.by_partition.get(part.number)
         if rows and report is not None:
@@ -119,8 +119,7 @@ def gathered_moves(
     moves: list[Move] = []
     found = 0
     counters: Counter[str] = Counter()
-    for part, file in staged:
-        rows = counted_rows(files, f"{folder}/{file.path}", count_rows)
+    for (part, file), rows in zip(staged, _all_counted(files, folder, staged, count_rows), strict=True):
         found += rows
         if rows:
             place = names.partitioner.folder(-1, file.path.rpartition("/")[0])
@@ -174,9 +173,9 @@ def result_moves(
         return [Move(f"{folder}/{file.path}", file.target or "", file.size, None, file.upload) for _, file in staged]
     moves: list[Move] = []
     counters: Counter[str] = Counter()
-    for part, file in staged:
+    for (part, file), found in zip(staged, _all_counted(files, folder, staged, count_rows), strict=True):
         source = f"{folder}/{file.path}"
-        if found := counted_rows(files, source, count_rows):
+        if found:
             place = names.partitioner.folder(-1, file.path.rpartition("/")[0])
             target = names.gathered_path(table, origins, place, number, counters[place], part.extension)
             counters[place] += 1
@@ -207,6 +206,14 @@ def counted_rows(files: Store, path: str, count_rows: Callable[[BinaryIO], int])
             return count_rows(content)
     except (ValueError, OSError) as error:
         raise _unexpected(path, f"cannot be read ({error})") from error
+
+
+def _all_counted(
+    files: Store, folder: str, staged: Sequence[tuple[_Part, StagedFile]], count_rows: Callable[[BinaryIO], int]
+) -> list[int]:
+    """The rows of each staged file."""
+    paths = [f"{folder}/{file.path}" for _, file in staged]
+    return ask_all(files, lambda path: counted_rows(files, path, count_rows), paths)
 
 
 def _unexpected(path: str, what: str) -> ConnectError:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FilesTarget"]
 
-_OF_SPARK: Final = ("spark.sql.parquet.", "spark.hadoop.parquet.", "spark.hadoop.fs.s3a.")
+_OF_SPARK: Final = ("spark.sql.parquet.", "spark.hadoop.parquet.", "spark.hadoop.fs.s3a.", "spark.hadoop.fs.gs.")
 
 
 class FilesTarget:
@@ -205,7 +205,7 @@ class FilesTarget:
     def _executors_write(self) -> bool:
         """Whether the executors write the files themselves: a task's rows into one folder, which they can reach.
 
-        Keys that say how Spark writes Parquet, or how it reaches S3, are heeded by Spark alone.
+        Keys that say how Spark writes Parquet, or how it reaches an object store, are heeded by Spark alone.
         """
         config, kind = self._config, self._config.location.kind
         plain = not self._partitioner.columns and self._files.part_place("", "", {}) is not None
@@ -257,12 +257,12 @@ class FilesTarget:
 
     def _folders(self, moves: Sequence[Move], tables: Collection[str]) -> dict[str, list[str]]:
         """The folders of files by table, as paths in it."""
-        found: dict[str, list[str]] = {}
-        for name in tables:
-            start = f"{self._place(name)}/"
-            found[name] = [
-                _folder_of(move.target.removeprefix(start)) for move in moves if move.target.startswith(start)
-            ]
+        found: dict[str, list[str]] = {name: [] for name in tables}
+        start = f"{self._config.topics_dir}/" if self._config.topics_dir else ""
+        for move in moves:
+            table, _, path = move.target.removeprefix(start).partition("/")
+            if table in found:
+                found[table].append(_folder_of(path))
         return found
 
     def _registration(self, connector: str) -> HiveRegistration:

@@ -58,6 +58,8 @@ local, as few are always surveyed in the driver."""
 _SAMPLED: Final = 16
 _AT_A_TIME: Final = 10_000
 """How many records are read at a time, unless the consumer's properties say so."""
+_CLIENTS: Final = {"s3": ("boto3",), "gcs": ("google.cloud.storage",), "azure": ("azure.storage.blob",)}
+"""The packages by which executors write plain files into a store of a kind."""
 _WORTH: Final = 10
 """How many times as many records a load must have for a guess: less are surveyed as quickly."""
 
@@ -77,8 +79,8 @@ class LoadSession:
         self.config = config
         self.context = context
         self.progress = progress
-        writes_objects = config.table_format == "parquet" and config.location.kind == "s3"
-        self.jobs = Jobs(spark, context, progress, width, ("boto3",) if writes_objects else ())
+        clients = _CLIENTS.get(config.location.kind, ()) if config.table_format == "parquet" else ()
+        self.jobs = Jobs(spark, context, progress, width, clients)
         self.props = chain_properties(context.connector_properties)
         tolerance = context.connector_properties.get("errors.tolerance", "none")
         self.policy = ErrorPolicy(tolerates_errors=tolerance.lower() == "all")

@@ -8,10 +8,10 @@ is neither.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from connect.config import HIDDEN
+from connect.config.unsupported import UnsupportedKey, given_keys, without_effect
 from connect.errors import ConfigError
 
 __all__ = ["as_spark_sink", "replacement_mistakes", "replacement_warnings"]
@@ -34,16 +34,8 @@ _ROUTES: Final = (
 _CONTROL: Final = "there is no control topic: offsets are committed with the data"
 
 
-@dataclass(frozen=True, slots=True)
-class _Unsupported:
-    """A key that the Spark sink does not know; ``harmless`` are the values with which it says nothing."""
-
-    told: str
-    harmless: tuple[str, ...] = ("",)
-
-
-_REFUSED: Final[Mapping[str, _Unsupported]] = {
-    "storage.class": _Unsupported(
+_REFUSED: Final[Mapping[str, UnsupportedKey]] = {
+    "storage.class": UnsupportedKey(
         "The store goes by store.url or s3.bucket.name: remove the key.",
         (
             "io.confluent.connect.s3.storage.s3storage",
@@ -51,16 +43,16 @@ _REFUSED: Final[Mapping[str, _Unsupported]] = {
             "io.confluent.connect.hdfs3.storage.hdfs3storage",
         ),
     ),
-    "directory.delim": _Unsupported("Folders are divided by a slash: remove the key.", ("/",)),
-    "file.delim": _Unsupported("Names of files have a plus sign between their parts: remove the key.", ("+",)),
-    "json.decimal.format": _Unsupported("Decimals in JSON files are numbers: remove the key.", ("numeric",)),
-    "s3.object.tagging": _Unsupported(_TAGS, ("", "false")),
-    "s3.object.tagging.key.value.pairs": _Unsupported(_TAGS),
-    "s3.ssea.name": _Unsupported(_ENCRYPTION),
-    "s3.sse.customer.key": _Unsupported(_ENCRYPTION),
-    "s3.sse.kms.key.id": _Unsupported(_ENCRYPTION),
-    "s3.acl.canned": _Unsupported("Who can read is for the policy of the bucket to say: remove the key."),
-    "s3.credentials.provider.class": _Unsupported(
+    "directory.delim": UnsupportedKey("Folders are divided by a slash: remove the key.", ("/",)),
+    "file.delim": UnsupportedKey("Names of files have a plus sign between their parts: remove the key.", ("+",)),
+    "json.decimal.format": UnsupportedKey("Decimals in JSON files are numbers: remove the key.", ("numeric",)),
+    "s3.object.tagging": UnsupportedKey(_TAGS, ("", "false")),
+    "s3.object.tagging.key.value.pairs": UnsupportedKey(_TAGS),
+    "s3.ssea.name": UnsupportedKey(_ENCRYPTION),
+    "s3.sse.customer.key": UnsupportedKey(_ENCRYPTION),
+    "s3.sse.kms.key.id": UnsupportedKey(_ENCRYPTION),
+    "s3.acl.canned": UnsupportedKey("Who can read is for the policy of the bucket to say: remove the key."),
+    "s3.credentials.provider.class": UnsupportedKey(
         "Keys are found where Amazon's clients look (environment, profile, the role of the machine), or given by "
         "aws.access.key.id and aws.secret.access.key. Remove the key.",
         (
@@ -68,66 +60,66 @@ _REFUSED: Final[Mapping[str, _Unsupported]] = {
             "software.amazon.awssdk.auth.credentials.defaultcredentialsprovider",
         ),
     ),
-    "s3.proxy.url": _Unsupported(_PROXY),
-    "s3.proxy.user": _Unsupported(_PROXY),
-    "s3.proxy.password": _Unsupported(_PROXY),
-    "s3.schema.partition.affix.type": _Unsupported(
+    "s3.proxy.url": UnsupportedKey(_PROXY),
+    "s3.proxy.user": UnsupportedKey(_PROXY),
+    "s3.proxy.password": UnsupportedKey(_PROXY),
+    "s3.schema.partition.affix.type": UnsupportedKey(
         "Folders are not named after schemas: records of all versions of a schema are in one table. Remove the key.",
         ("none",),
     ),
-    "hdfs.authentication.kerberos": _Unsupported(_KERBEROS, ("", "false")),
-    "connect.hdfs.principal": _Unsupported(_KERBEROS),
-    "connect.hdfs.keytab": _Unsupported(_KERBEROS),
-    "hdfs.namenode.principal": _Unsupported(_KERBEROS),
-    "topic.capture.groups.regex": _Unsupported("topics.dir is one folder for all topics: remove the key."),
-    "iceberg.tables.dynamic-enabled": _Unsupported(_ROUTES, ("", "false")),
-    "iceberg.tables.route-field": _Unsupported(_ROUTES),
-    "iceberg.tables.schema-case-insensitive": _Unsupported(
+    "hdfs.authentication.kerberos": UnsupportedKey(_KERBEROS, ("", "false")),
+    "connect.hdfs.principal": UnsupportedKey(_KERBEROS),
+    "connect.hdfs.keytab": UnsupportedKey(_KERBEROS),
+    "hdfs.namenode.principal": UnsupportedKey(_KERBEROS),
+    "topic.capture.groups.regex": UnsupportedKey("topics.dir is one folder for all topics: remove the key."),
+    "iceberg.tables.dynamic-enabled": UnsupportedKey(_ROUTES, ("", "false")),
+    "iceberg.tables.route-field": UnsupportedKey(_ROUTES),
+    "iceberg.tables.schema-case-insensitive": UnsupportedKey(
         "Names of columns count as they are written: field.name.adjustment.mode=hive makes all lower case.",
         ("", "false"),
     ),
-    "iceberg.tables.cdc-field": _Unsupported(
+    "iceberg.tables.cdc-field": UnsupportedKey(
         "Set write.mode=upsert, and upsert.envelope to debezium, or to flattened after Debezium's own transformation."
     ),
 }
-_WITHOUT_EFFECT: Final[Mapping[str, _Unsupported]] = {
-    "s3.wan.mode": _Unsupported("transfer acceleration is not used", ("false",)),
-    "s3.compression.level": _Unsupported("the level is gzip's own", ("-1",)),
-    "s3.part.retries": _Unsupported("requests are repeated as Amazon's clients do by themselves", ("3",)),
-    "s3.retry.backoff.ms": _Unsupported("requests are repeated as Amazon's clients do by themselves", ("200",)),
-    "retry.backoff.ms": _Unsupported("a load that fails is made again, after longer and longer waits", ("5000",)),
-    "s3.http.send.expect.continue": _Unsupported("uploads are Spark's own", ("true",)),
-    "s3.send.digest": _Unsupported("uploads are checked by their own checksums", ("false",)),
-    "s3.elastic.buffer.enable": _Unsupported("parts of uploads wait on disk", ("false",)),
-    "s3.elastic.buffer.init.capacity": _Unsupported("parts of uploads wait on disk", ("131072",)),
-    "max.write.duration.ms": _Unsupported("a load is not part of a poll", ("9223372036854775807",)),
-    "max.files.scan.limit": _Unsupported("names of files are free, by the ledger", ("100",)),
-    "enable.conditional.writes": _Unsupported("each load is committed by a conditional write", ("true",)),
-    "partitioner.max.open.files": _Unsupported("no file stays open between loads", ("-1",)),
-    "rotate.file.on.partition.change": _Unsupported("a load writes one file for each folder", ("true", "false")),
-    "schemas.cache.config": _Unsupported("schemas are kept as long as they are used", ("1000",)),
-    "shutdown.timeout.ms": _Unsupported("task.shutdown.graceful.timeout.ms of the worker says it", ("3000",)),
-    "enhanced.avro.schema.support": _Unsupported("the converter of the records decides", ("true", "false")),
-    "connect.meta.data": _Unsupported("Avro files have the schema of the table", ("true", "false")),
-    "allow.optional.map.keys": _Unsupported("keys of maps are never null", ("true", "false")),
-    "report.null.values.to.dlq": _Unsupported("behavior.on.null.values and errors.tolerance say it", ("true",)),
-    "tombstone.encoded.partition": _Unsupported("a record without a value is a row of nulls in its own folder"),
-    "keys.format.class": _Unsupported("keys are a column of the table (store.kafka.keys)"),
-    "headers.format.class": _Unsupported("headers are a column of the table (store.kafka.headers)"),
-    "format.bytearray.extension": _Unsupported("there is no ByteArrayFormat", (".bin",)),
-    "format.bytearray.separator": _Unsupported("there is no ByteArrayFormat"),
-    "logs.dir": _Unsupported("the ledger is in the store, in _sluice", ("logs", "/logs")),
-    "hadoop.home": _Unsupported("Spark brings its own Hadoop"),
-    "hive.home": _Unsupported("Spark brings its own Hive"),
-    "kerberos.ticket.renew.period.ms": _Unsupported("Spark renews its tickets", ("3600000",)),
-    "iceberg.control.topic": _Unsupported(_CONTROL, ("control-iceberg",)),
-    "iceberg.control.group-id-prefix": _Unsupported(_CONTROL, ("cg-control",)),
-    "iceberg.control.group-id": _Unsupported(_CONTROL),
-    "iceberg.control.commit.timeout-ms": _Unsupported(_CONTROL, ("30000",)),
-    "iceberg.control.commit.threads": _Unsupported("Spark writes in parallel"),
-    "iceberg.coordinator.transactional.prefix": _Unsupported(_CONTROL),
-    "iceberg.connect.group-id": _Unsupported("the group is connect-NAME, or consumer.override.group.id"),
-    "iceberg.tables.schema-force-optional": _Unsupported("columns that are added are optional", ("true", "false")),
+_WITHOUT_EFFECT: Final[Mapping[str, UnsupportedKey]] = {
+    "s3.wan.mode": UnsupportedKey("transfer acceleration is not used", ("false",)),
+    "s3.compression.level": UnsupportedKey("the level is gzip's own", ("-1",)),
+    "s3.part.retries": UnsupportedKey("requests are repeated as Amazon's clients do by themselves", ("3",)),
+    "s3.retry.backoff.ms": UnsupportedKey("requests are repeated as Amazon's clients do by themselves", ("200",)),
+    "retry.backoff.ms": UnsupportedKey("a load that fails is made again, after longer and longer waits", ("5000",)),
+    "s3.http.send.expect.continue": UnsupportedKey("uploads are Spark's own", ("true",)),
+    "s3.send.digest": UnsupportedKey("uploads are checked by their own checksums", ("false",)),
+    "s3.elastic.buffer.enable": UnsupportedKey("parts of uploads wait on disk", ("false",)),
+    "s3.elastic.buffer.init.capacity": UnsupportedKey("parts of uploads wait on disk", ("131072",)),
+    "max.write.duration.ms": UnsupportedKey("a load is not part of a poll", ("9223372036854775807",)),
+    "max.files.scan.limit": UnsupportedKey("names of files are free, by the ledger", ("100",)),
+    "enable.conditional.writes": UnsupportedKey("each load is committed by a conditional write", ("true",)),
+    "partitioner.max.open.files": UnsupportedKey("no file stays open between loads", ("-1",)),
+    "rotate.file.on.partition.change": UnsupportedKey("a load writes one file for each folder", ("true", "false")),
+    "schemas.cache.config": UnsupportedKey("schemas are kept as long as they are used", ("1000",)),
+    "shutdown.timeout.ms": UnsupportedKey("task.shutdown.graceful.timeout.ms of the worker says it", ("3000",)),
+    "enhanced.avro.schema.support": UnsupportedKey("the converter of the records decides", ("true", "false")),
+    "connect.meta.data": UnsupportedKey("Avro files have the schema of the table", ("true", "false")),
+    "allow.optional.map.keys": UnsupportedKey("keys of maps are never null", ("true", "false")),
+    "report.null.values.to.dlq": UnsupportedKey("behavior.on.null.values and errors.tolerance say it", ("true",)),
+    "tombstone.encoded.partition": UnsupportedKey("a record without a value is a row of nulls in its own folder"),
+    "keys.format.class": UnsupportedKey("keys are a column of the table (store.kafka.keys)"),
+    "headers.format.class": UnsupportedKey("headers are a column of the table (store.kafka.headers)"),
+    "format.bytearray.extension": UnsupportedKey("there is no ByteArrayFormat", (".bin",)),
+    "format.bytearray.separator": UnsupportedKey("there is no ByteArrayFormat"),
+    "logs.dir": UnsupportedKey("the ledger is in the store, in _sluice", ("logs", "/logs")),
+    "hadoop.home": UnsupportedKey("Spark brings its own Hadoop"),
+    "hive.home": UnsupportedKey("Spark brings its own Hive"),
+    "kerberos.ticket.renew.period.ms": UnsupportedKey("Spark renews its tickets", ("3600000",)),
+    "iceberg.control.topic": UnsupportedKey(_CONTROL, ("control-iceberg",)),
+    "iceberg.control.group-id-prefix": UnsupportedKey(_CONTROL, ("cg-control",)),
+    "iceberg.control.group-id": UnsupportedKey(_CONTROL),
+    "iceberg.control.commit.timeout-ms": UnsupportedKey(_CONTROL, ("30000",)),
+    "iceberg.control.commit.threads": UnsupportedKey("Spark writes in parallel"),
+    "iceberg.coordinator.transactional.prefix": UnsupportedKey(_CONTROL),
+    "iceberg.connect.group-id": UnsupportedKey("the group is connect-NAME, or consumer.override.group.id"),
+    "iceberg.tables.schema-force-optional": UnsupportedKey("columns that are added are optional", ("true", "false")),
 }
 _REFUSED_PREFIXES: Final[Mapping[str, str]] = {
     "iceberg.tables.write-props.": "Make it a property of the table (iceberg.tables.auto-create-props.* of a new one).",
@@ -150,24 +142,21 @@ def as_spark_sink(props: Props) -> dict[str, object]:
 
 
 def replacement_mistakes(props: Mapping[str, str | None]) -> Iterator[ConfigError]:
-    """An error for each key of another sink that the Spark sink cannot do as it says."""
-    for key, value in props.items():
-        rule = _REFUSED.get(key)
-        if rule is not None and value is not None and value.strip().lower() not in rule.harmless:
-            yield ConfigError(key, HIDDEN if _is_secret(key) else value, rule.told)
+    """Yield an error for each key of another sink that asks for what the Spark sink cannot do."""
+    for key, value, told in given_keys(_REFUSED, props):
+        yield ConfigError(key, HIDDEN if _is_secret(key) else value, told)
+    for key, given in props.items():
         for prefix, told in _REFUSED_PREFIXES.items():
             if key.startswith(prefix):
-                yield ConfigError(key, value, told)
+                yield ConfigError(key, given, told)
         if key.startswith("iceberg.table.") and key.endswith(".route-regex"):
-            yield ConfigError(key, value, _ROUTES)
+            yield ConfigError(key, given, _ROUTES)
 
 
 def replacement_warnings(props: Mapping[str, str | None]) -> Iterable[str]:
     """What whoever brings the configuration of another sink should know."""
-    for key, value in props.items():
-        rule = _WITHOUT_EFFECT.get(key)
-        if rule is not None and value is not None and value.strip().lower() not in rule.harmless:
-            yield f"The key {key} has no effect: {rule.told}."
+    yield from without_effect(_WITHOUT_EFFECT, props)
+    for key in props:
         for prefix, told in _WITHOUT_EFFECT_PREFIXES.items():
             if key.startswith(prefix):
                 yield f"The key {key} has no effect: {told}."

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from connect.config import HIGH, LOW, MEDIUM, Config, Password, between, matches, option
 from connect.config.errors import ConfigRuleError
+from connect.config.url import shown_url
 from connect.errors import ConfigError
 from connect.extras import missing_extra
+from connectors.spark.stores.azure_account import AzureAccount, account_of_connection_string, checked_account_key
+from connectors.spark.stores.google_key import parse_google_key, read_google_key
 from connectors.spark.stores.location import Location, parse_location
 
 __all__ = ["StoreOptions"]
 
 _STORE = "Store"
 _MIB = 1 << 20
+_HADOOP_SIGNS_IN = "spark.hadoop.fs.azure.account."
 
 
 class StoreOptions(Config):
@@ -23,9 +28,10 @@ class StoreOptions(Config):
         default=None,
         importance=HIGH,
         group=_STORE,
-        doc="Where the tables and the ledger are: a folder, as a path or a file: URL; hdfs://HOST:PORT/FOLDER; or "
-        "s3://BUCKET/FOLDER. A relative path starts at the worker's working directory. With s3.bucket.name it "
-        "may be missing, or be the endpoint of the service as for s3.endpoint.",
+        doc="Where the tables and the ledger are: a folder, as a path or a file: URL; hdfs://HOST:PORT/FOLDER; "
+        "s3://BUCKET/FOLDER; gs://BUCKET/FOLDER; or abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER. A relative "
+        "path starts at the worker's working directory. With s3.bucket.name it may be missing, or be the endpoint of "
+        "the service as for s3.endpoint.",
     )
     topics_dir: str = option(
         default="topics",
@@ -57,7 +63,7 @@ class StoreOptions(Config):
     s3_endpoint: str | None = option(
         default=None,
         importance=MEDIUM,
-        validator=matches(r"https?://[^/@]+/?", "URL such as http://minio:9000"),
+        validator=matches(r"https?://([^/]+/?|.*@.*)", "URL such as http://minio:9000"),
         group=_STORE,
         doc="The URL of a service other than Amazon's that speaks S3, such as http://minio:9000.",
     )
@@ -90,6 +96,56 @@ class StoreOptions(Config):
         "at most 10,000 of them.",
     )
 
+    gcs_credentials_path: str | None = option(
+        default=None,
+        importance=MEDIUM,
+        group=_STORE,
+        doc="The JSON file with the key of a service account of Google. Without it and gcs.credentials.json an "
+        "account is looked for where Google's clients do: GOOGLE_APPLICATION_CREDENTIALS, the account of the machine.",
+    )
+    gcs_credentials_json: Password | None = option(
+        default=None,
+        importance=MEDIUM,
+        group=_STORE,
+        doc="The key itself, as JSON, in place of gcs.credentials.path.",
+    )
+    gcs_endpoint: str | None = option(
+        default=None,
+        importance=LOW,
+        validator=matches(r"https?://([^/]+/?|.*@.*)", "URL such as http://localhost:4443"),
+        group=_STORE,
+        doc="The URL of a service other than Google's that speaks as Google Cloud Storage does, such as an emulator. "
+        "Without a key it is asked without one.",
+    )
+
+    azblob_account_key: Password | None = option(
+        default=None,
+        importance=MEDIUM,
+        group=_STORE,
+        doc="The key of the storage account of Azure. Without it, a token and a connection string an identity is "
+        "looked for where Azure's clients do: environment, managed identity, the login of the command az.",
+    )
+    azblob_sas_token: Password | None = option(
+        default=None,
+        importance=MEDIUM,
+        group=_STORE,
+        doc="A shared access signature of the account or the container, in place of azblob.account.key.",
+    )
+    azblob_connection_string: Password | None = option(
+        default=None,
+        importance=MEDIUM,
+        group=_STORE,
+        doc="The connection string of the account, in place of azblob.account.key and azblob.endpoint.",
+    )
+    azblob_endpoint: str | None = option(
+        default=None,
+        importance=LOW,
+        validator=matches(r"https?://([^?#]+|.*@.*)", "URL such as http://localhost:10000/devstoreaccount1"),
+        group=_STORE,
+        doc="The URL of the Blob service of the account, if it is not https://ACCOUNT.blob.core.windows.net, such as "
+        "http://localhost:10000/devstoreaccount1 of the emulator Azurite.",
+    )
+
     @property
     def has_store(self) -> bool:
         """Whether a place is named."""
@@ -99,6 +155,32 @@ class StoreOptions(Config):
     def location(self) -> Location:
         """Where the store is; :class:`~connect.errors.ConfigError` if the keys for it name nothing that there is."""
         return parse_location(self.store_url, self.s3_bucket_name)
+
+    @property
+    def google_key(self) -> Mapping[str, Any] | None:
+        """The key for Google Cloud Storage, if one is given; :class:`~connect.errors.ConfigError` if it is none."""
+        if self.gcs_credentials_json is not None:
+            return parse_google_key(self.gcs_credentials_json.value, "gcs.credentials.json")
+        return None if self.gcs_credentials_path is None else read_google_key(self.gcs_credentials_path)
+
+    @property
+    def azure_account(self) -> AzureAccount:
+        """The account of a store in Azure; :class:`~connect.errors.ConfigError` if its keys cannot be used."""
+        name, _, domain = self.location.authority.partition("@")[2].partition(".dfs.")
+        endpoint = (self.azblob_endpoint or f"https://{name}.blob.{domain}").rstrip("/")
+        if self.azblob_connection_string is not None:
+            return account_of_connection_string(self.azblob_connection_string.value, name, endpoint)
+        if self.azblob_account_key is not None:
+            return AzureAccount(name, endpoint, checked_account_key(self.azblob_account_key.value))
+        token = self.azblob_sas_token
+        return AzureAccount(name, endpoint, token=None if token is None else token.value.lstrip("?"))
+
+    @property
+    def needs_identity(self) -> bool:
+        """Whether the store is in Azure and nothing says how Spark's Java signs in there."""
+        if self.location.kind != "azure" or any(key.startswith(_HADOOP_SIGNS_IN) for key in self.originals):
+            return False
+        return self.azure_account.key is None and self.azure_account.token is None
 
     @property
     def endpoint(self) -> str | None:
@@ -114,8 +196,63 @@ class StoreOptions(Config):
         except ConfigError as error:
             yield error
             return
+        for key, url in self._endpoints().items():
+            if url is not None and "@" in url:
+                # The rule of the option lets it through, for an error of that would show it.
+                told = "It must not contain a user or a key: give them by their keys."
+                yield ConfigError(key, shown_url(url), told)
         if location.kind == "s3" and (reason := missing_extra("s3", "boto3")):
             yield ConfigRuleError(f"A store in S3 cannot be reached from here. {reason}", "store.url")
+        if location.kind == "gcs":
+            yield from self._google_mistakes()
+        if location.kind == "azure":
+            yield from self._azure_mistakes()
         if (self.aws_access_key_id is None) != (self.aws_secret_access_key is None):
             missing = "aws.access.key.id" if self.aws_access_key_id is None else "aws.secret.access.key"
             yield ConfigError(missing, None, "A key and its secret belong together: give both of them or neither.")
+
+    def _google_mistakes(self) -> Iterable[ConfigError]:
+        if reason := missing_extra("gcs", "google.cloud.storage"):
+            yield ConfigRuleError(f"A store in Google Cloud Storage cannot be reached from here. {reason}", "store.url")
+        if self.gcs_credentials_json is not None and self.gcs_credentials_path is not None:
+            told = "gcs.credentials.json is the key as well: give one of the two."
+            yield ConfigError("gcs.credentials.path", self.gcs_credentials_path, told)
+        try:
+            _ = self.google_key
+        except ConfigError as error:
+            yield error
+
+    def _azure_mistakes(self) -> Iterable[ConfigError]:
+        if reason := missing_extra("azure", "azure.storage.blob", "azure.identity"):
+            yield ConfigRuleError(f"A store in Azure cannot be reached from here. {reason}", "store.url")
+        given = [key for key, value in self._azure_keys().items() if value is not None]
+        for key in given[1:]:
+            yield ConfigError(key, None, f"{given[0]} signs requests as well: give one of the two.")
+        if self.azblob_connection_string is not None and self.azblob_endpoint is not None:
+            told = "azblob.connection.string has it as BlobEndpoint: give one of the two."
+            yield ConfigError("azblob.endpoint", self.azblob_endpoint, told)
+        try:
+            account = self.azure_account
+        except ConfigError as error:
+            yield error
+            return
+        if self.location.secure and not account.endpoint.startswith("https:"):
+            told = f"abfss: is reached by https: alone, and {account.endpoint} is not: write abfs: in its place."
+            yield ConfigError("store.url", self.store_url, told)
+        if account.key is None and account.token is None and not account.endpoint.startswith("https:"):
+            told = "An identity is only shown to an https: URL: give a key (azblob.account.key) or a token."
+            yield ConfigError("azblob.endpoint", self.azblob_endpoint, told)
+
+    def _endpoints(self) -> Mapping[str, str | None]:
+        return {
+            "s3.endpoint": self.s3_endpoint,
+            "gcs.endpoint": self.gcs_endpoint,
+            "azblob.endpoint": self.azblob_endpoint,
+        }
+
+    def _azure_keys(self) -> Mapping[str, Password | None]:
+        return {
+            "azblob.connection.string": self.azblob_connection_string,
+            "azblob.account.key": self.azblob_account_key,
+            "azblob.sas.token": self.azblob_sas_token,
+        }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from connect.bulk_source import BulkSourceTaskContext
 from connect.errors import ConnectError
-from connectors.spark.failure import root_cause
+from connectors.spark.failure import failure_cause
 from connectors.spark.losses import Losses
 from connectors.spark.session import start_session
 from connectors.spark.stores.access import Access
@@ -75,7 +75,7 @@ class SourceSession:
         except Exception as error:
             self.publisher.release()
             assert self._first is not None
-            failure = ConnectError(f"Spark failed to send the rows: {root_cause(error)}")
+            failure = ConnectError(f"Spark failed to send the rows: {failure_cause(error)}")
             raise self._losses.error(self._first, failure) from error
         self._losses.forget()
         return result

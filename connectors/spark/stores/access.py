@@ -34,8 +34,59 @@ class Access:
 
 def store_access(config: StoreOptions) -> Access:
     """How Spark reaches the store of a connector."""
-    if not config.has_store or config.location.kind != "s3":
-        return Access(hadoop_conf_dir=config.hadoop_conf_dir)
+    kind = config.location.kind if config.has_store else None
+    if kind == "s3":
+        return _s3_access(config)
+    if kind == "gcs":
+        return Access(_HERE / "gcs.jars", (), _google_settings(config), config.hadoop_conf_dir)
+    if kind == "azure":
+        return Access(_HERE / "azure.jars", (), _azure_settings(config), config.hadoop_conf_dir)
+    return Access(hadoop_conf_dir=config.hadoop_conf_dir)
+
+
+def _azure_settings(config: StoreOptions) -> Mapping[str, str]:
+    """Settings of Hadoop's connector: a key or a token; with neither, keys of the user have to say how it signs in."""
+    account, host = config.azure_account, config.location.authority.partition("@")[2]
+    # An account without folders is asked by its Blob service; one with folders is known by itself.
+    settings = {"fs.azure.fns.account.service.type": "BLOB", "fs.azure.io.retry.max.retries": str(account.tries)}
+    # By either name, for the connector changes it with the service.
+    for name in (host, host.replace(".dfs.", ".blob.", 1)):
+        if account.key is not None:
+            settings[f"fs.azure.account.auth.type.{name}"] = "SharedKey"
+            settings[f"fs.azure.account.key.{name}"] = account.key
+        elif account.token is not None:
+            settings[f"fs.azure.account.auth.type.{name}"] = "SAS"
+            settings[f"fs.azure.sas.fixed.token.{name}"] = account.token
+    scheme, _, at = account.endpoint.partition("://")
+    at, _, path = at.partition("/")
+    if path == account.name:
+        # The address of an emulator, in which the account is a folder.
+        settings |= {"fs.azure.abfs.endpoint": at, "fs.azure.account.hns.enabled": "false"}
+    if scheme == "http":
+        settings["fs.azure.always.use.https"] = "false"
+    return settings
+
+
+def _google_settings(config: StoreOptions) -> Mapping[str, str]:
+    """Settings of Google's connector of Hadoop, which signs in as the driver does."""
+    settings = {
+        "fs.gs.impl": "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem",
+        "fs.AbstractFileSystem.gs.impl": "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFS",
+    }
+    if config.gcs_endpoint is not None:
+        settings["fs.gs.storage.root.url"] = config.gcs_endpoint
+    if (key := config.google_key) is not None:
+        settings["fs.gs.auth.service.account.email"] = key["client_email"]
+        settings["fs.gs.auth.service.account.private.key.id"] = key["private_key_id"]
+        settings["fs.gs.auth.service.account.private.key"] = key["private_key"]
+        settings["fs.gs.token.server.url"] = key["token_uri"]
+    elif config.gcs_endpoint is not None:
+        settings["fs.gs.auth.service.account.enable"] = "false"
+        settings["fs.gs.auth.null.enable"] = "true"
+    return settings
+
+
+def _s3_access(config: StoreOptions) -> Access:
     settings = {
         "fs.s3a.endpoint.region": config.s3_region,
         "fs.s3a.path.style.access": str(config.s3_path_style_access_enabled).lower(),

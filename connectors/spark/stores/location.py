@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -13,31 +14,40 @@ from connect.errors import ConfigError
 __all__ = ["Location", "parse_location"]
 
 _S3: Final = ("s3", "s3a", "s3n")
-_NOT_PROVEN: Final = {
-    "gs": "Google Cloud Storage",
-    "abfs": "Azure Data Lake Storage",
-    "abfss": "Azure Data Lake Storage",
-    "wasb": "Azure Blob Storage",
-    "wasbs": "Azure Blob Storage",
-    "adl": "Azure Data Lake Storage",
+_AZURE: Final = ("abfs", "abfss")
+_CONTAINER: Final = re.compile(r"([a-z0-9](?:-?[a-z0-9]){2,62})@([a-z0-9]{3,24})\.dfs\.([a-z0-9-]+(?:\.[a-z0-9-]+)+)")
+"""A container, its account, and the domain of the services."""
+_AZURE_URL: Final = "abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER"
+_REMEDIES: Final = {
+    **dict.fromkeys(_S3, "It has no bucket: write s3://BUCKET/FOLDER."),
+    "gs": "It has no bucket: write gs://BUCKET/FOLDER.",
+    **dict.fromkeys(("http", "https"), "An endpoint of S3 needs s3.bucket.name beside it."),
+    **dict.fromkeys(_AZURE, f"Write {_AZURE_URL}, with the names of a container and of its account in small letters."),
+    **dict.fromkeys(("wasb", "wasbs", "adl"), f"It is an old way to Azure: write {_AZURE_URL}."),
 }
+"""What to write in place of a URL of a scheme that names no store."""
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A folder of a file system or an object store: ``authority`` is its name node or its bucket."""
+    """A folder of a file system or an object store: ``authority`` is its name node or its bucket.
 
-    kind: Literal["local", "hdfs", "s3"]
+    That of Azure is ``CONTAINER@ACCOUNT.dfs.DOMAIN``.
+    """
+
+    kind: Literal["local", "hdfs", "s3", "gcs", "azure"]
     path: str
     """Without slashes around it, unless it is local."""
     authority: str = ""
+    secure: bool = False
+    """Whether it is named as one that is reached by TLS alone: ``abfss:``."""
 
     @property
     def uri(self) -> str:
         """What Spark calls it, without a slash at its end."""
         if self.kind == "local":
             return Path(self.path).as_uri()
-        scheme = {"hdfs": "hdfs", "s3": "s3a"}[self.kind]
+        scheme = {"hdfs": "hdfs", "s3": "s3a", "gcs": "gs", "azure": "abfss" if self.secure else "abfs"}[self.kind]
         return f"{scheme}://{self.authority}/{self.path}".rstrip("/")
 
 
@@ -49,7 +59,11 @@ def parse_location(url: str | None, bucket: str | None = None) -> Location:
     if bucket is not None and (url is None or url.startswith(("http:", "https:"))):
         return Location("s3", "", bucket)
     if not url:
-        raise ConfigError("store.url", url, "It names where the tables are to be: a path, hdfs://... or s3://...")
+        raise ConfigError(
+            "store.url",
+            url,
+            "It names where the tables are to be: a path, hdfs://..., s3://..., gs://... or abfss://...",
+        )
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -58,25 +72,23 @@ def parse_location(url: str | None, bucket: str | None = None) -> Location:
     scheme, path = parts.scheme.lower(), unquote(parts.path).strip("/")
     if scheme in ("", "file") and parts.netloc in ("", "localhost"):
         return Location("local", str(Path(unquote(parts.path) if scheme else url).absolute()))
-    if "@" in parts.netloc:
+    if scheme in _AZURE and _CONTAINER.fullmatch(parts.netloc.lower()):
+        return Location("azure", path, parts.netloc.lower(), scheme == "abfss")
+    if "@" in parts.netloc and (scheme not in _AZURE or ":" in parts.netloc):
         raise ConfigError("store.url", shown_url(url), "It must not contain a user or a key: give them by their keys.")
     if scheme == "hdfs":
         return Location("hdfs", path, parts.netloc)
+    if scheme == "gs" and parts.netloc:
+        return Location("gcs", path, parts.netloc)
     if scheme in _S3 and parts.netloc and bucket in (None, parts.netloc):
         return Location("s3", path, parts.netloc)
     raise ConfigError("store.url", shown_url(url), _refusal(scheme, parts.netloc, bucket))
 
 
 def _refusal(scheme: str, authority: str, bucket: str | None) -> str:
-    if name := _NOT_PROVEN.get(scheme):
-        return (
-            f"{name} is not supported: exactly-once has not been proven on it. Use a folder, hdfs:// or s3://, which "
-            "many services speak."
-        )
     if scheme in _S3 and authority:
         return f"s3.bucket.name={bucket} is another bucket: remove one of the two."
-    if scheme in _S3:
-        return "It has no bucket: write s3://BUCKET/FOLDER."
-    if scheme in ("http", "https"):
-        return "An endpoint of S3 needs s3.bucket.name beside it."
-    return "Use a path or a file: URL, hdfs://HOST:PORT/FOLDER, or s3://BUCKET/FOLDER."
+    return _REMEDIES.get(
+        scheme,
+        f"Use a path or a file: URL, hdfs://HOST:PORT/FOLDER, s3://BUCKET/FOLDER, gs://BUCKET/FOLDER, or {_AZURE_URL}.",
+    )

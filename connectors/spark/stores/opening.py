@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from connectors.spark.options.store import StoreOptions
+from connectors.spark.stores.azure import AzureStore
+from connectors.spark.stores.gcs import GcsStore
+from connectors.spark.stores.google_objects import google_service_of
 from connectors.spark.stores.hadoop import HadoopStore, Java
 from connectors.spark.stores.local import LocalStore
 from connectors.spark.stores.objects import service_of
@@ -32,6 +35,10 @@ def open_store(config: StoreOptions, spark: Callable[[], SparkSession]) -> Store
             return HadoopStore(lambda: _java_of(spark()), location)
         case "s3":
             return S3Store(service_of(config), location, config.s3_part_size)
+        case "gcs":
+            return GcsStore(google_service_of(config), location)
+        case "azure":
+            return AzureStore(config.azure_account, location)
 
 
 def _java_of(spark: SparkSession) -> Java:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any, Protocol
 
 from connect.crash import crash_point
 
-__all__ = ["FolderPlace", "PartAttempt", "PartPlace", "PartStream"]
+__all__ = ["FolderPlace", "PartAttempt", "PartPlace", "PartStream", "PieceStream"]
 
 
 class PartStream(Protocol):
@@ -20,6 +21,50 @@ class PartStream(Protocol):
 
     def close(self) -> Any:
         """End it: all of it is where it goes."""
+
+
+class PieceStream:
+    """A file of which ``send`` is given pieces of a size, in order, and in the end the rest: at least one piece."""
+
+    def __init__(self, size: int, send: Callable[[bytes], None]) -> None:
+        self.sent = 0
+        """How many bytes were sent."""
+        self.closed = False
+        self._size = size
+        self._send = send
+        self._waiting = bytearray()
+
+    def write(self, data: Any, /) -> int:
+        """Send what fills a piece; what is written to a closed one goes nowhere."""
+        if not self.closed:
+            self._waiting += data
+            while len(self._waiting) >= self._size:
+                self._send_piece(self._size)
+        return len(data)
+
+    def tell(self) -> int:
+        """How much was written."""
+        return self.sent + len(self._waiting)
+
+    def flush(self) -> None:
+        """Nothing: pieces have a size."""
+
+    def close(self) -> None:
+        """Send the rest."""
+        if not self.closed:
+            self.closed = True
+            if self._waiting or not self.sent:
+                self._send_piece(len(self._waiting))
+
+    def drop(self) -> None:
+        """Send nothing more."""
+        self.closed = True
+
+    def _send_piece(self, size: int) -> None:
+        piece = bytes(self._waiting[:size])
+        del self._waiting[:size]
+        self._send(piece)
+        self.sent += size
 
 
 class PartAttempt(Protocol):

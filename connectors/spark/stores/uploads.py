@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any
 
 from connectors.spark.stores.objects import Objects, Service, client_for
-from connectors.spark.stores.parts import PartAttempt, PartStream
+from connectors.spark.stores.parts import PartAttempt, PartStream, PieceStream
 
 __all__ = ["UploadPlace"]
 
@@ -48,77 +48,51 @@ class _UploadAttempt:
         self._place = place
         self._folder = folder
         self._name = name
-        self._streams: list[_UploadStream] = []
+        self._uploads: list[_Upload] = []
 
     def open(self, name: str) -> PartStream:
-        stream = _UploadStream(self._objects, f"{self._folder}/{name}", self._place.part_size)
-        self._streams.append(stream)
-        return stream
+        upload = _Upload(self._objects, f"{self._folder}/{name}", self._place.part_size)
+        self._uploads.append(upload)
+        return upload.stream
 
     def finish(self) -> None:
         staging, objects = self._place.staging, self._objects
-        for stream in self._streams:
-            described = f"{staging}/{self._name}/__base/{stream.path}.pending"
-            objects.put(described, json.dumps(stream.description()).encode())
-        if self._streams:
+        for upload in self._uploads:
+            described = f"{staging}/{self._name}/__base/{upload.path}.pending"
+            objects.put(described, json.dumps(upload.description()).encode())
+        if self._uploads:
             objects.put(f"{staging}/committed/{self._name}.pendingset", self._name.encode())
-        self._streams = []
+        self._uploads = []
 
     def discard(self) -> None:
-        for stream in self._streams:
+        for upload in self._uploads:
             # What cannot be aborted now is with the whole load.
             with suppress(Exception):
-                stream.abort()
+                upload.abort()
 
 
-class _UploadStream:
-    """A file whose bytes are sent part by part."""
+class _Upload:
+    """A file whose bytes are sent part by part, by what is written to its ``stream``."""
 
     def __init__(self, objects: Objects, path: str, part_size: int) -> None:
         self.path = path
-        self.closed = False
+        self.stream = PieceStream(part_size, self._send)
         self._objects = objects
-        self._part_size = part_size
         self._upload = objects.begin_upload(path)
         self._tags: list[str] = []
-        self._sent = 0
-        self._waiting = bytearray()
-
-    def write(self, data: Any, /) -> int:
-        if self.closed:
-            return len(data)
-        self._waiting += data
-        while len(self._waiting) >= self._part_size:
-            self._send(self._part_size)
-        return len(data)
-
-    def tell(self) -> int:
-        return self._sent + len(self._waiting)
-
-    def flush(self) -> None:
-        """Nothing: parts have a size."""
-
-    def close(self) -> None:
-        if not self.closed:
-            self.closed = True
-            if self._waiting or not self._tags:
-                self._send(len(self._waiting))
 
     def abort(self) -> None:
         """Give it up; what is written from now on goes nowhere."""
-        self.closed = True
+        self.stream.drop()
         self._objects.abort(self.path, self._upload)
 
     def description(self) -> Mapping[str, Any]:
         """What S3A notes of such an upload, as far as it is read."""
         key = self._objects.key(self.path)
-        return {"uploadId": self._upload, "destinationKey": key, "etags": self._tags, "length": self._sent}
+        return {"uploadId": self._upload, "destinationKey": key, "etags": self._tags, "length": self.stream.sent}
 
-    def _send(self, size: int) -> None:
-        part = bytes(self._waiting[:size])
-        del self._waiting[:size]
+    def _send(self, part: bytes) -> None:
         self._tags.append(self._objects.upload_part(self.path, self._upload, len(self._tags) + 1, part))
-        self._sent += size
 
 
 @cache

@@ -22,6 +22,7 @@ _FOREVER = 3600
 class ActingConfig(Config):
     """What a connector does, and the file whose appearance it waits for."""
 
+    tasks: int = option(default=0, importance=Importance.LOW, doc="How many tasks it has, which only wait.")
     does: str = option(default="rests", importance=Importance.LOW, doc="What it does.")
     cue: str = option(default="", importance=Importance.LOW, doc="The file to wait for; at once if there is none.")
     secret: Password | None = option(default=None, importance=Importance.LOW, doc="A secret.")
@@ -50,8 +51,8 @@ class ActingSourceConnector(SourceConnector[ActingConfig]):
             self._act()
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:
-        """It has no tasks."""
-        return []
+        """As many as it is to have."""
+        return [{}] * self.config.tasks
 
     def stop(self) -> None:
         """Hang, if that is what it does."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from typing import Any, Final
 
@@ -10,7 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from equipment.waiting import wait_until
 
-__all__ = ["committed", "create_topic", "produce", "read_so_far", "read_topic"]
+__all__ = ["committed", "create_topic", "make_anew", "produce", "read_so_far", "read_topic"]
 
 _NOT_READY: Final = (
     KafkaError.NOT_COORDINATOR,
@@ -18,12 +19,22 @@ _NOT_READY: Final = (
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
 )
 """What a broker answers that has only just started."""
+_COMMITTING: Final = 3.0
+"""Seconds to look on at a transaction that is open: the broker shows one that is committed a moment later."""
 
 
 def create_topic(bootstrap: str, topic: str, partitions: int = 1, **settings: str) -> None:
     """Create a topic and wait for it."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(topic, partitions, 1, config=settings)])[topic].result(30)
+
+
+def make_anew(bootstrap: str, topic: str) -> None:
+    """Delete a topic, and create another one of the same name."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.delete_topics([topic])[topic].result(30)
+    wait_until("the topic is gone", lambda: topic not in admin.list_topics(timeout=30).topics)
+    create_topic(bootstrap, topic)
 
 
 def produce(bootstrap: str, topic: str, values: list[bytes], partition: int = 0) -> None:
@@ -50,15 +61,21 @@ def read_topic(bootstrap: str, topic: str, seconds: float = 30.0, isolation: str
         metadata = consumer.list_topics(topic, timeout=seconds).topics[topic]
         messages: dict[int, list[Any]] = {partition: [] for partition in sorted(metadata.partitions)}
         consumer.assign([TopicPartition(topic, partition, 0) for partition in messages])
-        unread = set(messages)
-        while unread:
-            message = consumer.poll(seconds)
-            assert message is not None, f"{topic} could not be read to its end within {seconds} s"
-            if message.error() is None:
+        unread, in_transactions, until = set(messages), set[int](), 0.0
+        while unread or (in_transactions and time.monotonic() < until):
+            message = consumer.poll(seconds if unread else max(0.0, until - time.monotonic()))
+            if message is None:
+                assert not unread, f"{topic} could not be read to its end within {seconds} s"
+            elif message.error() is None:
                 messages[message.partition()].append(message)
             else:
                 assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
-                unread.discard(message.partition())
+                partition = message.partition()
+                unread.discard(partition)
+                in_transactions.discard(partition)
+                if message.offset() < consumer.get_watermark_offsets(TopicPartition(topic, partition), cached=True)[1]:
+                    in_transactions.add(partition)
+                    until = time.monotonic() + _COMMITTING
         return [message for partition in messages.values() for message in partition]
     finally:
         consumer.close()

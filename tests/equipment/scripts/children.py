@@ -15,6 +15,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from worker.runtime.control import Link
+from worker.runtime.line import Line
 from worker.supervisor.lease import watch_lease
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import Command, Report, decode, encode
@@ -112,7 +113,7 @@ def _start_a_daemon_and_look_after_the_worker(connection: Connection, config: di
     """The same, and read commands as a task does."""
     _daemon(config)
     say(connection, messages.Started("1"))
-    link = Link(connection)
+    link = Link(Line(connection))
     link.open()
     link.send(messages.Paused())
     time.sleep(3600)

@@ -20,6 +20,7 @@ class Script:
         self.put: Callable[[ScriptedTask, SinkBatch], None] = lambda task, records: None
         self.open: Callable[[ScriptedTask, Collection[TopicPartition]], None] = lambda task, partitions: None
         self.flush: Callable[[ScriptedTask, Mapping[TopicPartition, int]], None] = lambda task, offsets: None
+        self.durable: Callable[[Mapping[TopicPartition, int]], Any] = lambda offsets: offsets
 
     def note(self, task: ScriptedTask, call: str, what: Any = None) -> None:
         self.calls.append((task.label, call, what))
@@ -59,6 +60,10 @@ class ScriptedTask(SinkTask[Config]):
     def flush(self, offsets: Mapping[TopicPartition, int]) -> None:
         self.script.note(self, "flush", dict(offsets))
         self.script.flush(self, offsets)
+
+    def pre_commit(self, offsets: Mapping[TopicPartition, int]) -> Any:
+        self.flush(offsets)
+        return self.script.durable(offsets)
 
     def close(self, partitions: Collection[TopicPartition]) -> None:
         self.script.note(self, "close", sorted(partitions))

@@ -24,8 +24,8 @@ _CODE = """
 import sys
 from multiprocessing.connection import Connection
 from worker.runtime.child import run
-from worker.runtime.control import Link
-run(Link(Connection(int(sys.argv[1]))), log_to_worker=True)
+from worker.runtime.line import Line
+run(Line(Connection(int(sys.argv[1]))), log_to_worker=True)
 """
 
 

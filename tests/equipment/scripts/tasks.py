@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from equipment.waiting import wait_until
 from worker.runtime.child import run
-from worker.runtime.control import Link
+from worker.runtime.line import Line
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import Command, Report, decode, encode
 
@@ -54,11 +54,11 @@ class RunningTask:
             **(worker or {}),
         }
         self._ours, theirs = Pipe()
-        link = Link(theirs, on_orphaned=lambda: None)
+        line = Line(theirs, on_orphaned=lambda: None)
         self.config = config = dict(connector)
         self.send(messages.RunTask(config["name"], task, config, config, self._worker, paused=paused))
 
-        self._child = threading.Thread(target=lambda: run(link, log_to_worker=False), daemon=True)
+        self._child = threading.Thread(target=lambda: run(line, log_to_worker=False), daemon=True)
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._child.start()
         self._listener.start()

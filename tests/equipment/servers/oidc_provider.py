@@ -14,15 +14,13 @@ from typing import Any, Final
 
 import requests
 
-from connect.errors import ConnectError
-from connect.jvm.home import file_lock, sluice_home
+from equipment.servers.node_packages import installed_package
 from equipment.waiting import wait_until
 from worker.embedded.ports import HOST
 
 __all__ = ["OidcProvider", "installed_provider", "running_provider"]
 
 _FILES: Final = Path(__file__).with_name("oidc")
-_INSTALL_SECONDS: Final = 120
 _READY_SECONDS: Final = 60.0
 
 
@@ -41,31 +39,8 @@ class OidcProvider:
 
 
 def installed_provider() -> Path:
-    """The folder in which the package is, below Sluice's home. A ``ConnectError`` says why it cannot be had."""
-    npm = shutil.which("npm")
-    if npm is None or shutil.which("node") is None:
-        raise ConnectError("there is no npm and node; install them (apt-get install --no-install-recommends npm)")
-    folder = sluice_home() / "packages" / "oidc-provider"
-    folder.mkdir(parents=True, exist_ok=True)
-    wanted = (_FILES / "package-lock.json").read_bytes()
-    done = folder / "installed.json"
-    with file_lock(folder.with_name("oidc-provider.lock")):
-        if not (done.is_file() and done.read_bytes() == wanted):
-            for name in ("package.json", "package-lock.json"):
-                shutil.copy(_FILES / name, folder)
-            _install(npm, folder)
-            done.write_bytes(wanted)
-    return folder
-
-
-def _install(npm: str, folder: Path) -> None:
-    command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-    try:
-        subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=_INSTALL_SECONDS)
-    except subprocess.CalledProcessError as error:
-        raise ConnectError(f"npm cannot install oidc-provider: {error.stderr.decode(errors='replace')}") from error
-    except subprocess.TimeoutExpired as error:
-        raise ConnectError(f"npm did not install oidc-provider within {_INSTALL_SECONDS} s") from error
+    """The folder in which the package is. A ``ConnectError`` says why it cannot be had."""
+    return installed_package("oidc-provider", _FILES)
 
 
 @contextmanager

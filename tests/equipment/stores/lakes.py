@@ -21,11 +21,13 @@ from connectors.spark.session import start_session
 from connectors.spark.stores.access import store_access
 from connectors.spark.stores.opening import open_store
 from connectors.spark.stores.store import Store
+from equipment.servers.azurite import AzureServer
+from equipment.servers.gcs import GcsServer
 from equipment.servers.hdfs import HdfsServer
 from equipment.servers.s3 import S3Server
 from equipment.workers.small_spark import SMALL_SPARK
 
-__all__ = ["Lake", "hdfs_lake", "local_lake", "s3_lake"]
+__all__ = ["Lake", "azure_lake", "gcs_lake", "hdfs_lake", "local_lake", "s3_lake"]
 
 
 class Reader(Protocol):
@@ -88,6 +90,52 @@ def s3_lake(server: S3Server, folder: str) -> Iterator[Lake]:
         pages = server.client().get_paginator("list_objects_v2")
         found = pages.paginate(Bucket=server.bucket, Prefix=f"{folder}/{place}/")
         return [item["Key"].removeprefix(f"{folder}/") for page in found for item in page.get("Contents", ())]
+
+    yield Lake(props, _opened(props), read, paths, pause=1)
+
+
+@contextmanager
+def gcs_lake(server: GcsServer, folder: str) -> Iterator[Lake]:
+    """A prefix of a bucket of Google Cloud Storage."""
+    props = {"store.url": f"gs://{server.bucket}/{folder}", **server.props}
+    client = server.client()
+
+    def read(table: str, schema: pa.Schema) -> pa.Table:
+        found = [blob.download_as_bytes() for blob in client.list_blobs(server.bucket, prefix=f"{folder}/{table}/")]
+        return pa.concat_tables([schema.empty_table(), *(pq.read_table(io.BytesIO(f), schema=schema) for f in found)])
+
+    def paths(place: str) -> list[str]:
+        found = client.list_blobs(server.bucket, prefix=f"{folder}/{place}/")
+        return [blob.name.removeprefix(f"{folder}/") for blob in found]
+
+    yield Lake(props, _opened(props), read, paths, pause=1)
+
+
+@contextmanager
+def azure_lake(server: AzureServer, folder: str) -> Iterator[Lake]:
+    """A prefix of a container of Azure."""
+    props = {"store.url": server.url(folder), **server.props}
+    client = server.client()
+
+    def paths(place: str) -> list[str]:
+        found = client.list_blobs(name_starts_with=f"{folder}/{place}/", include=["metadata"])
+        names = [blob.name for blob in found if "hdi_isfolder" not in (blob.metadata or {})]
+        return [name.removeprefix(f"{folder}/") for name in names]
+
+    at = urlsplit(server.endpoint).netloc
+    files = pyarrow.fs.AzureFileSystem(
+        server.account,
+        account_key=server.key,
+        blob_storage_authority=at,
+        blob_storage_scheme="http",
+        dfs_storage_authority=at,
+        dfs_storage_scheme="http",
+    )
+
+    def read(table: str, schema: pa.Schema) -> pa.Table:
+        place = pyarrow.fs.FileSelector(f"{server.container}/{folder}/{table}", allow_not_found=True, recursive=True)
+        format_ = ds.ParquetFileFormat()
+        return ds.FileSystemDatasetFactory(files, place, format_).finish(schema).to_table()
 
     yield Lake(props, _opened(props), read, paths, pause=1)
 

@@ -18,9 +18,10 @@ import requests
 
 from connect.jvm.home import sluice_home
 from connect.jvm.jars import read_lock, resolve_jars
-from connect.jvm.java import find_java
+from connect.jvm.java import Java, find_java
 from equipment.ports import own_port
 from equipment.waiting import wait_until
+from worker.embedded.broker.archive import ClassArchive, class_archive, keep_archive
 from worker.embedded.ports import HOST
 
 __all__ = ["DEFAULT_JVM", "QUICK_JVM", "JavaConnect", "JavaConnectJars", "resolve_java_connect"]
@@ -52,7 +53,7 @@ appender.console.layout.pattern = [%d] %p %m (%c:%L)%n
 class JavaConnectJars:
     """The class path of the worker, and the jars of the plugin that lies in a folder of ``plugin.path``."""
 
-    java: Path
+    java: Java
     class_path: tuple[Path, ...]
     plugin: tuple[Path, ...]
 
@@ -63,13 +64,15 @@ def resolve_java_connect() -> JavaConnectJars:
     lock = read_lock(_LOCK)
     paths = dict(zip(lock, resolve_jars(lock, home=sluice_home()), strict=True))
     plugin = tuple(path for jar, path in paths.items() if jar.artifact == _PLUGIN)
-    return JavaConnectJars(java.executable, tuple(path for path in paths.values() if path not in plugin), plugin)
+    return JavaConnectJars(java, tuple(path for path in paths.values() if path not in plugin), plugin)
 
 
 class JavaConnect:
     """One worker: distributed if its properties have a ``group.id``, else standalone with ``connectors``.
 
-    It may be started again after it has ended, and then goes on where it stopped, under the same address.
+    It may be started again after it has ended, and then goes on where it stopped, under the same address. In the folder
+    ``classes``, if there is one, the first that is stopped leaves an archive of its classes, with which others start in
+    half the time.
     """
 
     def __init__(
@@ -80,6 +83,7 @@ class JavaConnect:
         connectors: Sequence[Mapping[str, str]] = (),
         *,
         jvm: Sequence[str] = QUICK_JVM,
+        classes: Path | None = None,
     ) -> None:
         self.folder = folder
         self.log_file = folder / "worker.log"
@@ -96,16 +100,23 @@ class JavaConnect:
         }
         files = [self._write("worker.properties", defaults | dict(props))]
         files += [self._write(f"{connector['name']}.properties", connector) for connector in connectors]
-        self._command = [
-            *(str(jars.java), *jvm, f"-Dlog4j2.configurationFile={(folder / 'log4j2.properties').as_uri()}"),
-            *("-cp", os.pathsep.join(map(str, jars.class_path))),
-            *(_MAIN + ("Distributed" if "group.id" in props else "Standalone"), *map(str, files)),
-        ]
+        self._java = jars.java
+        main = _MAIN + ("Distributed" if "group.id" in props else "Standalone")
+        self._program = (*jvm, "-cp", os.pathsep.join(map(str, jars.class_path)), main)
+        self._logging = f"-Dlog4j2.configurationFile={(folder / 'log4j2.properties').as_uri()}"
+        self._files = tuple(map(str, files))
+        self._classes = None if classes is None else classes / main
+        self._archive: ClassArchive | None = None
 
     def start(self, *, wait: bool = True) -> JavaConnect:
         """Start the process and wait until its REST API answers, unless told not to."""
+        flags: tuple[str, ...] = ()
+        if self._classes is not None:
+            self._archive = class_archive(self._classes, self._java, self._program)
+            flags = (*self._archive.flags, "-Xlog:cds=off", "-Xlog:cds+dynamic=off")
+        command = [str(self._java.executable), self._logging, *flags, *self._program, *self._files]
         with self.log_file.open("ab") as log:
-            self._process = subprocess.Popen(self._command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         if wait:
             wait_until("Java's worker is up", self._answers, seconds=90)
         return self
@@ -115,6 +126,8 @@ class JavaConnect:
         assert self._process is not None
         self._process.send_signal(signal.SIGTERM)
         self._process.wait(90)
+        if self._archive is not None and self._archive.partial is not None:
+            keep_archive(self._archive.partial, self._archive.path)
 
     def kill(self) -> None:
         """Kill the process."""

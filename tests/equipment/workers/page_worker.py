@@ -98,7 +98,7 @@ _TABLE: dict[str, Any] = {
 
 class PageWorker:
     """Serves at a port of its own. ``stopped`` are the configurations of sinks that are there at first, and stopped;
-    ``guards`` decide who may ask for what.
+    ``guards`` decide who may ask for what, ``configs`` keeps configurations.
     """
 
     def __init__(
@@ -107,8 +107,9 @@ class PageWorker:
         page: PageSettings = PageSettings(),  # noqa: B008 - it cannot be changed
         stopped: Mapping[str, Mapping[str, str]] | None = None,
         guards: Callable[[Herder], Guards] = lambda _: NO_GUARDS,
+        configs: MemoryConfigStore | None = None,
     ) -> None:
-        configs = MemoryConfigStore()
+        configs = configs or MemoryConfigStore()
         for name, config in (stopped or {}).items():
             configs.put_connector(name, {"name": name, **config}, TargetState.STOPPED, plugin_type="sink")
         self.statuses = MemoryStatusStore()
@@ -207,7 +208,8 @@ def _child(connection: Connection) -> None:
             case messages.RunConnector():
                 _run(connection, first.config, [messages.TaskConfigs(_tasks(first.config))], paused=False)
             case messages.RunTask():
-                _run(connection, first.connector_config, [messages.Metrics(_METRICS)], paused=first.paused)
+                own = _OF_MIRRORS if "Mirror" in first.connector_config["connector.class"] else []
+                _run(connection, first.connector_config, [messages.Metrics(_METRICS, own=own)], paused=first.paused)
             case messages.PreviewConnector():
                 _send(connection, messages.Previewed(_PREVIEWED))
                 _send(connection, messages.Previewed(_TABLE))
@@ -217,6 +219,18 @@ def _child(connection: Connection) -> None:
 
 
 _LAG = "sink-record-lag"
+_FLOW = ["source", "A", "target", "B"]
+_PLACE = [*_FLOW, "topic", "A.orders", "partition", "0"]
+_OF_MIRRORS: list[tuple[str, list[str], str, float | None]] = [
+    ("mirror_lag_records", _PLACE, "", 4321.0),
+    ("mirror_lag_seconds", _PLACE, "", 2.5),
+    ("mirror_replication_latency_avg_seconds", _PLACE, "", 0.012),
+    ("mirror_failover_read_again", [*_FLOW, "group", "billing"], "", 7.0),
+    ("mirror_failover_unknown_partitions", [*_FLOW, "group", "billing"], "", 1.0),
+    ("mirror_verified_timestamp_seconds", _PLACE, "", 1_790_000_000.0),
+    ("mirror_verified_records", _PLACE, "", 100.0),
+    ("mirror_verified_differs", _PLACE, "", 1.0),
+]
 _METRICS = {"sink-record-send-total": 120_345.0, "sink-record-send-rate": 1234.5, _LAG: 90.0, "partition-count": 1.0}
 
 

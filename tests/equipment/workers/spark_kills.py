@@ -26,6 +26,7 @@ from equipment.workers.small_spark import DRIVER
 
 __all__ = [
     "CONNECTOR",
+    "EVERY_KILL",
     "PARTITIONS",
     "PATIENCE",
     "VICTIMS",
@@ -39,6 +40,9 @@ __all__ = [
 
 CONNECTOR: Final = "kills"
 """The name of the sink."""
+EVERY_KILL: Final = bool({"SLUICE_EVERY_KILL", "SLUICE_LAKE_KILLS"} & os.environ.keys())
+"""Whether each point is killed at with everything that comes by it, as by `make kills` and `make lake-kills`; or once
+with each mechanism, as by `make test`."""
 PARTITIONS: Final = 2
 PATIENCE: Final = 300.0
 """Seconds: on a busy machine the first load after a start of Spark takes two minutes."""
@@ -130,7 +134,7 @@ class Reader(threading.Thread):
                 self.amiss.append(repr(error))
             self.looks += 1
             # Looks that cost much leave the machine to those who are looked at.
-            pause = max(self._pause, 9 * (time.monotonic() - began))
+            pause = max(self._pause, 19 * (time.monotonic() - began))
 
     def end(self) -> None:
         """Look no more."""
@@ -168,7 +172,7 @@ def _victim(driver: int, kind: str) -> int | None:
     """The process to kill: the driver itself, its JVM, or one of Spark's Python workers, if there is one."""
     if kind == "driver":
         return driver
-    mark = "org.apache.spark.deploy.SparkSubmit" if kind == "jvm" else "pyspark.daemon"
+    mark = "org.apache.spark.deploy.SparkSubmit" if kind == "jvm" else "spark.decoding.daemon"
     return max((pid for pid in descendants(driver) if mark in command_line(pid)), default=None)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,29 +15,18 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 
 from connect.data import SourceRecord
 from connect.data import TopicPartition as Partition
-from connect.testing import (
-    ConnectorTestContext,
-    SourceTaskRun,
-    SourceTaskTestContext,
-    StoredOffsets,
-    run_source,
-    running_source,
-)
-from connectors.mirror import (
-    MirrorCheckpointConnector,
-    MirrorCheckpointTask,
-    MirrorClient,
-    MirrorHeartbeatConnector,
-    RemoteOffset,
-)
+from connect.testing import ConnectorTestContext, StoredOffsets, run_source, running_source
+from connectors.mirror import MirrorCheckpointConnector, MirrorClient, MirrorHeartbeatConnector, RemoteOffset
 from connectors.mirror.records import Checkpoint, Heartbeat
 from equipment.brokers.proxy import Proxy
-from equipment.brokers.topics import committed, read_topic
+from equipment.brokers.topics import committed, create_topic, read_topic
 from equipment.brokers.written_flow import WrittenFlow, commit, write
+from equipment.scripts.tasks import RunningTask
 from equipment.waiting import wait_until
 from worker.cli.mirror.command import mirror
 from worker.embedded.broker.server import BrokerInfo
 from worker.embedded.ports import any_port
+from worker.supervisor.messages import messages
 
 
 @pytest.fixture
@@ -280,10 +269,13 @@ def test_groups_of_the_new_protocol_are_translated_and_left_alone_while_they_hav
         assert committed(flow.target, flow.group, flow.remote) == [450]
 
 
-def test_a_task_waits_for_a_source_that_is_away_and_tells_what_a_failover_would_read_again(flow: WrittenFlow) -> None:
+def test_a_task_waits_for_a_source_that_is_away_tells_what_a_failover_would_read_again_and_takes_new_groups(
+    flow: WrittenFlow, caplog: pytest.LogCaptureFixture
+) -> None:
     flow.write_syncs((0, 0), (100, 100))
     flow.commit(150)
     flow.commit(100, f"{flow.group}-2")
+    create_topic(flow.target, f"{flow.a}.checkpoints.internal", **{"cleanup.policy": "compact"})
     port = any_port(taken=0)
     props = {
         **flow.props,
@@ -291,31 +283,45 @@ def test_a_task_waits_for_a_source_that_is_away_and_tells_what_a_failover_would_
         "task.assigned.groups": f"{flow.group},{flow.group}-2",
         "task.index": "0",
         "name": "c",
-        "connector.class": "c",
+        "connector.class": "MirrorCheckpointConnector",
+        "key.converter": "ByteArrayConverter",
+        "value.converter": "ByteArrayConverter",
         "admin.timeout.ms": "2000",
     }
-    offsets = StoredOffsets()
-    context = SourceTaskTestContext(offsets)
-    task = MirrorCheckpointTask(MirrorCheckpointTask.config_class.parse(props), context)
-    run = SourceTaskRun(task, context, offsets)
-    task.start()
-    try:
-        assert run.poll() == []
-        proxy = Proxy({port: int(flow.source.rpartition(":")[2])})
-        try:
-            wait_until("the checkpoints come", lambda: run.poll() and len(run.records) == 2)
-        finally:
-            proxy.close()
-        told = {(each.name, each.labels[-1][1]): each.value for each in task.measurements()}
-        assert told == {
-            ("mirror_failover_read_again", flow.group): 49,
-            ("mirror_failover_unknown_partitions", flow.group): 0,
-            ("mirror_failover_read_again", f"{flow.group}-2"): 0,
-            ("mirror_failover_unknown_partitions", f"{flow.group}-2"): 0,
-        }
-    finally:
-        context.stop()
+    task = RunningTask(flow.target, props)
+    with ExitStack() as stack:
+        stack.callback(task.close)
+        wait_until("the task tells that it is away", lambda: f"The cluster {flow.a} " in caplog.text)
+        stack.callback(Proxy({port: int(flow.source.rpartition(":")[2])}).close)
+        wait_until("the checkpoints come", lambda: _told(task) == {flow.group: 49, f"{flow.group}-2": 0})
+        flow.write_runs((0, 0, 1000))
+        wait_until("runs tell more", lambda: _last(flow) == _exact(flow, flow.group, 150))
+        third = f"{flow.group}-3"
+        flow.commit(30, third)
+        groups = ",".join((flow.group, f"{flow.group}-2", third))
+        task.send(messages.TakeConfig({**task.config, "task.assigned.groups": groups}))
+        wait_until("the checkpoint of a new group comes", lambda: _last(flow) == _exact(flow, third, 30))
+        wait_until("it is told of", lambda: _told(task) == {flow.group: 0, f"{flow.group}-2": 0, third: 0})
         task.stop()
+        # The task has gone on: nothing was emitted twice, and it has started once.
+        assert [each.upstream for each in _emitted(flow)] == [150, 100, 150, 30]
+        assert len(task.seen(messages.Started)) == 1
+
+
+def _exact(flow: WrittenFlow, group: str, offset: int) -> Checkpoint:
+    """Of an offset that is the same at both ends."""
+    return Checkpoint(group, flow.remote, 0, offset, offset, "noted")
+
+
+def _told(task: RunningTask) -> dict[str, float]:
+    """What each group would read again, as the task has measured it."""
+    told = (each for report in task.seen(messages.Metrics) for each in report.own)
+    return {labels[-1]: value for name, labels, _, value in told if name == "mirror_failover_read_again"}
+
+
+def _emitted(flow: WrittenFlow) -> list[Checkpoint]:
+    found = read_topic(flow.target, f"{flow.a}.checkpoints.internal")
+    return [Checkpoint.decode(message.key(), message.value()) for message in found]
 
 
 def _file(folder: Path, flow: WrittenFlow) -> Path:

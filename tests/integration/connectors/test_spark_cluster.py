@@ -175,11 +175,18 @@ def test_a_python_that_is_killed_is_told_with_its_remedy(load: Load) -> None:
     assert load.rows() == []
 
 
-def test_a_python_without_memory_is_told_with_its_remedy(load: Load) -> None:
+def test_a_python_without_memory_is_told_with_its_remedy(load: Load, bootstrap: str, topic: str) -> None:
     load.produce("grow")
     with pytest.raises(ConnectError, match=r"too little memory.*spark\.executor\.pyspark\.memory"):
         load.run()
     assert load.rows() == []
+
+    lines = load.folder / "lines.txt"
+    props = {**load.context.connector_properties, "connector.class": "FileStreamSink", "file": str(lines)}
+    sink = SparkSinkEngine(SparkSinkEngineConfig.parse(props), BulkContext("engine", bootstrap, props))
+    sink.start()
+    with pytest.raises(ConnectError, match=r"too little memory.*spark\.executor\.pyspark\.memory"):
+        sink.load([OffsetRange(topic, partition, 0, _ROWS) for partition in range(2)])
 
 
 def test_a_load_goes_on_while_the_master_is_away(load: Load, spark_cluster: SparkCluster) -> None:

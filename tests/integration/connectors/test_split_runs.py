@@ -10,6 +10,10 @@ import pytest
 
 from connect.bulk_source import KafkaSettings
 from connect.chain.tolerance import ErrorPolicy
+from connect.config import Config
+from connect.data import SourceRecord
+from connect.plugins import class_name
+from connect.source import SourceConnector, SourceTask
 from connect.testing import StoredOffsets
 from connect.testing.contexts import ConnectorTestContext
 from connectors.directory import DirectorySourceConnector
@@ -79,6 +83,38 @@ def test_it_is_left_in_time_and_goes_on_from_its_offsets(
     assert runs == 6
     found = [message.value().decode() for message in read_topic(bootstrap, topic)]
     assert found == [f"{name} {number}" for name in "ab" for number in range(30)]
+
+
+class PassingTask(SourceTask[Config]):
+    """Reads one record, and leaves out what follows."""
+
+    def start(self) -> None:
+        self._is_read = False
+
+    def poll(self) -> list[SourceRecord] | None:
+        if self._is_read:
+            return None
+        self._is_read = True
+        self.context.pass_offset({"p": 1}, {"o": 9})
+        return [SourceRecord(self.config.originals["topic"], "x", source_partition={"p": 1}, source_offset={"o": 1})]
+
+    def drained(self) -> bool:
+        return self._is_read
+
+
+class PassingConnector(SourceConnector[Config]):
+    """Passes an offset that no record has."""
+
+    task_class = PassingTask
+
+
+def test_an_offset_that_no_record_has_is_reached(orders: SplitOrders, bootstrap: str, topic: str) -> None:
+    create_topic(bootstrap, topic)
+    properties = {**orders.publication.properties, "plugin.import.allowlist": f"{__name__}.*"}
+    publication = replace(orders.publication.with_topics({topic: None}), properties=properties)
+    outcome = run(SplitOrders(class_name(PassingConnector), {"topic": topic}, publication, KnownOffsets()))
+    assert outcome.at_end, outcome.published.error
+    assert (outcome.published.written, list(outcome.published.offsets)) == ({topic: 1}, [({"p": 1}, {"o": 9})])
 
 
 def test_an_error_of_the_connector_is_told_with_its_trace(

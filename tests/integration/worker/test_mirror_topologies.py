@@ -18,6 +18,7 @@ from equipment.waiting import wait_until
 from equipment.workers.mirror_node import MirrorNode
 from worker.cli.mirror.command import mirror
 from worker.embedded.broker.server import BrokerInfo
+from worker.texts import utc_text
 
 SECONDS = 120.0
 
@@ -129,6 +130,8 @@ def _check_commands(clusters: Clusters, file: Path) -> None:
     ]
     (told,) = _sluice("groups", file, flow)
     assert (told["group"], told["read_again"]) == (clusters.group, 0)
+    kept = {each["partition"]: each["at"] for each in _sluice("verify", file, flow, "--kept")}
+    assert {each["partition"]: each["verified"] for each in told["partitions"]} == {0: utc_text(kept[0] / 1000)}
     planned = _sluice("cut-over", file, flow, "--dry-run", status=3)
     assert planned["left"] == []
     assert committed(target, clusters.group, remote) == [-1001]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from pathlib import Path
@@ -9,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from connect.errors import PluginError
-from connect.plugins import PluginKind, PluginRegistry, spoken_versions
+from connect.plugins import PluginEntry, PluginKind, PluginRegistry, spoken_versions
 from connect.versions import Version
 from equipment.interpreters import add_package, bare_folder, folder_with_interpreter
 from worker.supervisor.messages import messages
+from worker.supervisor.plugin_code import code_state
 from worker.supervisor.plugin_homes import PluginHomes
 
 LISTED = '[[connector]]\nclass = "{}.LinesConnector"\ntype = "source"\n\n[[transformation]]\nclass = "{}.Its"\n'
@@ -91,12 +93,47 @@ def test_a_process_has_the_interpreter_of_its_connector(
 
 def test_units_share_a_process_only_with_the_same_interpreter_and_folders(folder: Path) -> None:
     homes = PluginHomes(PluginRegistry.discover([folder]))
-    plain = str(folder / "plain")
+    plain = homes.home(run(connector__class="acme.LinesConnector", connector__plugin__version="1.0"))
+    assert plain.startswith(f"{folder / 'plain'}@")
     assert homes.home(run(connector__class="FileStreamSource")) == ""
-    assert homes.home(run(connector__class="other.LinesConnector")).endswith("other/.venv/bin/python")
-    assert homes.home(run(connector__class="acme.LinesConnector", connector__plugin__version="1.0")) == plain
+    assert homes.home(run(connector__class="other.LinesConnector")).startswith(f"{folder}/other/.venv/bin/python@")
     chain = {"transforms": "a", "transforms__a__type": "acme.Its", "transforms__a__plugin__version": "1.0"}
     assert homes.home(run(connector__class="FileStreamSource", **chain)) == plain
+
+
+def test_units_share_a_process_only_while_the_code_of_their_plugins_is_the_same(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "lines.py").write_text("class LinesConnector: ...\n")
+    (tmp_path / "plugins.toml").write_text(LISTED.format("mine.lines", "mine.lines"))
+    homes, command = PluginHomes(PluginRegistry.discover([tmp_path])), run(connector__class="mine.lines.LinesConnector")
+    states = [homes.home(command)]
+    (tmp_path / "mine" / "__pycache__").mkdir()
+    assert homes.home(command) == states[0], "an import changes nothing"
+    (tmp_path / "mine" / "more.py").write_text("")
+    states.append(homes.home(command))
+    os.utime(tmp_path / "mine" / "lines.py", (0, 0))
+    states.append(homes.home(command))
+    (tmp_path / "beside.py").write_text("")
+    states.append(homes.home(command))
+    assert len(set(states)) == len(states)
+    (tmp_path / "beside.py").unlink()
+    assert homes.home(command) == states[-2]
+
+
+def test_an_interpreter_changes_with_what_is_installed_in_it(tmp_path: Path) -> None:
+    site = folder_with_interpreter(tmp_path / "other")
+    add_package(site, "other", "1.0", plugins("other"), "other")
+    homes, command = PluginHomes(PluginRegistry.discover([tmp_path])), run(connector__class="other.LinesConnector")
+    before = homes.home(command)
+    add_package(site, "more", "1.0", {}, "more")
+    assert homes.home(command) != before
+
+
+def test_an_installed_package_of_plugins_has_the_state_of_its_modules() -> None:
+    entry = PluginEntry(PluginKind.CONNECTOR, "pytest.LinesConnector")
+    missing = PluginEntry(PluginKind.CONNECTOR, "no_such_package.It")
+    assert code_state(entry) == code_state(entry) != code_state(missing)
+    assert code_state(PluginEntry(PluginKind.CONNECTOR, "connectors.file.FileStreamSourceConnector")) == ""
 
 
 def test_the_converters_of_the_worker_count_for_a_connector_that_names_none(tmp_path: Path) -> None:
@@ -104,7 +141,7 @@ def test_the_converters_of_the_worker_count_for_a_connector_that_names_none(tmp_
     homes = PluginHomes(PluginRegistry.discover([tmp_path]))
     worker = {"key.converter": "StringConverter", "value.converter": "Mine"}
     config = {"connector.class": "FileStreamSource"}
-    assert homes.home(messages.RunConnector("c", config, worker)) == str(tmp_path)
+    assert homes.home(messages.RunConnector("c", config, worker)).startswith(f"{tmp_path}@")
     own = config | {"value.converter": "StringConverter"}
     assert homes.home(messages.RunTask("c", 0, {}, own, worker, paused=False)) == ""
 

@@ -182,8 +182,16 @@ def test_the_list_takes_a_kind() -> None:
 
 @pytest.mark.parametrize("name", ["io.debezium.connector.mysql.MySqlConnector", "com.example.Connector"])
 def test_a_java_class_that_nothing_stands_for_is_not_found(name: str) -> None:
-    with pytest.raises(PluginError, match=f"which name matches {name}, available connectors are: "):
+    told = f"which name matches {name}, available connectors are: .*Sluice runs no Java plugins, and reads no jars"
+    with pytest.raises(PluginError, match=told):
         PluginRegistry.discover(()).load(PluginKind.CONNECTOR, name)
+
+
+def test_blanks_around_a_name_are_shown() -> None:
+    with pytest.raises(
+        PluginError, match=r"name matches 'FileStreamSource ', with the blanks around it \(did you mean"
+    ):
+        PluginRegistry.discover(()).find(PluginKind.CONNECTOR, "FileStreamSource ")
 
 
 TELLING = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
@@ -36,6 +37,8 @@ class SourceContext:
     committed: dict[str, Offset] = field(default_factory=dict)
     waits: list[float] = field(default_factory=list)
     wishes: list[tuple[tuple[int, ...], float]] = field(default_factory=list)
+    passed: list[tuple[Offset, Offset]] = field(default_factory=list)
+    woken: threading.Event = field(default_factory=threading.Event)
     transaction_context: None = None
 
     @property
@@ -56,8 +59,14 @@ class SourceContext:
         self.waits.append(seconds)
         return True
 
+    def pass_offset(self, partition: Offset, offset: Offset) -> None:
+        self.passed.append((dict(partition), dict(offset)))
+
     def poll_when_readable(self, descriptors: Collection[int], seconds: float) -> None:
         self.wishes.append((tuple(descriptors), seconds))
+
+    def wake(self) -> None:
+        self.woken.set()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The worker's log as JSON."""
+"""The worker's log, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -84,3 +84,11 @@ def test_secrets_are_hidden_whatever_json_makes_of_their_characters(
     kept = recent.since("c", 0, 10).lines
     assert "word" not in kept[0]
     assert kept[0].startswith("["), "what is kept in memory is text"
+
+
+def test_control_characters_are_shown_and_not_obeyed(recent: RecentLog, capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging()
+    logging.getLogger().handlers[0].setStream(_Now())  # type: ignore[attr-defined]
+    logging.getLogger("output").warning("a\tb\nc\r\x00\x1b[2Jd\x9be")
+    told = capsys.readouterr().err
+    assert "a\tb\nc\\x0d\\x00\\x1b[2Jd\\x9be (output)\n" in told

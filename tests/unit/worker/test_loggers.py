@@ -36,6 +36,29 @@ def test_a_level_holds_for_a_logger_and_all_below_it(names: tuple[str, str]) -> 
     assert told == [(above, logging.DEBUG)] * 2 + [(above, logging.ERROR)]
 
 
+@pytest.fixture
+def statements() -> Iterator[str]:
+    """The logger of SQLAlchemy's statements, which are at INFO; it is quiet. All levels are as before afterwards."""
+    known = logging.root.manager.loggerDict.values()
+    every = [logging.root, *(each for each in known if isinstance(each, logging.Logger))]
+    before = {each: each.level for each in every}
+    logging.getLogger("sqlalchemy").setLevel(logging.WARNING)
+    yield "sqlalchemy.engine.Engine"
+    logging.getLogger("sqlalchemy.engine.Engine").setLevel(logging.NOTSET)
+    for each, level in before.items():
+        each.setLevel(level)
+
+
+def test_a_library_that_is_quiet_by_itself_stays_so_until_it_is_named(statements: str) -> None:
+    levels = LoggerLevels(lambda *_: None)
+    logging.getLogger(statements)
+    for level, shown in (("WARN", "WARN"), ("INFO", "WARN"), ("DEBUG", "WARN"), ("ERROR", "ERROR"), ("INFO", "WARN")):
+        levels.set("root", level_named(level))
+        assert levels.one(statements)["level"] == shown
+    levels.set("sqlalchemy", level_named("INFO"))
+    assert levels.one(statements)["level"] == "INFO"
+
+
 def test_unknown_names_are_not_found() -> None:
     with pytest.raises(NotFoundError, match=r"Logger no\.such not found"):
         LoggerLevels(lambda *_: None).one("no.such")

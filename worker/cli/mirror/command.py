@@ -9,6 +9,8 @@ from urllib.parse import urlsplit
 
 import click
 
+from connect.garbage import importing
+
 __all__ = ["mirror"]
 
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -67,9 +69,10 @@ def run(file: Path, clusters: bool, targets: tuple[str, ...]) -> None:
         raise click.UsageError(f"Got unexpected arguments ({' '.join(targets)}). Write --clusters before aliases.")
     if clusters and not targets:
         raise click.UsageError("--clusters needs the alias of a cluster.")
-    from worker.app.mirror.driver import run_mirror  # noqa: PLC0415 - only this command needs it
-    from worker.cli.main import leave, raise_limits  # noqa: PLC0415
-    from worker.log import configure_logging  # noqa: PLC0415
+    with importing():
+        from worker.app.mirror.driver import run_mirror  # noqa: PLC0415 - only this command needs it
+        from worker.cli.main import leave, raise_limits  # noqa: PLC0415
+        from worker.log import configure_logging  # noqa: PLC0415
 
     raise_limits()
     configure_logging()
@@ -87,8 +90,9 @@ def run_flow(file: Path, source: str, target: str, behind: str | None, public: b
     from worker.cli.main import begin, leave  # noqa: PLC0415 - only this command needs it
 
     begin()
-    from worker.app.mirror.flow import Relay, run_flow  # noqa: PLC0415
-    from worker.log import configure_logging  # noqa: PLC0415
+    with importing():
+        from worker.app.mirror.flow import Relay, run_flow  # noqa: PLC0415
+        from worker.log import configure_logging  # noqa: PLC0415
 
     relay = None
     if behind is not None:

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from connect.errors import ConnectError
 from worker.cli.mirror.flow_file import FLOW_FILE, FlowFile
 from worker.cli.options import client_of, refusals_shown, url_option
+from worker.mirror.flow import FlowName, compiled, parts_of
 
 if TYPE_CHECKING:
     from connectors.mirror.flows import Flow
     from rest.client import RestClient
 
-__all__ = ["deploy", "deployed"]
+__all__ = ["deploy"]
 
-_BYTES: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
-_CONVERTERS: Final = ("key.converter", "value.converter", "header.converter")
 _CHANGES: Final = 3
 
 
@@ -40,10 +40,10 @@ def deploy(file: Path, flow: str | None, dry_run: bool, delete: bool, url: str) 
     """
     given = FlowFile.read(file)
     named = given.named(flow)
-    configs = deployed(given.written.flow(named.source, named.target))
     client = client_of(url)
     with refusals_shown(client):
         existing: Mapping[str, Any] = client.get("/connectors?expand=info")
+        configs = _compiled(given.written.flow(named.source, named.target), existing)
         stored = {name: existing[name]["info"]["config"] for name in configs if name in existing}
         changes = [name for name in configs if (name in stored if delete else stored.get(name) != configs[name])]
         if dry_run:
@@ -62,17 +62,17 @@ def deploy(file: Path, flow: str | None, dry_run: bool, delete: bool, url: str) 
         click.echo("Nothing to do.")
 
 
-def deployed(flow: Flow) -> dict[str, dict[str, str]]:
-    """The connectors of a flow for workers that run others, too: by names of their own, and with their converters."""
-    made = {}
-    for kind, config in flow.connectors.items():
-        name = f"{flow.source}-{flow.target}-{kind}"
-        own = {key: value for key, value in config.items() if not key.startswith("config.providers")}
-        made[name] = {**dict.fromkeys(_CONVERTERS, _BYTES), **own, "name": name}
-    return made
+def _compiled(flow: Flow, existing: Mapping[str, Any]) -> dict[str, dict[str, str | None]]:
+    name = FlowName(flow.source, flow.target)
+    config = next(iter(flow.connectors.values()))
+    own = {key: value for key, value in config.items() if key not in ("name", "connector.class")}
+    try:
+        return compiled(name, parts_of(name, existing), own)
+    except ConnectError as error:
+        raise click.ClickException(f"{flow.name}: {error}") from error
 
 
-def _check(client: RestClient, configs: Mapping[str, Mapping[str, str]]) -> None:
+def _check(client: RestClient, configs: Mapping[str, Mapping[str, str | None]]) -> None:
     from rest.client import RestError  # noqa: PLC0415 - only this command needs it
     from rest.http.paths import escaped  # noqa: PLC0415
     from worker.cli.remedies import mistakes_of, mistakes_text  # noqa: PLC0415
@@ -80,7 +80,7 @@ def _check(client: RestClient, configs: Mapping[str, Mapping[str, str]]) -> None
     wrong = []
     for name, config in configs.items():
         try:
-            infos = client.put(f"/connector-plugins/{escaped(config['connector.class'])}/config/validate", config)
+            infos = client.put(f"/connector-plugins/{escaped(str(config['connector.class']))}/config/validate", config)
         except RestError as error:
             if error.status != HTTPStatus.BAD_REQUEST:
                 raise

@@ -12,6 +12,7 @@ import click
 
 from worker.cli.mirror.flow_file import FLOW_FILE, FlowFile
 from worker.cli.output import Output, columns, output_option, print_document
+from worker.texts import utc_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["failback", "failover", "groups", "moves_text"]
 
 _CHECKPOINT: Final = "MirrorCheckpointConnector"
+_SOURCE: Final = "MirrorSourceConnector"
+_NO_GROUP: Final = "No group has committed an offset that this flow translates."
 _CHANGES: Final = 3
 _HEADER: Final = ("TOPIC", "PARTITION", "OFFSET", "THERE", "OFFSET THERE", "READ AGAIN", "REMARK")
 
@@ -70,8 +73,8 @@ def failback(file: Path, group: str, flow: str | None, dry_run: bool, output: Ou
 def groups(file: Path, flow: str | None, output: Output) -> None:
     """Show how many records each group would read again if it failed over now, by FLOW, as in 'A->B'.
 
-    Nothing is changed. Groups that have not read anything that the flow mirrors are left out. Without FLOW it is the
-    only one that is enabled.
+    For each partition it says when ``sluice mirror verify`` has compared it last. Nothing is changed. Groups that have
+    not read anything that the flow mirrors are left out. Without FLOW it is the only one that is enabled.
 
     Exit status: 0 done, 1 a cluster does not answer.
     """
@@ -84,19 +87,48 @@ def groups(file: Path, flow: str | None, output: Output) -> None:
         moves = GroupMover(named.connectors[_CHECKPOINT], Direction.OVER).planned_for_all()
     except ConnectError as error:
         raise click.ClickException(str(error)) from error
+    verified = _verified(named.connectors[_SOURCE]) if moves else {}
     document = [
-        {"group": group, "read_again": read_again(rows), "partitions": [row.document() for row in rows]}
+        {
+            "group": group,
+            "read_again": read_again(rows),
+            "partitions": [{**row.document(), "verified": verified.get(_place(row))} for row in rows],
+        }
         for group, rows in moves.items()
     ]
-    print_document(document, output, lambda: moves_text(moves))
+    print_document(document, output, lambda: _groups_text(moves, verified))
 
 
 def moves_text(moves: Mapping[str, Sequence[Move]]) -> str:
     """A table of the partitions of several groups."""
     if not moves:
-        return "No group has committed an offset that this flow translates."
+        return _NO_GROUP
     rows = [(group, *_row(move)) for group, each in moves.items() for move in each]
     return columns(("GROUP", *_HEADER), rows)
+
+
+def _verified(props: Mapping[str, str]) -> dict[tuple[str, int], str]:
+    """When partitions of the source were verified last; that it cannot be told changes nothing of the rest."""
+    from connect.errors import ConnectError  # noqa: PLC0415 - only this command needs it
+    from connectors.mirror.checking.verified import VerifiedTopic  # noqa: PLC0415
+
+    try:
+        kept = VerifiedTopic(props).kept()
+    except ConnectError as error:
+        click.echo(f"When partitions were verified is not known: {error}", err=True)
+        return {}
+    return {(each.topic, each.partition): utc_text(each.at / 1000) for each in kept}
+
+
+def _groups_text(moves: Mapping[str, Sequence[Move]], verified: Mapping[tuple[str, int], str]) -> str:
+    if not moves:
+        return _NO_GROUP
+    rows = [(group, *_row(move), verified.get(_place(move), "never")) for group, each in moves.items() for move in each]
+    return columns(("GROUP", *_HEADER, "VERIFIED"), rows)
+
+
+def _place(move: Move) -> tuple[str, int]:
+    return move.origin.topic, move.origin.partition
 
 
 def _move(

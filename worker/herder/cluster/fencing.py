@@ -1,7 +1,8 @@
 """Fencing: before the source tasks of new task configs start exactly-once, the producers of the former ones are fenced.
 
 Only the leader fences (KIP-618), and records for how many tasks; every worker waits for that record before it starts
-a task. Tasks that go on as they run, whether with the same configuration or with a larger share, are not fenced
+a task. The record is written in the connector's turn, so that it is never taken for one of task configs which are
+being written. Tasks that go on as they run, whether with the same configuration or with a larger share, are not fenced
 (:mod:`worker.stores.config.generations`). Crash points: a leader that is killed between fencing and the record leaves
 no record, so the next one fences again; nothing is started in between. A worker that is killed, or is slow, while the
 config topic has the larger share of a task and the task still runs with the smaller: what runs of the task writes only
@@ -20,6 +21,7 @@ from worker.herder.cluster.leadership import Leadership
 from worker.herder.inbox import Inbox, Request
 from worker.herder.inquiries import Inquiries
 from worker.herder.settings import WorkerSettings
+from worker.herder.turns import Turns
 from worker.membership.membership import Membership
 from worker.stores.config.store import ConfigStore
 from worker.supervisor.messages import messages
@@ -60,6 +62,7 @@ class Fencing:
         leadership: Leadership,
         inquiries: Inquiries,
         inbox: Inbox,
+        turns: Turns,
         is_sink: Callable[[str], bool],
     ) -> None:
         self._worker_props = dict(worker.props)
@@ -68,6 +71,7 @@ class Fencing:
         self._leadership = leadership
         self._inquiries = inquiries
         self._inbox = inbox
+        self._turns = turns
         self._leader = worker.leader
         self._is_sink = is_sink
         self._enabled = worker.cluster is not None and worker.cluster.exactly_once
@@ -164,12 +168,17 @@ class Fencing:
             fenced.break_off(ConnectError(f"This worker ceased to lead the cluster while it fenced {name}; ask again"))
 
     def _record(self, name: str, tasks: TaskConfigs) -> None:
-        entry = self._configs.connectors().get(name)
-        if entry is None or entry.task_configs != tasks or not self._leadership.is_ready:
-            self._round_over(name, ConnectError(f"The tasks of connector {name} have changed meanwhile"))
-            return
-        recorded = self._configs.put_fenced_tasks(name, len(tasks))
+        recorded: Request[None] = Request()
         recorded.add_done_callback(lambda done: self._inbox.post(lambda: self._round_over(name, done.exception())))
+        recorded.enter(f"recording that the former tasks of connector {name} are fenced")
+
+        def write() -> None:
+            entry = self._configs.connectors().get(name)
+            if entry is None or entry.task_configs != tasks:
+                raise ConnectError(f"The tasks of connector {name} have changed meanwhile")
+            recorded.follow(self._configs.put_fenced_tasks(name, len(tasks)))
+
+        self._turns.take_next(name, recorded, write)
 
     def _round_over(self, name: str, error: BaseException | None) -> None:
         for request in self._rounds.pop(name, []):

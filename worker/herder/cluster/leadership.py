@@ -58,7 +58,7 @@ class Leadership:
         self._rotation = rotation
         self._on_ready = on_ready
         self._when_taken: list[Action] = []
-        self._when_lost: list[Action] = []
+        self._when_lost: list[Action] = [configs.cease_writes]
         self._lease = lease
         self._ready = False
         self._taking = False

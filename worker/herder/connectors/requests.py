@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from worker.herder.connectors.connectors import Connectors
 from worker.herder.connectors.plugin_numbers import PluginNumbers
 from worker.herder.connectors.restarts import Restarts
+from worker.herder.connectors.sets import ConnectorSets
 from worker.herder.connectors.writes import GivenConfig, Writes
 from worker.herder.inbox import Request, Requests
 from worker.stores.config.store import ConnectorEntry, TargetState
@@ -30,12 +32,14 @@ class ConnectorRequests:
         requests: Requests,
         connectors: Connectors,
         writes: Writes,
+        sets: ConnectorSets,
         restarts: Restarts,
         plugin_numbers: PluginNumbers,
     ) -> None:
         self._requests = requests
         self._connectors = connectors
         self._writes = writes
+        self._sets = sets
         self._restarts = restarts
         self._plugin_numbers = plugin_numbers
 
@@ -70,6 +74,21 @@ class ConnectorRequests:
     def set_target_state(self, name: str, target: TargetState) -> Request[None]:
         """Pause, resume or stop a connector; the answer does not wait until its tasks have done so."""
         return self._requests.begin(lambda request: self._writes.set_target_state(request, name, target))
+
+    def put_all(self, configs: Mapping[str, GivenConfig], author: str | None = None) -> Request[bool]:
+        """Check several configurations and give them to connectors, new or not; whether none of them was there.
+
+        None is written if one is wrong. Those that are as they should be are left alone.
+        """
+        return self._requests.begin(lambda request: self._sets.put(request, configs, author))
+
+    def delete_all(self, names: Sequence[str], author: str | None = None) -> Request[None]:
+        """Stop and forget those of these connectors that there are; it fails if there is none."""
+        return self._requests.begin(lambda request: self._sets.delete(request, names, author))
+
+    def set_target_state_of_all(self, names: Sequence[str], target: TargetState) -> Request[None]:
+        """Pause, resume or stop those of these connectors that there are; it fails if there is none."""
+        return self._requests.begin(lambda request: self._sets.set_target_state(request, names, target))
 
     def restart(self, name: str, *, include_tasks: bool = False, only_failed: bool = False) -> Request[Document]:
         """Restart a connector, with its tasks if asked for; its status, with what is being restarted (KIP-745).

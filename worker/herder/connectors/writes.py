@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
 
 from connect.errors import AlreadyExistsError
@@ -30,10 +31,11 @@ from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import Report
 
 __all__ = [
+    "Checked",
     "GivenConfig",
     "Writes",
-    "check_infos",
     "check_same_class",
+    "check_validated",
     "initial_target",
     "merged",
     "named",
@@ -101,21 +103,36 @@ def check_same_class(in_config: str, in_path: str, entries: tuple[PluginEntry | 
         raise BadRequestError(f"Included connector type {in_config} does not match request type {in_path}")
 
 
-def check_infos(infos: Mapping[str, Any]) -> None:
-    """Refuse a configuration in which a validation found mistakes."""
-    errors = [text for config in infos["configs"] for text in config["value"]["errors"]]
+def check_validated(*reports: messages.Validated) -> None:
+    """Refuse configurations in which validations found mistakes; what they share is told once.
+
+    The warnings follow the mistakes, and may tell why.
+    """
+    errors = _each_once(
+        [text for key in report.infos["configs"] for text in key["value"]["errors"]] for report in reports
+    )
     if errors:
         listed = "\n".join(errors)
+        warnings = _each_once(report.warnings for report in reports)
         raise InvalidConnectorError(
             f"Connector configuration is invalid and contains the following {len(errors)} error(s):\n{listed}\n"
             "You can also find the above list of errors at the endpoint "
-            "`/connector-plugins/{connectorType}/config/validate`",
-            infos,
+            "`/connector-plugins/{connectorType}/config/validate`" + "".join(f"\n{told}" for told in warnings),
+            reports[0].infos,
         )
 
 
+def _each_once(lists: Iterable[Sequence[str]]) -> list[str]:
+    """All texts of several lists, without those that an earlier list has."""
+    told: list[str] = []
+    for texts in lists:
+        known = frozenset(told)
+        told += [text for text in texts if text not in known]
+    return told
+
+
 @dataclass(frozen=True, slots=True)
-class _Checked:
+class Checked:
     """A configuration that is right, and what it makes: ``source`` or ``sink``."""
 
     config: Mapping[str, str]
@@ -175,11 +192,11 @@ class Writes:
             request.add_done_callback(lambda _: self._creating.discard(name))
             self._validated(request, name, given, go_on)
 
-        def write(checked: _Checked) -> Future[None]:
+        def write(checked: Checked) -> Future[None]:
             self._check_new(name)
             return self._put(name, checked, author, target)
 
-        def go_on(checked: _Checked) -> None:
+        def go_on(checked: Checked) -> None:
             self._configure(request, name, lambda: write(checked), lambda: self._connectors.info(name))
 
         self._leadership.as_leader(request, begin)
@@ -195,13 +212,13 @@ class Writes:
         """Check a configuration and give it to a connector, new or not; with a ``revision`` only to that one."""
         is_new = False
 
-        def write(checked: _Checked) -> Future[None]:
+        def write(checked: Checked) -> Future[None]:
             nonlocal is_new
             self._check_revision(name, revision)
             is_new = not self._connectors.exists(name)
             return self._put(name, checked, author)
 
-        def go_on(checked: _Checked) -> None:
+        def go_on(checked: Checked) -> None:
             self._configure(request, name, lambda: write(checked), lambda: (is_new, self._connectors.info(name)))
 
         def begin() -> None:
@@ -245,7 +262,7 @@ class Writes:
         def retry() -> None:
             self._patch(request, name, patch, revision, author, again=True)
 
-        def checked(config_checked: _Checked) -> None:
+        def checked(config_checked: Checked) -> None:
             attempt: Request[None] = Request()
 
             def write() -> None:
@@ -320,22 +337,55 @@ class Writes:
         stage = f"writing the task configs of connector {name}"
         self._leadership.as_leader(request, lambda: self._change(request, name, stage, write, _nothing))
 
+    def check(
+        self,
+        request: Request[Any],
+        configs: Mapping[str, GivenConfig],
+        go_on: Callable[[Mapping[str, Checked]], None],
+    ) -> None:
+        """Go on, as the leader, with the configurations of several connectors once all of them are found right."""
+        reports: dict[str, messages.Validated] = {}
+        for config in configs.values():
+            required_class(config)
+
+        def decide(name: str, report: Report) -> None:
+            assert isinstance(report, messages.Validated)
+            reports[name] = report
+            if len(reports) == len(configs):
+                check_validated(*(reports[each] for each in configs))
+                checked = {each: _checked(given, reports[each]) for each, given in configs.items()}
+                self._leadership.as_leader(request, lambda: go_on(checked))
+
+        request.enter(f"waiting for the validation of the connectors {', '.join(configs)}")
+        for name, config in configs.items():
+            inquiry = messages.ValidateConfig(dict(config), self._worker_props)
+            self._inquiries.answer(inquiry, request, partial(decide, name))
+
+    def write(self, request: Request[None], name: str, checked: Checked, author: str | None) -> None:
+        """Give a connector a configuration that was checked, new or not, unless it has this one."""
+
+        def write() -> Future[None]:
+            if self._connectors.exists(name) and self._connectors.entry(name).config == checked.config:
+                return _done()
+            return self._put(name, checked, author)
+
+        self._configure(request, name, write, _nothing)
+
     def forget(self, name: str) -> None:
         """Forget a connector that was deleted."""
         self._publications.forget(name)
 
     def _validated(
-        self, request: Request[Any], name: str, config: GivenConfig, go_on: Callable[[_Checked], None]
+        self, request: Request[Any], name: str, config: GivenConfig, go_on: Callable[[Checked], None]
     ) -> None:
         """Go on, as the leader, with a configuration that a validation has found to be right."""
         required_class(config)
 
         def decide(report: Report) -> None:
             assert isinstance(report, messages.Validated)
-            check_infos(report.infos)
-            checked = _Checked({key: value for key, value in config.items() if value is not None}, report.type)
+            check_validated(report)
             # Another worker may lead by now.
-            self._leadership.as_leader(request, lambda: go_on(checked))
+            self._leadership.as_leader(request, lambda: go_on(_checked(config, report)))
 
         request.enter(f"waiting for {config['connector.class']} to validate connector {name}'s configuration")
         inquiry = messages.ValidateConfig(dict(config), self._worker_props)
@@ -346,7 +396,7 @@ class Writes:
     ) -> None:
         self._change(request, name, f"writing the configuration of connector {name}", write, result)
 
-    def _put(self, name: str, checked: _Checked, author: str | None, target: TargetState | None = None) -> Future[None]:
+    def _put(self, name: str, checked: Checked, author: str | None, target: TargetState | None = None) -> Future[None]:
         drained = None
         if target is None and checked.config.get("schedule") and not self._connectors.exists(name):
             # It runs when its time has come, and not because it was made.
@@ -395,8 +445,18 @@ class Writes:
             raise UnknownConnectorError(f"Unknown connector {name}")
 
 
+def _checked(config: GivenConfig, report: messages.Validated) -> Checked:
+    return Checked({key: value for key, value in config.items() if value is not None}, report.type)
+
+
 def _nothing() -> None:
     """Answer with nothing."""
+
+
+def _done() -> Future[None]:
+    done: Future[None] = Future()
+    done.set_result(None)
+    return done
 
 
 def _pass_on_failure(done: Future[None], request: Request[Any]) -> None:

@@ -1,31 +1,33 @@
-"""Requests to the coordinator of a consumer group that are made by kafka-python, because librdkafka cannot.
+"""Requests to the coordinator of a consumer group, which are made by kafka-python, because librdkafka cannot.
 
-librdkafka has no request to forget some of the offsets (KIP-496). It has one to read them, but its admin client ends
-the process with a segmentation fault when the coordinator is moving or not up yet: ``rd_kafka_handle_OffsetFetch``
-looks for it anew in the group of the client, and an admin client has none (librdkafka 2.x).
+librdkafka has no request to forget some of the offsets (KIP-496). It has the others, but its admin client ends the
+process when the coordinator is away: while it reads offsets, with a segmentation fault as soon as the coordinator
+moves, since ``rd_kafka_handle_OffsetFetch`` looks for it anew in the group of the client, and an admin client has none
+(librdkafka issue 5040); with each of them, when it finds the coordinator after the request has timed out (librdkafka
+pull request 5397).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Final, TypeVar
 
 from kafka import errors
 from kafka.admin import KafkaAdminClient
-from kafka.structs import TopicPartition
+from kafka.structs import OffsetAndMetadata, TopicPartition
 
-from connect.errors import ConnectError
+from connect.errors import ConnectError, NotFoundError
 from connect.kafka.auth.rights import ADMIN, Right, on_group, on_topics, remedy
 from connect.kafka.settings.kind import ClientProperties
 from worker.kafka.clients.kafka_python import kafka_python_settings, quieten
-from worker.kafka.groups.coordinator import once_coordinated
 
-__all__ = ["GroupInUseError", "forget_offsets", "read_offsets"]
+__all__ = ["delete_group", "forget_offsets", "read_offsets", "set_offsets"]
 
 T = TypeVar("T")
 
-_IN_USE: Final = (errors.NonEmptyGroupError, errors.GroupSubscribedToTopicError)
+_IN_USE: Final = (errors.NonEmptyGroupError, errors.UnknownMemberIdError, errors.GroupSubscribedToTopicError)
 _MOVING: Final = (
     errors.CoordinatorLoadInProgressError,
     errors.CoordinatorNotAvailableError,
@@ -33,10 +35,7 @@ _MOVING: Final = (
 )
 # A partition without an offset, or that is gone, has nothing to forget.
 _FORGOTTEN: Final = (errors.NoError, errors.UnknownTopicOrPartitionError)
-
-
-class GroupInUseError(ConnectError):
-    """The group has members that consume these topics."""
+_LOOK_AGAIN: Final = 0.2
 
 
 def read_offsets(client: ClientProperties, group: str, timeout: float) -> dict[tuple[str, int], int]:
@@ -45,43 +44,104 @@ def read_offsets(client: ClientProperties, group: str, timeout: float) -> dict[t
     Raises :class:`~connect.errors.ConnectError` if the broker refuses within ``timeout`` seconds.
     """
     try:
-        with _admin(client) as admin:
-            answer = _answered(lambda: admin.list_group_offsets({group: None})[group], timeout)
-    except errors.GroupIdNotFoundError:
+        with _refusals("read", group, [on_group(group, "Describe")]):
+            answer = _answered(client, lambda admin: admin.list_group_offsets({group: None})[group], timeout)
+    except _UnknownGroupError:
         return {}
-    except errors.KafkaError as error:
-        raise ConnectError(
-            f"Failed to read offsets of consumer group {group}: {_explained(error, [on_group(group, 'Describe')])}"
-        ) from error
     return {tuple(place): committed.offset for place, committed in answer.items() if committed.offset >= 0}
+
+
+def set_offsets(client: ClientProperties, group: str, offsets: Mapping[tuple[str, int], int], timeout: float) -> None:
+    """Set offsets of a group without members.
+
+    Raises :class:`~connect.errors.NotFoundError` for a partition that is not there, and a ``ConnectError`` for whatever
+    else the broker refuses within ``timeout`` seconds.
+    """
+    wanted = {TopicPartition(*place): OffsetAndMetadata(offset, "", -1) for place, offset in offsets.items()}
+
+    def ask(admin: KafkaAdminClient) -> None:
+        for place, answer in admin.alter_group_offsets(group, wanted).items():
+            if answer is errors.UnknownTopicOrPartitionError:
+                raise NotFoundError(
+                    f"There is no partition {place.partition} of a topic {place.topic} to set offsets for."
+                )
+            if answer is not errors.NoError:
+                raise answer
+
+    with _refusals("alter", group, [on_group(group, "Read"), *_on_topics(offsets)]):
+        _answered(client, ask, timeout)
 
 
 def forget_offsets(client: ClientProperties, group: str, places: Sequence[tuple[str, int]], timeout: float) -> None:
     """Make a group forget its offsets of these topics and partitions.
 
-    A group without members forgets all of it or nothing. Raises :class:`GroupInUseError`, or a ``ConnectError`` for
-    whatever else the broker refuses within ``timeout`` seconds.
+    A group without members forgets all of it or nothing. Raises :class:`~connect.errors.ConnectError` for whatever the
+    broker refuses within ``timeout`` seconds.
     """
     partitions = [TopicPartition(*place) for place in places]
+
+    def ask(admin: KafkaAdminClient) -> None:
+        for answer in admin.delete_group_offsets(group, partitions).values():
+            if answer not in _FORGOTTEN:
+                raise answer
+
+    with suppress(_UnknownGroupError), _refusals("alter", group, [on_group(group, "Delete"), *_on_topics(places)]):
+        _answered(client, ask, timeout)
+
+
+def delete_group(client: ClientProperties, group: str, timeout: float) -> None:
+    """Delete a group, and with it all its offsets, if it has no members; one that is not there is no error.
+
+    Raises :class:`~connect.errors.ConnectError` for whatever the broker refuses within ``timeout`` seconds.
+    """
+
+    def ask(admin: KafkaAdminClient) -> None:
+        if (answer := admin.delete_groups([group])[group]) != "OK":
+            raise getattr(errors, answer)
+
+    with suppress(_UnknownGroupError), _refusals("reset", group, [on_group(group, "Delete")]):
+        _answered(client, ask, timeout)
+
+
+class _UnknownGroupError(Exception):
+    """There is no such group."""
+
+
+@contextmanager
+def _refusals(what: str, group: str, rights: Sequence[Right]) -> Iterator[None]:
+    """Say what was to be done with the offsets, and what to do when the broker refuses."""
     try:
-        with _admin(client) as admin:
-            for answer in _answered(lambda: admin.delete_group_offsets(group, partitions), timeout).values():
-                if answer not in _FORGOTTEN:
-                    raise answer
-    except errors.GroupIdNotFoundError:
-        return
+        yield
+    except errors.GroupIdNotFoundError as error:
+        raise _UnknownGroupError from error
     except _IN_USE as error:
-        raise GroupInUseError(f"Group {group} is in use") from error
+        raise ConnectError(
+            f"Failed to {what} offsets of consumer group {group} either because tasks of the connector "
+            "haven't stopped completely yet or because others consume with this group. If the connector is in a "
+            "stopped state, this operation can be safely retried."
+        ) from error
     except errors.KafkaError as error:
-        topics = sorted({topic for topic, _ in places})
-        rights = [on_group(group, "Delete"), *on_topics(topics, "Read")]
-        raise ConnectError(f"Failed to alter offsets of consumer group {group}: {_explained(error, rights)}") from error
+        text = str(error).rstrip(".")
+        known = remedy(getattr(error, "errno", None) or 0, ADMIN, rights)
+        told = f"{text}. {known}" if known else text
+        raise ConnectError(f"Failed to {what} offsets of consumer group {group}: {told}") from error
 
 
-def _explained(error: errors.KafkaError, rights: Sequence[Right]) -> str:
-    text = str(error).rstrip(".")
-    known = remedy(getattr(error, "errno", None) or 0, ADMIN, rights)
-    return f"{text}. {known}" if known else text
+def _on_topics(places: Iterable[tuple[str, int]]) -> tuple[Right, ...]:
+    return on_topics(sorted({topic for topic, _ in places}), "Read")
+
+
+def _answered(client: ClientProperties, ask: Callable[[KafkaAdminClient], T], timeout: float) -> T:
+    """The answer, once the group has a coordinator; a new or restarted cluster needs a moment until it has one."""
+    deadline = time.monotonic() + timeout
+    with _admin(client) as admin:
+        while True:
+            try:
+                return ask(admin)
+            except _MOVING:
+                if time.monotonic() >= deadline:
+                    raise
+            time.sleep(_LOOK_AGAIN)
 
 
 @contextmanager
@@ -92,8 +152,3 @@ def _admin(client: ClientProperties) -> Iterator[KafkaAdminClient]:
         yield admin
     finally:
         admin.close()
-
-
-def _answered(ask: Callable[[], T], timeout: float) -> T:
-    """The answer, once the group has a coordinator."""
-    return once_coordinated(ask, lambda error: isinstance(error, _MOVING), timeout)

@@ -13,7 +13,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Final
@@ -29,6 +30,7 @@ from worker.kafka.topics.compacted_clients import (
     closed_error,
     denied_error,
     ends_reader_properties,
+    is_late,
     is_transient,
     late_error,
     reader_properties,
@@ -37,6 +39,7 @@ from worker.kafka.topics.compacted_clients import (
     write_limit_error,
     writer_properties,
 )
+from worker.kafka.topics.resting import RestingClient
 
 __all__ = ["CompactedTopic", "TopicRecord"]
 
@@ -50,6 +53,7 @@ _ASK_AGAIN_SECONDS: Final = 0.25
 _LEAST_WAIT_SECONDS: Final = 0.001
 _MOST_WAIT_SECONDS: Final = 0.1
 _IDLE_SECONDS: Final = 1.0
+_AT_REST_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +73,13 @@ class _Write:
 
     future: Future[None]
     deadline: float
+    records: Sequence[tuple[bytes, bytes | None]]
     read_back: bool
     unacknowledged: int
-    seen_at: dict[int, int]
+    may_wait: Callable[[], bool]
+    """Whether it may be tried again, in place of failing because it took longer than the limit."""
+    seen_at: dict[int, int] = field(default_factory=dict)
+    late: KafkaError | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -98,8 +106,8 @@ class CompactedTopic:
     from its beginning as soon as the client learns of it; what came from the old one was passed on and is not taken
     back, so restart the worker.
 
-    It costs two threads here and eleven sleeping ones of the client library, some 2 MB, and a few MiB at most of
-    records that were fetched and not passed on.
+    It costs two threads here and four sleeping ones of the client library, seven more while it is written to or asked
+    for its end, some 2 MB, and a few MiB at most of records that were fetched and not passed on.
     """
 
     def __init__(
@@ -112,12 +120,13 @@ class CompactedTopic:
     ) -> None:
         self._topic = topic
         self._on_record = on_record
-        self._limit = limit or WriteLimit(math.inf, lambda _: True)
+        self._limit = limit or WriteLimit(math.inf, lambda _: True, lambda: 0)
         self._inbox: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._consumer = librdkafka.consumer(reader_properties(consumer), self._report)
         # A connection that waits for records answers nothing else for half a second, so another one asks for the ends.
-        self._ends_consumer = librdkafka.consumer(ends_reader_properties(consumer), self._report_others)
-        self._producer = librdkafka.producer(writer_properties(producer, self._limit.seconds), self._report_others)
+        ends, writes = ends_reader_properties(consumer), writer_properties(producer, self._limit.seconds)
+        self._ends_reader = RestingClient(lambda: librdkafka.consumer(ends, self._report_others))
+        self._writer = RestingClient(lambda: librdkafka.producer(writes, self._report_others))
         self._thread = threading.Thread(target=self._loop, name=f"topic-{topic}", daemon=True)
         self._fetcher = threading.Thread(target=self._fetch, name=f"topic-{topic}-fetch", daemon=True)
         self._room = threading.Semaphore(_BATCHES_UNDER_WAY)
@@ -143,7 +152,7 @@ class CompactedTopic:
         Raises :class:`~connect.errors.ConnectError` if that takes longer than ``timeout`` seconds.
         """
         deadline = time.monotonic() + timeout
-        extent = self._find_extent(deadline, self._ends_consumer if awaits_transactions else self._consumer)
+        extent = self._find_extent(deadline, self._ends_reader.client if awaits_transactions else self._consumer)
         self._partitions = frozenset(extent)
         self._position = {number: offsets.start for number, offsets in extent.items()}
         try:
@@ -159,7 +168,7 @@ class CompactedTopic:
         """The partitions that end with a transaction under way. Asked before ``start``, which raises the same."""
         deadline = time.monotonic() + timeout
         committed = self._find_extent(deadline, self._consumer)
-        ends = self._find_extent(deadline, self._ends_consumer)
+        ends = self._find_extent(deadline, self._ends_reader.client)
         return [number for number in sorted(ends) if committed[number].stop < ends[number].stop]
 
     def _read_all(self, extent: Mapping[int, range], deadline: float) -> None:
@@ -183,15 +192,23 @@ class CompactedTopic:
         Fails with :class:`~connect.errors.ConnectError` when the topic is closed or the broker refuses it, with
         :class:`~connect.errors.RetriableError` after ``timeout`` seconds; it may be written later all the same.
         """
-        return self._write([(key, value)], timeout, read_back=False)
+        return self._write([(key, value)], timeout)
 
     def send_all(self, records: Sequence[tuple[bytes, bytes | None]], timeout: float = math.inf) -> Future[None]:
         """Write records in order; done when all are acknowledged. Fails as :meth:`send`."""
-        return self._write(records, timeout, read_back=False)
+        return self._write(records, timeout)
 
-    def write(self, records: Sequence[tuple[bytes, bytes | None]], timeout: float = math.inf) -> Future[None]:
-        """Write records in order; done when all are acknowledged and have been passed on. Fails as :meth:`send`."""
-        return self._write(records, timeout, read_back=True)
+    def write(
+        self,
+        records: Sequence[tuple[bytes, bytes | None]],
+        timeout: float = math.inf,
+        may_wait: Callable[[], bool] = lambda: False,
+    ) -> Future[None]:
+        """Write records in order; done when all are acknowledged and have been passed on. Fails as :meth:`send`.
+
+        What could not be delivered within the limit is tried again until the ``timeout``, as long as it ``may_wait``.
+        """
+        return self._write(records, timeout, read_back=True, may_wait=may_wait)
 
     def read_to_end(self, timeout: float = math.inf) -> Future[None]:
         """A future that is done when all records now on the topic have been passed on. Fails as :meth:`send`."""
@@ -207,9 +224,8 @@ class CompactedTopic:
             if thread.ident is not None:
                 thread.join()
         self._consumer.close()
-        self._ends_consumer.close()
-        self._producer.purge()
-        self._producer.flush(1.0)
+        self._ends_reader.close()
+        self._writer.close()
         self._refuse_the_rest()
 
     def _refuse_the_rest(self) -> None:
@@ -233,7 +249,7 @@ class CompactedTopic:
                 ends = self._offsets(asked, OFFSET_END, described.partitions, wait)
             except KafkaException as error:
                 self._consumer.poll(0)
-                self._ends_consumer.poll(0)
+                self._ends_reader.client.poll(0)
                 self._note_refusal(error.args[0])
                 self._heed_refusal()
                 if time.monotonic() >= deadline:
@@ -280,8 +296,9 @@ class CompactedTopic:
 
     def _fetched(self) -> list[Any]:
         """The messages that arrive within a moment; used by one thread at a time."""
-        message = self._consumer.poll(_LOOK_UP_SECONDS)
-        return [] if message is None else [message, *self._consumer.consume(_AT_ONCE, 0)]
+        # Not poll: while that waits, it wakes up five times a second.
+        first = self._consumer.consume(1, _LOOK_UP_SECONDS)
+        return [*first, *self._consumer.consume(_AT_ONCE, 0)] if first else []
 
     def _loop(self) -> None:
         while self._open:
@@ -290,9 +307,9 @@ class CompactedTopic:
             except Empty:
                 self._wait = min(self._wait * 2, _MOST_WAIT_SECONDS)
             self._produce()
-            self._producer.poll(0)
+            self._writer.serve()
             self._ask_ends()
-            self._ends_consumer.poll(0)
+            self._ends_reader.serve()
             self._settle()
 
     def _patience(self) -> float:
@@ -303,19 +320,27 @@ class CompactedTopic:
             waits.append(self._ask_at - now)
         if self._unsent or any(write.unacknowledged for write in self._writes):
             waits.append(self._wait)
-        return max(min([_IDLE_SECONDS, *waits]), 0.0)
+        is_at_rest = self._writer.rests and self._ends_reader.rests
+        return max(min([_AT_REST_SECONDS if is_at_rest else _IDLE_SECONDS, *waits]), 0.0)
 
-    def _write(self, records: Sequence[tuple[bytes, bytes | None]], timeout: float, *, read_back: bool) -> Future[None]:
-        write = _Write(Future(), time.monotonic() + timeout, read_back, len(records), {})
-        self._inbox.put(partial(self._begin_write, write, list(records)))
+    def _write(
+        self,
+        records: Sequence[tuple[bytes, bytes | None]],
+        timeout: float,
+        *,
+        read_back: bool = False,
+        may_wait: Callable[[], bool] = lambda: False,
+    ) -> Future[None]:
+        write = _Write(Future(), time.monotonic() + timeout, tuple(records), read_back, len(records), may_wait)
+        self._inbox.put(partial(self._begin_write, write))
         return write.future
 
-    def _begin_write(self, write: _Write, records: list[tuple[bytes, bytes | None]]) -> None:
+    def _begin_write(self, write: _Write) -> None:
         if not self._open:
             write.future.set_exception(closed_error(self._topic))
             return
         self._writes.add(write)
-        self._unsent.extend((write, key, value) for key, value in records)
+        self._unsent.extend((write, key, value) for key, value in write.records)
         self._wait = _LEAST_WAIT_SECONDS
 
     def _begin_read(self, read: _Read) -> None:
@@ -330,6 +355,8 @@ class CompactedTopic:
         while self._unsent:
             write, key, value = self._unsent[0]
             if not self._limit.lasts(self._limit.seconds):
+                if write in self._writes and write.may_wait():
+                    return
                 self._writes.discard(write)
                 _fail(write.future, write_limit_error(self._topic))
             if write not in self._writes:
@@ -337,7 +364,8 @@ class CompactedTopic:
                 self._unsent.popleft()
                 continue
             try:
-                self._producer.produce(self._topic, value=value, key=key, on_delivery=partial(self._delivered, write))
+                told = partial(self._delivered, write)
+                self._writer.client.produce(self._topic, value=value, key=key, on_delivery=told)
             except BufferError:
                 return
             except KafkaException as error:
@@ -348,8 +376,12 @@ class CompactedTopic:
 
     def _delivered(self, write: _Write, error: KafkaError | None, message: Any) -> None:
         write.unacknowledged -= 1
-        if error is not None:
+        if error is not None and not is_late(error):
             self._fail(write, error)
+            return
+        write.late = write.late or error
+        if write.late is not None:
+            self._try_again(write, write.late)
             return
         self._reached()
         partition, offset = message.partition(), message.offset()
@@ -357,6 +389,15 @@ class CompactedTopic:
         if write.read_back and partition not in self._partitions:
             self._writes.discard(write)
             _fail(write.future, unread_partition_error(self._topic))
+
+    def _try_again(self, write: _Write, late: KafkaError) -> None:
+        """Write the whole once more, in order, when nothing of it is under way any more."""
+        if not write.may_wait():
+            self._fail(write, late)
+        elif not write.unacknowledged and write in self._writes:
+            write.late, write.unacknowledged = None, len(write.records)
+            write.seen_at.clear()
+            self._unsent.extend((write, key, value) for key, value in write.records)
 
     def _fail(self, write: _Write, error: KafkaError) -> None:
         self._writes.discard(write)
@@ -395,10 +436,13 @@ class CompactedTopic:
         if not waiting or time.monotonic() < self._ask_at:
             return
         try:
-            ends = self._offsets(self._ends_consumer, OFFSET_END, self._partitions, _ASK_SECONDS)
+            ends = self._offsets(self._ends_reader.client, OFFSET_END, self._partitions, _ASK_SECONDS)
         except KafkaException as error:
             if not is_transient(error.args[0]):
                 self._complain(error.args[0])
+            # This client fetches nothing, so nothing else tells it of a new leader or a new epoch of the old one.
+            with suppress(KafkaException):
+                self._ends_reader.client.list_topics(self._topic, timeout=_ASK_AGAIN_SECONDS)
             self._ask_at = time.monotonic() + _ASK_AGAIN_SECONDS
             return
         self._reached()
@@ -434,7 +478,7 @@ class CompactedTopic:
     def _end(self, deadline: float) -> None:
         while (self._unsent or any(write.unacknowledged for write in self._writes)) and time.monotonic() < deadline:
             self._produce()
-            self._producer.poll(_LEAST_WAIT_SECONDS * 10)
+            self._writer.client.poll(_LEAST_WAIT_SECONDS * 10)
         self._open = False
         for write in list(self._writes):
             if write.unacknowledged:

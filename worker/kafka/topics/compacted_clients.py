@@ -18,6 +18,7 @@ __all__ = [
     "closed_error",
     "denied_error",
     "ends_reader_properties",
+    "is_late",
     "is_too_large",
     "is_transient",
     "late_error",
@@ -70,11 +71,13 @@ class WriteLimit:
     """Stops a worker from writing too late: each record is delivered within so many ``seconds``, or never.
 
     ``lasts`` is called in the topic's thread: whether the worker may write for so many more seconds. A record whose
-    acknowledgement was lost may have been delivered in that time.
+    acknowledgement was lost may have been delivered in that time. ``lapses`` is how often others may have done the
+    worker's work meanwhile; as long as that stays the same, what was not delivered may be tried again.
     """
 
     seconds: float
     lasts: Callable[[float], bool]
+    lapses: Callable[[], int]
 
 
 def reader_properties(consumer: ClientProperties) -> ClientProperties:
@@ -100,6 +103,11 @@ def writer_properties(producer: ClientProperties, within: float = math.inf) -> C
 def is_transient(error: KafkaError) -> bool:
     """Whether an error passes by itself, so that the request is worth repeating."""
     return not error.fatal() and (error.retriable() or error.code() in _PASSING)
+
+
+def is_late(error: KafkaError) -> bool:
+    """Whether a record was not delivered within the limit."""
+    return bool(error.code() == KafkaError._MSG_TIMED_OUT)
 
 
 def is_too_large(error: BaseException | None) -> bool:

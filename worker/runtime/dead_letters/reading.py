@@ -120,7 +120,7 @@ class DeadLetterReader:
 
     @property
     def _group(self) -> ConsumerGroup:
-        return ConsumerGroup(self._admin, self._admin_properties, dlq_group_id(self._connector))
+        return ConsumerGroup(self._admin_properties, dlq_group_id(self._connector))
 
     def bounds(self) -> tuple[dict[int, int], dict[int, int]]:
         """The first offset and the end of each partition; none if the topic is not there."""

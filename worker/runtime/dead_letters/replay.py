@@ -25,7 +25,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from connect.bulk import BulkSinkTask
 from connect.chain.records import ConsumedBatch, RawRecord
 from connect.chain.sink import SinkChain
-from connect.chain.sink_context import SinkContext
+from connect.chain.sink_context import SinkContext, durable_offsets
 from connect.chain.tolerance import Failure, Stage, Tolerance
 from connect.data import TimestampType, TopicPartition
 from connect.delivery.delivery import client_timestamp
@@ -219,7 +219,7 @@ def _put(
     for record in records:
         partition = _partition(record)
         ends[partition] = max(ends.get(partition, 0), record.offset + 1)
-    durable = task.pre_commit(ends) or {}
+    durable = durable_offsets(task, task.pre_commit(ends))
     context.flush_published()
     return durable
 

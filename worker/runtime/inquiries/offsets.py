@@ -111,7 +111,7 @@ def _alter_source(inquiry: messages.AlterSourceOffsets, redaction: Redaction) ->
 def _alter_sink(inquiry: messages.AlterSinkOffsets, redaction: Redaction) -> messages.OffsetsAltered:
     """Set a group's offsets, or forget all of them, if the connector agrees."""
     assembly = Assembly.resolve(inquiry.worker, inquiry.config, redaction)
-    group = _group(assembly, _admin(assembly))
+    group = _group(assembly)
     offsets: dict[Place, int | None]
     if inquiry.offsets is None:
         offsets = dict.fromkeys(group.offsets())
@@ -128,7 +128,7 @@ def _alter_sink(inquiry: messages.AlterSinkOffsets, redaction: Redaction) -> mes
 def _read_sink(inquiry: messages.ReadSinkOffsets, redaction: Redaction) -> messages.SinkOffsets:
     """The offsets of a group."""
     assembly = Assembly.resolve(inquiry.worker, inquiry.config, redaction)
-    found = _group(assembly, _admin(assembly)).offsets()
+    found = _group(assembly).offsets()
     return messages.SinkOffsets([(topic, partition, offset) for (topic, partition), offset in found.items()])
 
 
@@ -136,7 +136,7 @@ def _reset_sink(inquiry: messages.ResetSinkOffsets, redaction: Redaction) -> mes
     """Move a group, or tell where it would be, if the connector agrees; it is not asked by a dry run."""
     assembly = Assembly.resolve(inquiry.worker, inquiry.config, redaction)
     admin = _admin(assembly)
-    group, log = _group(assembly, admin), LogOffsets(admin)
+    group, log = _group(assembly), LogOffsets(admin)
     places = _chosen(log.partitions(_topics(assembly, admin)), inquiry.topics)
     committed = group.offsets()
     at = log.at(places, inquiry.number) if inquiry.to == "timestamp" else {}
@@ -164,7 +164,7 @@ def _sink_lag(inquiry: messages.ReadSinkLag, redaction: Redaction) -> messages.S
     admin = _admin(assembly)
     log = LogOffsets(admin)
     places = log.partitions(_topics(assembly, admin))
-    found = _partition_offsets(assembly, log, places, _group(assembly, admin).offsets())
+    found = _partition_offsets(assembly, log, places, _group(assembly).offsets())
     return messages.SinkLag(
         [(*place, offsets.committed, offsets.end, _behind(offsets)) for place, offsets in found.items()]
     )
@@ -217,10 +217,10 @@ def _admin(assembly: Assembly) -> AdminClient:
     return librdkafka.admin(properties, fail_without_login(ADMIN))
 
 
-def _group(assembly: Assembly, admin: AdminClient) -> ConsumerGroup:
+def _group(assembly: Assembly) -> ConsumerGroup:
     consumer = roles.sink_consumer_properties(assembly.worker_props, assembly.props, 0)
     client = roles.admin_properties(assembly.worker_props, assembly.props)
-    return ConsumerGroup(admin, client, str(consumer.properties["group.id"]))
+    return ConsumerGroup(client, str(consumer.properties["group.id"]))
 
 
 def _partitions(offsets: Mapping[Place, int | None]) -> dict[TopicPartition, int | None]:

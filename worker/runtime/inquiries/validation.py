@@ -246,8 +246,15 @@ def _converter_pairs(assembly: Assembly) -> Pairs:
         for key in plugin.config_class.definitions():
             value = next(item for item in plugin.config_class.validate(own) if item.name == key.name)
             below = replace(key, name=prefix + key.name)
-            pairs[below.name] = below, replace(value, name=below.name)
+            pairs[below.name] = below, replace(value, name=below.name, errors=_named_whole(key, below, value, own))
     return pairs
+
+
+def _named_whole(key: ConfigKey, below: ConfigKey, value: ConfigValue, own: Mapping[str, str]) -> tuple[str, ...]:
+    """The errors of a converter's key, in which it is called what the connector's configuration calls it: ``below``."""
+    given = {below.name: own[key.name]} if key.name in own else {}
+    (short,), (whole,) = validate_keys([key], own), validate_keys([below], given)
+    return (*whole.errors, *(error for error in value.errors if error not in short.errors))
 
 
 def _plugin_errors(assembly: Assembly, said: Pairs) -> Iterator[tuple[str, str]]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from connect.chain.tolerance import StopRequested
 from connect.data import Offset
 from connect.delivery.submitted import Submission, SubmittedRecords
 from connect.errors import ConnectError, RetriableError
@@ -28,26 +29,32 @@ __all__ = [
 ]
 
 logger = logging.getLogger(__name__)
-_READ_TIMEOUT: Final = 30.0
+_PATIENCE: Final = 30.0
 _UNDER_WAY: Final = 0.1
 
 
 class WorkerOffsetReader:
-    """Reads source offsets from the worker, for the connector that this process belongs to."""
+    """Reads source offsets from the worker, for the connector that this process belongs to.
 
-    def __init__(self, control: Control) -> None:
+    The log tells of a wait after each ``patience`` seconds.
+    """
+
+    def __init__(self, control: Control, patience: float = _PATIENCE) -> None:
         self._control = control
+        self._patience = patience
 
     def offsets(self, partitions: Sequence[Offset]) -> Sequence[Offset | None]:
-        """The offset kept of each source partition, ``None`` where there is none."""
+        """The offset kept of each source partition, ``None`` where there is none.
+
+        Waits for them, as Java's does: a worker that starts a thousand tasks at once takes its time. Raises
+        :class:`StopRequested` if the task is to stop meanwhile.
+        """
         request = self._control.request()
         self._control.send(messages.ReadOffsets(request, [dict(partition) for partition in partitions]))
-        answer = self._control.await_reply(request, _READ_TIMEOUT)
-        if not isinstance(answer, messages.OffsetsRead):
-            raise ConnectError(
-                f"The worker did not send the source offsets within {_READ_TIMEOUT:.0f} s; restart the task when the "
-                "worker is less busy."
-            )
+        while not isinstance(answer := self._control.await_reply(request, self._patience), messages.OffsetsRead):
+            if self._control.stopping:
+                raise StopRequested
+            logger.warning("Still waiting for the source offsets: the worker is busy, or cannot read them.")
         if answer.error is not None:
             raise ConnectError(f"The source offsets cannot be read: {answer.error}")
         return answer.offsets
@@ -176,11 +183,14 @@ class OffsetCommitter:
         """Commit all that is committable and wait for it, once; whether that came about."""
         deadline = time.monotonic() + self._timeout
         while self._under_way or self._begin():
-            if time.monotonic() >= deadline:
-                return False
-            self._writer.wait(deadline - time.monotonic())
+            # The outcome may be there already: it has come together with the command to stop.
             if not self._hear():
                 return False
+            if self._under_way:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return False
+                self._writer.wait(left)
         return self._reported and not self._waiting
 
     def _begin(self) -> bool:

@@ -99,7 +99,7 @@ class SinkPreview:
         """Where the tasks would go on: after what the group has committed, or where it would begin."""
         worker, props = self._assembly.worker_props, self._assembly.props
         group = str(roles.sink_consumer_properties(worker, props, 0).properties["group.id"])
-        committed = ConsumerGroup(self._admin, self._admin_properties, group).offsets()
+        committed = ConsumerGroup(self._admin_properties, group).offsets()
         entries = ends if Clients(self._assembly, 0).offset_reset == "latest" else begins
         return {place: max(committed.get(place, entries[place]), begin) for place, begin in begins.items()}
 

@@ -15,7 +15,7 @@ from connect.chain.steps import Steps, transformation_steps
 from connect.chain.tolerance import Tolerance
 from connect.chain.trace import trace_source
 from connect.connector import Task
-from connect.data import SourceRecord
+from connect.data import Offset, SourceRecord
 from connect.errors import RetriableError
 from connect.source import SourceTask, TransactionContext
 from worker.runtime.assembly import Assembly
@@ -55,6 +55,12 @@ class _Context:
     def poll_when_readable(self, descriptors: Collection[int], seconds: float) -> None:  # noqa: ARG002
         """Wait a little: a preview does not last long."""
         self.wait(min(seconds, _LOOK))
+
+    def wake(self) -> None:
+        """Do nothing: the waits of a preview are short."""
+
+    def pass_offset(self, partition: Offset, offset: Offset) -> None:
+        """Do nothing: a preview stores no offsets."""
 
     def report(self, record: SourceRecord, error: Exception) -> None:
         """Show a record that the task cannot understand, and go on."""

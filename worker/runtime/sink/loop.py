@@ -23,7 +23,7 @@ import confluent_kafka
 from confluent_kafka import Consumer, KafkaException
 
 from connect.chain.records import ConsumedBatch, first_offsets, next_offsets
-from connect.chain.sink_context import SinkContext
+from connect.chain.sink_context import SinkContext, durable_offsets
 from connect.chain.tolerance import StopRequested, Tolerance
 from connect.consumption.messages import Message, by_topic
 from connect.data import SinkBatch, TopicPartition
@@ -53,6 +53,8 @@ _LONG_QUIET_POLL: Final = 1.0
 _LONG_QUIET: Final = 30.0
 _PAUSED_POLL: Final = 0.5
 _RETRY: Final = 1.0
+_NOT_DURABLE: Final = "The sink could not make its records durable; they will be put again"
+_NOT_DURABLE_AT_END: Final = "The sink ends and could not make its last records durable; its next run gets them again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,17 +272,15 @@ class SinkLoop:
                 wanted = self._task.pre_commit(current)
         except Exception as error:
             self._timings.not_committed()
-            logger.warning(
-                "The sink could not make its records durable; they will be put again: %s",
-                error,
-                exc_info=True,
-            )
+            what = _NOT_DURABLE_AT_END if closing else _NOT_DURABLE
+            logger.warning("%s: %s", what, error, exc_info=True)
             if not closing:
                 self._context.rewinds = {**self._progress.resumptions(), **self._context.rewinds}
                 self._pending.clear()
                 self._rewind()
             return False
-        kept = self._reports_are_kept(closing=closing) and self._commit_offsets(self._checked(wanted, current))
+        checked = self._checked(durable_offsets(self._task, wanted), current)
+        kept = self._reports_are_kept(closing=closing) and self._commit_offsets(checked)
         if kept:
             self._timings.count("offset-commit-completion-total")
             self._timings.committed(time.monotonic() - begun)
@@ -301,10 +301,10 @@ class SinkLoop:
         return True
 
     def _checked(
-        self, wanted: Mapping[TopicPartition, int] | None, current: Mapping[TopicPartition, int]
+        self, wanted: Mapping[TopicPartition, int], current: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, int]:
         checked: dict[TopicPartition, int] = {}
-        for partition, offset in (wanted or {}).items():
+        for partition, offset in wanted.items():
             if partition not in current or offset > current[partition]:
                 logger.warning("The sink wants to commit %s at %d, which it was not given; ignored", partition, offset)
             elif self._progress[partition].committed != offset:

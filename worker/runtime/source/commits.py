@@ -40,6 +40,9 @@ class SourceCommits(Protocol):
     def sent(self, submission: Submission) -> None:
         """Note that all of them are handed to the producer."""
 
+    def passed(self, submission: Submission) -> None:
+        """Keep an offset without records, after what was sent before it."""
+
     def end(self, ending: Ending) -> None:
         """End the transaction, within a batch."""
 
@@ -121,7 +124,7 @@ class AtLeastOnce:
 
     def begin(self, submission: Submission, topics: Iterable[str]) -> None:
         """Take note of them."""
-        self._topics = tuple(topics)
+        self._topics = tuple(topics) or self._topics
         if submission.partition:
             check_offset(submission.offset)
             self._submitted.submit(offset_key(self._connector, submission.partition), submission)
@@ -130,6 +133,10 @@ class AtLeastOnce:
 
     def sent(self, submission: Submission) -> None:
         """Acknowledgements tell the rest."""
+
+    def passed(self, submission: Submission) -> None:
+        """Wait for what was sent of its partition before."""
+        self.begin(submission, ())
 
     def end(self, ending: Ending) -> None:
         """There are no transactions."""

@@ -114,8 +114,9 @@ class ExactlyOnce:
     """Commits records and offsets together, where ``boundary`` says. Used by the task's thread alone.
 
     The offsets of records that were left out are committed with the next transaction that has any records: one is
-    not made for them. After an abort there is a transaction of offsets alone, as in Java: the records are discarded
-    and do not come again.
+    not made for them. Offsets that the task has passed without records are committed with it as well, or alone if there
+    is none within ``passing`` seconds, when the task pauses and when it stops. After an abort there is a transaction of
+    offsets alone, as in Java: the records are discarded and do not come again.
     """
 
     def __init__(
@@ -130,6 +131,7 @@ class ExactlyOnce:
         before_commit: Callable[[], None],
         sizes: TransactionSizes,
         timings: Timings,
+        passing: float,
     ) -> None:
         self.boundary = boundary
         self._task = task
@@ -140,6 +142,9 @@ class ExactlyOnce:
         self._before_commit = before_commit
         self._sizes = sizes
         self._timings = timings
+        self._passing = passing
+        self._passed_at: float | None = None
+        """Since when there is an offset without records that is not committed."""
         self._untold: list[Submission] = []
         self._size = 0
         self._torn = False
@@ -169,6 +174,13 @@ class ExactlyOnce:
         if submission.is_told:
             self._untold.append(submission)
 
+    def passed(self, submission: Submission) -> None:
+        """Let the offset go with the next transaction, or with one of its own before long."""
+        check_offset(submission.offset)
+        self._offsets.add(submission)
+        if self._passed_at is None:
+            self._passed_at = time.monotonic()
+
     def end(self, ending: Ending) -> None:
         """Commit or abort, as the task has asked."""
         if ending is Ending.ABORT:
@@ -181,7 +193,10 @@ class ExactlyOnce:
 
     def serve(self) -> None:
         """Commit if it is time."""
-        self._end(self.boundary.while_idle(time.monotonic()))
+        now = time.monotonic()
+        self._end(self.boundary.while_idle(now))
+        if self._passed_at is not None and now >= self._passed_at + self._passing:
+            self._commit_passed()
 
     @property
     def next_look(self) -> float:
@@ -210,6 +225,7 @@ class ExactlyOnce:
             if not self._torn:
                 self._flush_reports()
                 self._end(self.boundary.at_end(time.monotonic()))
+                self._commit_passed()
         except StopRequested:
             logger.info("Stopping while a transaction cannot be committed; its records will be read again.")
         if not self._producer.is_open:
@@ -222,6 +238,7 @@ class ExactlyOnce:
     def pause(self) -> bool:
         """Commit whatever there is: an open transaction would time out, as in Java."""
         self._commit()
+        self._commit_passed()
         return True
 
     def fail(self) -> None:
@@ -231,6 +248,12 @@ class ExactlyOnce:
     def _end(self, ending: Ending | None) -> None:
         if ending is not None:
             self.end(ending)
+
+    def _commit_passed(self) -> None:
+        """Commit offsets without records, unless a transaction is open that they can go with."""
+        if self._passed_at is not None and not self._producer.is_open:
+            self._owes_offsets = True
+            self._commit()
 
     def _abort(self) -> None:
         if not self._producer.is_open:
@@ -260,6 +283,7 @@ class ExactlyOnce:
         self._timings.committed(time.monotonic() - begun)
         self._sizes.add(self._size)
         self._size, self._owes_offsets, self._torn = 0, False, False
+        self._passed_at = None
         self._offsets.committed()
         self._tell_records()
         self._tell_committed()

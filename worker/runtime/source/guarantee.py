@@ -137,6 +137,7 @@ class ExactlyOnceGuarantee:
             before_commit=before_commit,
             sizes=TransactionSizes(metrics),
             timings=metrics.timings,
+            passing=self._assembly.worker.offset_flush_interval_ms / 1000,
         )
 
     def rest(self) -> None:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -26,7 +26,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from connect.chain.source import by_source_partition
 from connect.chain.tolerance import Failure, Stage, StopRequested, Tolerance
-from connect.data import SourceBatch, SourceRecord
+from connect.data import Offset, SourceBatch, SourceRecord
 from connect.delivery.delivery import Delivery
 from connect.delivery.failures import PRODUCER_FAILURES, kafka_error
 from connect.delivery.outcomes import Refusal
@@ -78,6 +78,7 @@ class SourceTaskRuntimeContext:
         self.errant_record_reporter = self
         self.transaction_context = guarantee.transaction_context
         self._wish: _Wish | None = None
+        self._passed: list[tuple[Offset, Offset]] = []
 
     def wait(self, seconds: float) -> bool:
         """Wait, unless the task is stopped or paused first."""
@@ -87,10 +88,23 @@ class SourceTaskRuntimeContext:
         """Keep in mind when the task wants to be polled again."""
         self._wish = _Wish(tuple(descriptors), time.monotonic() + seconds)
 
+    def wake(self) -> None:
+        """End the wait for the next poll."""
+        self._control.wake()
+
     def take_wish(self) -> _Wish | None:
         """What the last poll has asked for, once."""
         wish, self._wish = self._wish, None
         return wish
+
+    def pass_offset(self, partition: Offset, offset: Offset) -> None:
+        """Keep in mind an offset that no record has."""
+        self._passed.append((partition, offset))
+
+    def take_passed(self) -> list[tuple[Offset, Offset]]:
+        """The offsets that were passed since this was asked last."""
+        passed, self._passed = self._passed, []
+        return passed
 
     def report(self, record: SourceRecord, error: Exception) -> None:
         """Give up on a record that cannot be understood."""
@@ -179,13 +193,15 @@ class SourceLoop:
                 self._send(batch)
                 if ending is not None:
                     self._commits.end(ending)
+            for partition, offset in self._context.take_passed():
+                self._commits.passed(Submission(partition, offset, 0))
             if batches:
                 self._commits.batch_sent()
             if batches == [] and self._until_drained and self._drained():
                 self._drain()
                 return
             wish = self._context.take_wish()
-            if not batches and wish is not None:
+            if wish is not None:
                 self._await(wish)
             elif not batches:
                 # A task that has waited by itself is polled again at once, another one not in a busy loop.
@@ -201,13 +217,13 @@ class SourceLoop:
             left = wish.until - now
             if left <= 0:
                 return
-            if self._sent.under_way():
-                # The client tells of acknowledgements only to who asks.
+            if left > _MOST_ACKNOWLEDGED and self._sent.under_way():
+                # The client tells of acknowledgements only to who asks; who is polled again soon asks then.
                 self._delivery.serve(min(left, patience))
                 patience = min(2 * patience, _MOST_ACKNOWLEDGED)
                 left = 0.0
             due = min(self._metrics.next_report, self._commits.next_look) - now
-            if self._control.wait_readable(wish.descriptors, max(0.0, min(left, due))):
+            if self._control.wait_for_wish(wish.descriptors, max(0.0, min(left, due))):
                 return
 
     def _serve(self) -> None:
@@ -238,12 +254,11 @@ class SourceLoop:
                 if isinstance(polled, SourceBatch):
                     batches = [polled]
                 else:
+                    if not isinstance(polled, Iterable | None):
+                        raise self._gave(polled)
                     for record in polled or ():
                         if not isinstance(record, SourceRecord):
-                            raise ConnectError(
-                                f"poll of {class_name(self._task)} gave a {type(record).__name__}; let it give records "
-                                "(SourceRecord), a batch (SourceBatch) or nothing."
-                            )
+                            raise self._gave(record)
                         # One by one: what a generator gave before it failed is to be kept.
                         records.append(record)
         except RetriableError as error:
@@ -260,6 +275,14 @@ class SourceLoop:
             cut = portions(records, self._commits.boundary)
             return [item for part, ending in cut for item in _ended(SourceBatch.from_records(part), ending)]
         return _ended(batches + SourceBatch.from_records(records), None)
+
+    def _gave(self, polled: object) -> ConnectError:
+        """What to say of a poll that did not give records."""
+        given = "one SourceRecord" if isinstance(polled, SourceRecord) else f"a {type(polled).__name__}"
+        return ConnectError(
+            f"poll of {class_name(self._task)} gave {given}; let it give records (SourceRecord) in a list, a batch "
+            "(SourceBatch) or nothing."
+        )
 
     def _take_config(self) -> None:
         """Let the task go on with a new configuration, if there is one; else it is started anew with it."""

@@ -39,7 +39,8 @@ class RestingProducer:
         """See ``Producer.poll``. While it rests there is nothing to hear of, but the time passes."""
         if self._producer is not None:
             return self._producer.poll(seconds)
-        time.sleep(seconds)
+        if seconds:
+            time.sleep(seconds)
         return 0
 
     def flush(self, seconds: float = -1.0) -> int:

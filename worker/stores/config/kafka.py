@@ -55,8 +55,8 @@ class KafkaConfigStore(ConfigStore):
     ``props`` are the worker's properties with their references resolved. ``post`` runs an action in the thread that
     the view belongs to, in order; records are applied and futures completed there. Nothing may wait in that thread
     for a future of this store. Every worker reads; only the leader writes, save for levels of loggers. A future
-    that takes longer than 30 s fails, and so does a write beyond the ``limit``, which is not made later either: another
-    worker may lead by then.
+    that takes longer than 30 s fails. A write that could not be made within the ``limit`` is tried again until then,
+    but not once another worker may lead.
     """
 
     def __init__(
@@ -76,6 +76,7 @@ class KafkaConfigStore(ConfigStore):
             self._arrive,
             limit,
         )
+        self._limit = limit
         self._leader: FencingProducer | None = None
         if support != "disabled":
             self._leader = FencingProducer(
@@ -86,6 +87,7 @@ class KafkaConfigStore(ConfigStore):
                 lambda: post(self._lose_writes),
             )
         # Everything below belongs to the thread of the view.
+        self._given_up = 0
         self._state = ConfigState(fences=support == "enabled")
         self._offset = -1
         self._listener: Callable[[ConfigChange], None] | None = None
@@ -180,6 +182,9 @@ class KafkaConfigStore(ConfigStore):
         self._follow(self._topic.read_to_end(seconds), done, _unreadable)
         return done
 
+    def cease_writes(self) -> None:
+        self._given_up += 1
+
     def claim_writes(self) -> Future[None]:
         done: Future[None] = Future()
         if self._leader is None:
@@ -190,8 +195,14 @@ class KafkaConfigStore(ConfigStore):
 
     def _write(self, pairs: Sequence[_KeyAndValue]) -> Future[None]:
         done: Future[None] = Future()
-        self._follow(self._topic.write(pairs, _WRITE_SECONDS), done, _unwritten)
+        began = self._tenure()
+        written = self._topic.write(pairs, _WRITE_SECONDS, lambda: self._tenure() == began)
+        self._follow(written, done, _unwritten)
         return done
+
+    def _tenure(self) -> tuple[int, int]:
+        """What stays the same as long as no other worker can have become the leader."""
+        return self._given_up, 0 if self._limit is None else self._limit.lapses()
 
     def _write_as_leader(self, pairs: Sequence[_KeyAndValue]) -> Future[None]:
         if self._leader is None:

@@ -258,6 +258,10 @@ class ConfigStore(ABC):
         """
 
     @abstractmethod
+    def cease_writes(self) -> None:
+        """Try no write again that was not delivered yet: this worker leads no more."""
+
+    @abstractmethod
     def claim_writes(self) -> Future[None]:
         """Claim the right to write, as a new leader: with exactly-once support this fences the former leader."""
 
@@ -368,6 +372,9 @@ class MemoryConfigStore(ConfigStore):
 
     def read_to_end(self, seconds: float = 30.0) -> Future[None]:  # noqa: ARG002
         return _done()
+
+    def cease_writes(self) -> None:
+        """Nothing is under way here."""
 
     def claim_writes(self) -> Future[None]:
         return _done()

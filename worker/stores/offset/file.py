@@ -131,7 +131,13 @@ class FileOffsetStore(OffsetStore):
     def put(self, values: Mapping[OffsetKey, bytes | None]) -> None:
         changed: dict[OffsetKey, bytes | None] = {**self._values, **values}
         kept = {key: value for key, value in changed.items() if value is not None}
-        self._write(kept)
+        try:
+            self._write(kept)
+        except OSError as error:
+            raise ConnectError(
+                f"offset.storage.file.filename={self._file} cannot be written ({error}). Free space, or let the "
+                "worker's user write it and its folder."
+            ) from error
         self._values = kept
 
     def items(self) -> Mapping[OffsetKey, bytes]:

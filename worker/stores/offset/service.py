@@ -6,10 +6,12 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import Final, TypeAlias, TypeVar
 
-from worker.stores.offset.store import OffsetStore, offset_key, offset_value, parse_offset, parse_offset_key
+from connect.errors import ConnectError
+from worker.stores.offset.store import OffsetKey, OffsetStore, offset_key, offset_value, parse_offset, parse_offset_key
 from worker.supervisor.messages.messages import (
     Command,
     CommitOffsets,
@@ -29,7 +31,11 @@ _Request: TypeAlias = tuple[ReadOffsets | CommitOffsets, str, Future[Command]]
 
 
 class OffsetService:
-    """Owns an offset store (invariant I6). Commits that are waiting are written together, with one sync."""
+    """Owns an offset store (invariant I6).
+
+    Commits that are waiting are written together, with one sync, and what is to be read is read at once: when a worker
+    starts, all its source tasks ask.
+    """
 
     def __init__(self, store: OffsetStore) -> None:
         self._store = store
@@ -99,11 +105,9 @@ class OffsetService:
     def _serve(self, requests: list[_Request]) -> None:
         commits = [item for item in requests if isinstance(item[0], CommitOffsets)]
         error = self._commit(commits) if commits else None
-        for request, connector, answer in requests:
-            if isinstance(request, CommitOffsets):
-                answer.set_result(OffsetsCommitted(request.request, error))
-            else:
-                answer.set_result(self._read(request, connector))
+        for request, _, answer in commits:
+            answer.set_result(OffsetsCommitted(request.request, error))
+        self._read(requests)
 
     def _commit(self, commits: list[_Request]) -> str | None:
         try:
@@ -115,15 +119,45 @@ class OffsetService:
                     for partition, offset in request.offsets
                 }
             )
+        except ConnectError as error:
+            # It says itself what is wrong; a full disk brings one with every commit.
+            logger.error("Source offsets could not be written: %s", error)  # noqa: TRY400 - see above
+            return str(error)
         except Exception as error:
             logger.exception("Source offsets could not be written")
             return str(error) or type(error).__name__
         return None
 
-    def _read(self, request: ReadOffsets, connector: str) -> OffsetsRead:
+    def _read(self, requests: list[_Request]) -> None:
+        """Answer what is to be read with one look at the store, which may be a round trip to the end of a topic."""
+        wanted: list[tuple[ReadOffsets, list[OffsetKey], Future[Command]]] = []
+        for request, connector, answer in requests:
+            if isinstance(request, ReadOffsets):
+                try:
+                    keys = [offset_key(connector, partition) for partition in request.partitions]
+                except Exception as error:
+                    answer.set_result(_unread(request, error))
+                else:
+                    wanted.append((request, keys, answer))
+        if not wanted:
+            return
         try:
-            keys = [offset_key(connector, partition) for partition in request.partitions]
-            return OffsetsRead(request.request, [parse_offset(data) for data in self._store.get(keys)], None)
+            values = iter(self._store.get([key for _, keys, _ in wanted for key in keys]))
         except Exception as error:
-            logger.exception("Source offsets could not be read")
-            return OffsetsRead(request.request, [], str(error) or type(error).__name__)
+            for request, _, answer in wanted:
+                answer.set_result(_unread(request, error))
+            return
+        for request, keys, answer in wanted:
+            answer.set_result(_found(request, list(islice(values, len(keys)))))
+
+
+def _found(request: ReadOffsets, values: list[bytes | None]) -> OffsetsRead:
+    try:
+        return OffsetsRead(request.request, [parse_offset(data) for data in values], None)
+    except Exception as error:
+        return _unread(request, error)
+
+
+def _unread(request: ReadOffsets, error: Exception) -> OffsetsRead:
+    logger.error("Source offsets could not be read", exc_info=error)
+    return OffsetsRead(request.request, [], str(error) or type(error).__name__)

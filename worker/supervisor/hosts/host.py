@@ -1,22 +1,23 @@
 """A host: the process that a unit lives in, alone or with others, and what the worker holds of it.
 
-A unit that lives alone is the process's own work, and its child is the process itself. Each unit of a shared host
-has a pipe of its own to it; the host's pipe carries the ends of these pipes down, and lines of the log up.
+A unit that lives alone is the process's own work, and its child is the process itself. The units of a shared host
+share its pipe, too: what is said on it has the number of a seat, which is a unit's as long as it lives there.
 """
 
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Collection, Iterator
 from dataclasses import replace
-from multiprocessing.connection import Connection, Pipe
 from typing import Final
 
 from worker.supervisor.hosts.placement import Group
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.hangs import Hanging
-from worker.supervisor.messages.messages import Report
-from worker.supervisor.process import Child, Piped, Stillborn
+from worker.supervisor.messages.messages import Addressed, Command, Report
+from worker.supervisor.pipe import WorkerEnd
+from worker.supervisor.process import Child, Stillborn
 from worker.supervisor.stacks import hang_places
 from worker.unit import Unit
 
@@ -40,6 +41,7 @@ class Host:
         self.how: str | None = None
         """How a shared host ended, as the end of a sentence."""
         self._seats: dict[Unit, _Seat | None] = {}
+        self._taken = 0
         if group.is_shared:
             child.send(messages.RunUnits())
 
@@ -53,20 +55,12 @@ class Host:
         if not self.group.is_shared:
             self._seats[unit] = None
             return self.child
-        try:
-            ours, theirs = Pipe()
-        except OSError as error:
-            return Stillborn(error)
-        try:
-            self.child.pipe.pass_descriptor(theirs.fileno())
-        except OSError as error:
-            # It is about to end, or hangs: its end is heard later. Nobody else is to come here.
+        if self.child.pipe.is_cut():
+            # It is about to end, which is heard later. Nobody else is to come here.
             self.condemned = True
-            ours.close()
-            return Stillborn(error)
-        finally:
-            theirs.close()
-        seat = self._seats[unit] = _Seat(ours, unit, self)
+            return Stillborn(ConnectionResetError("the process ends"))
+        self._taken += 1
+        seat = self._seats[unit] = _Seat(self._taken, unit, self)
         return seat
 
     def leave(self, unit: Unit) -> None:
@@ -74,11 +68,26 @@ class Host:
         self._seats.pop(unit, None)
 
     def hear(self) -> Iterator[Report]:
-        """Yield what a shared host itself has to say, and note its end."""
-        yield from self.child.receive()
-        if self.how is None and self.child.gone():
+        """Yield what a shared host itself has to say, keep for its units what they say, and note its end."""
+        seats = {seat.number: seat for seat in self._seats.values() if seat is not None}
+        for report in self.child.receive():
+            if not isinstance(report, Addressed):
+                yield report
+            elif (seat := seats.get(report.seat)) is not None:
+                seat.said.append(report.message)
+        if self.how is not None:
+            return
+        if self.child.gone():
             self.how = self.child.join()
-            self.culprit = self.culprit or self._crashed() or self._only_unit()
+            if not self.child.was_let_go:
+                self.culprit = self.culprit or self._crashed() or self._only_unit()
+        elif self.child.pipe.closed and not self.is_killed:
+            # It is about to end, or one of its plugins has closed a descriptor that it did not open.
+            self.kill(None)
+
+    def speakers(self) -> list[Unit]:
+        """The units that have something to say; all, once the host has ended."""
+        return [unit for unit, seat in self._seats.items() if seat and (seat.said or self.how is not None)]
 
     def hanging(self, silence: Hanging) -> Iterator[tuple[Unit, Hanging]]:
         """The units that may be the one which lets no Python run in this process, and what to tell of each."""
@@ -97,34 +106,52 @@ class Host:
     def _crashed(self) -> Unit | None:
         """The unit in whose thread the interpreter crashed."""
         found = _CRASHED.search(self.child.crash or "")
-        thread = int(found[1], 16) if found is not None else None
+        if found is None:
+            return None
+        thread = int(found[1], 16)
         return next((unit for unit, seat in self._seats.items() if seat and seat.thread == thread), None)
 
     def _only_unit(self) -> Unit | None:
         return next(iter(self._seats)) if len(self._seats) == 1 else None
 
 
-class _Seat(Piped):
+class _Seat:
     """The child that stands for a unit in a shared host. Its end is a message, or the end of the host."""
 
     shares = True
+    was_let_go = False
+    output: int | None = None
+    sentinel: int | None = None
 
-    def __init__(self, connection: Connection, unit: Unit, host: Host) -> None:
-        super().__init__(connection)
+    def __init__(self, number: int, unit: Unit, host: Host) -> None:
+        self.number = number
         self.pid = host.child.pid
         self.thread: int | None = None
+        self.said: deque[Report] = deque()
+        """What the unit has said that is not received yet."""
+        self.crash: str | None = None
         self._unit = unit
         self._host = host
         self._has_ended = False
 
+    @property
+    def pipe(self) -> WorkerEnd:
+        """That of the host."""
+        return self._host.child.pipe
+
+    def send(self, command: Command) -> None:
+        """Send the unit a command."""
+        if not self.gone():
+            self._host.child.send(Addressed(self.number, command))
+
     def receive(self) -> Iterator[Report]:
-        for report in self.pipe.receive() if self._host.how is None else self.pipe.drain():
-            match report:
+        while self.said:
+            match self.said.popleft():
                 case messages.Lives(thread):
                     self.thread = thread
                 case messages.Ended():
                     self._has_ended = True
-                case _:
+                case report:
                     yield report
 
     def gone(self) -> bool:
@@ -136,6 +163,5 @@ class _Seat(Piped):
             self._host.kill(self._unit)
 
     def join(self) -> str:
-        self.pipe.close()
         self.crash = self._host.child.crash
         return self._host.how or "ended without having said why"

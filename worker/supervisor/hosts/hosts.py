@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from worker.supervisor.hosts.blame import Blame
+from worker.supervisor.hosts.crowd import Crowd
 from worker.supervisor.hosts.host import Host
 from worker.supervisor.hosts.load import Load
 from worker.supervisor.hosts.placement import Group, Isolation, group_of, place_for, placed
@@ -44,6 +45,7 @@ class Hosts:
         self._launcher = launcher
         self._now = now
         self._blame = Blame()
+        self._crowd = Crowd()
         self._load = Load()
         self._vacancies = Vacancies()
         self._wishes: dict[Unit, _Wish] = {}
@@ -89,7 +91,7 @@ class Hosts:
         host.leave(unit)
         if not host.group.is_shared:
             del self._hosts[host.number]
-            if unasked:
+            if unasked and not host.child.was_let_go:
                 self.is_killed(unit)
             return False
         if host.how is None:
@@ -99,6 +101,7 @@ class Hosts:
 
     def gone(self, unit: Unit) -> None:
         """Take note that a unit is to run no more. What is known against it is kept."""
+        self._crowd.goes(unit)
         if not self._is_alone(unit):
             self._wishes.pop(unit, None)
             self._load.forget(unit)
@@ -129,15 +132,20 @@ class Hosts:
 
     def needs_process(self, unit: Unit) -> None:
         """Take note that the plugin of a unit cannot share a process."""
-        self._needs_process.add(unit)
-        self._is_settled = False
+        if unit not in self._needs_process:
+            self._needs_process.add(unit)
+            self._is_settled = False
 
     def spent(self, unit: Unit, cpu: float) -> None:
         """Take note of how many seconds of a core a unit has taken since it began. If that is much, it is to move."""
         host = self._of.get(unit)
         if host is None or self._wishes[unit].isolation is not Isolation.AUTO:
             return
-        if self._load.spent(unit, cpu, host.units, self._now()):
+        if self._crowd.is_alone(unit):
+            if self._load.rests(unit, cpu, self._now()) and self._crowd.is_many(unit):
+                self._crowd.joins(unit)
+                self._is_settled = False
+        elif self._load.spent(unit, cpu, host.units, self._now()):
             self._is_settled = False
 
     def misplaced(self) -> list[Unit]:
@@ -167,16 +175,18 @@ class Hosts:
         return iter(self._shared)
 
     def hear(self, child: Child) -> list[Unit]:
-        """Hear what a shared host has to say; if it has ended, return the units that lived in it."""
-        host = self._shared[child]
+        """Hear what a shared host has to say; return the units which say something, or lived there if it has ended."""
+        host = self._shared.get(child)
+        if host is None:
+            return []
         for report in host.hear():
             self._handle(host, report)
         if host.how is None:
-            return []
+            return host.speakers()
         del self._shared[child], self._hosts[host.number], self._silences[host.number]
         if host.units:
             self._judge(host)
-        return list(host.units)
+        return host.speakers()
 
     def take_hanging(self) -> dict[Unit, Hanging | None]:
         """What is new, once: the units which may be the one that lets no Python run in its host, or do so no more."""
@@ -206,7 +216,9 @@ class Hosts:
     def _judge(self, host: Host) -> None:
         """Decide who has ended a host."""
         names = ", ".join(map(str, sorted(host.units)))
-        if host.culprit is None:
+        if host.child.was_let_go:
+            logger.warning("Host %s (process %s) of %s %s", host.number, host.child.pid, names, host.how)
+        elif host.culprit is None:
             logger.warning(
                 "Host %s (process %s) %s, and it is not known which of its units did it. Each is started again in a "
                 "process of its own until that is known: %s",
@@ -253,13 +265,18 @@ class Hosts:
             self._load.forget(unit)
             self._needs_process.discard(unit)
         self._wishes[unit] = wish
+        if wish.isolation is not Isolation.AUTO:
+            self._crowd.goes(unit)
+        elif self._crowd.comes(unit):
+            self._is_settled = False
 
     def _group(self, unit: Unit) -> Group:
         wish = self._wishes[unit]
         return group_of(unit, wish.isolation, alone=self._is_alone(unit), home=wish.home)
 
     def _is_alone(self, unit: Unit) -> bool:
-        return unit in self._needs_process or self._blame.is_alone(unit) or self._load.is_alone(unit)
+        known = unit in self._needs_process or self._blame.is_alone(unit) or self._load.is_alone(unit)
+        return known or self._crowd.is_alone(unit)
 
     def _inhabitable(self) -> list[Host]:
         """The hosts that are not being left for others that have room."""
@@ -269,7 +286,7 @@ class Hosts:
 def isolation_of(command: RunUnit) -> Isolation:
     """Who may share a process with a unit: as its connector says, or else the worker."""
     props = command.config if isinstance(command, messages.RunConnector) else command.connector_config
-    written = props.get(ISOLATION) or command.worker.get(ISOLATION) or Isolation.PROCESS.value
+    written = props.get(ISOLATION) or command.worker.get(ISOLATION) or Isolation.AUTO.value
     try:
         return Isolation(written.strip().lower())
     except ValueError:

@@ -25,6 +25,8 @@ _CROWDED: Final = 0.5
 _LITTLE: Final = 0.05
 """Who takes less than this much of a core rests, and helps nobody by leaving."""
 _REST: Final = 600.0
+_PAUSE: Final = 60.0
+"""Who has not left others yet has rested after this."""
 _LONGER: Final = 4
 
 
@@ -62,12 +64,7 @@ class Load:
 
         ``mates`` are those that live with it, itself among them.
         """
-        known = self._known.setdefault(unit, _Known())
-        if known.total is not None and now > known.at:
-            share = (total - known.total) / (now - known.at)
-            before = known.share_at(now)
-            known.share = before + share * (1 - math.exp((known.at - now) / _MEMORY))
-        known.total, known.at = total, now
+        known = self._follow(unit, total, now)
         if known.is_alone:
             return self._has_rested(known, now)
         if self._crowds(unit, mates, now):
@@ -75,13 +72,29 @@ class Load:
             known.times += 1
         return known.is_alone
 
+    def rests(self, unit: Unit, total: float, now: float) -> bool:
+        """Take note of the same of a unit that has always lived alone; whether it has taken little for a minute."""
+        known = self._follow(unit, total, now)
+        return now - known.rests_since >= _PAUSE
+
     def forget(self, unit: Unit) -> None:
         """Know nothing of a unit any more: it is another one now."""
         self._known.pop(unit, None)
 
-    def _has_rested(self, known: _Known, now: float) -> bool:
+    def _follow(self, unit: Unit, total: float, now: float) -> _Known:
+        known = self._known.setdefault(unit, _Known())
+        if known.total is None:
+            known.rests_since = now
+        elif now > known.at:
+            share = (total - known.total) / (now - known.at)
+            before = known.share_at(now)
+            known.share = before + share * (1 - math.exp((known.at - now) / _MEMORY))
+        known.total, known.at = total, now
         if known.share >= _LITTLE:
             known.rests_since = now
+        return known
+
+    def _has_rested(self, known: _Known, now: float) -> bool:
         known.is_alone = now - known.rests_since < _REST * _LONGER ** (known.times - 1)
         return not known.is_alone
 

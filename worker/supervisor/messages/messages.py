@@ -57,6 +57,7 @@ from worker.supervisor.messages.source_requests import (
 __all__ = [
     "PARTIAL",
     "ActiveTopics",
+    "Addressed",
     "AlterSinkOffsets",
     "AlterSourceOffsets",
     "ClientMetrics",
@@ -168,9 +169,7 @@ class RunTask:
 
 @dataclass(frozen=True, slots=True)
 class RunUnits:
-    """The first command of a process that several units share. What follows on its pipe are no messages, but the
-    descriptors of pipes, one with each byte: each is that of a unit, whose first command comes there.
-    """
+    """The first command of a process that several units share; those that follow are :class:`Addressed` to them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,6 +290,18 @@ Inquiry: TypeAlias = (
 )
 """A question that a process is started to answer once; the answer to a wrong one is :class:`Refused`."""
 
+
+@dataclass(frozen=True, slots=True)
+class Addressed:
+    """A command to one of the units that share a process, or a report from it; ``seat`` is the unit's number there.
+
+    Seats are numbered from 1 in the order in which units come, and none is given twice.
+    """
+
+    seat: int
+    message: Any
+
+
 Command: TypeAlias = (
     RunConnector
     | RunTask
@@ -324,6 +335,7 @@ Command: TypeAlias = (
     | OffsetsRead
     | OffsetsCommitted
     | OwnershipConfirmed
+    | Addressed
 )
 
 
@@ -332,9 +344,13 @@ Command: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The plugin's ``start`` has returned; data moves unless the task was started paused."""
+    """The plugin's ``start`` has returned; data moves unless the task was started paused.
+
+    ``needs_process`` says that it cannot share a process.
+    """
 
     version: str
+    needs_process: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -507,24 +523,30 @@ Report: TypeAlias = (
     | ClientMetrics
     | Loads
     | LogRecord
+    | Addressed
 )
 
 PARTIAL: Final = (Previewed, TableCompacted)
 """The reports that come before the answer to an inquiry."""
 
-_TYPES: Final[dict[str, type[Any]]] = {message.__name__: message for message in (*Command.__args__, *Report.__args__)}
+_TYPES: Final[dict[str, type[Any]]] = {
+    kind.__name__: kind for kind in (*Command.__args__, *Report.__args__) if kind is not Addressed
+}
 
 
 def encode(message: Command | Report) -> bytes:
     """One message as bytes for a pipe."""
-    kind = type(message)
-    return orjson.dumps([kind.__name__, {field.name: getattr(message, field.name) for field in fields(kind)}])
+    bare = message.message if isinstance(message, Addressed) else message
+    kind = type(bare)
+    whole: list[Any] = [kind.__name__, {field.name: getattr(bare, field.name) for field in fields(kind)}]
+    return orjson.dumps([*whole, message.seat] if isinstance(message, Addressed) else whole)
 
 
 def decode(data: bytes) -> Any:
     """The message that :func:`encode` made; :class:`~connect.errors.ConnectError` if there is no such message."""
     try:
-        name, values = orjson.loads(data)
-        return _TYPES[name](**values)
+        name, values, *seat = orjson.loads(data)
+        message = _TYPES[name](**values)
+        return Addressed(int(*seat), message) if seat else message
     except (orjson.JSONDecodeError, ValueError, KeyError, TypeError) as error:
         raise ConnectError(f"A process of this worker sent {len(data)} bytes, which is not a message.") from error

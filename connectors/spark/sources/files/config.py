@@ -48,8 +48,9 @@ class SparkFileSourceConfig(BulkSourceConfig, StoreOptions, RowOptions):
         default=None,
         importance=HIGH,
         group=_FILES,
-        doc="The folder of the files: a path or a file: URL; hdfs://HOST:PORT/FOLDER; or s3://BUCKET/FOLDER. A "
-        "relative path starts at the worker's working directory.",
+        doc="The folder of the files: a path or a file: URL; hdfs://HOST:PORT/FOLDER; s3://BUCKET/FOLDER; or "
+        "abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER. A relative path starts at the worker's working "
+        "directory.",
     )
     topics_dir: str = option(
         default="",

@@ -39,7 +39,7 @@ class SparkJdbcSourceTask(BulkSourceTask[SparkJdbcSourceConfig]):
 
     def __init__(self, config: SparkJdbcSourceConfig, context: BulkSourceTaskContext) -> None:
         super().__init__(config, context)
-        self._session = SourceSession(context, Access(), {})
+        self._session = SourceSession(context, Access(lock=config.driver.jars), {})
 
     def start(self) -> None:
         """Start Spark."""

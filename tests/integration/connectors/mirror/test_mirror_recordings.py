@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -21,7 +22,7 @@ from connectors.mirror.records import Checkpoint
 from equipment.brokers.topics import create_topic, produce
 from equipment.mirror_recordings import Recorded, dumped_topics
 from equipment.waiting import wait_until
-from worker.embedded.broker.server import BrokerInfo
+from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
 
 AGAIN: Final = "again-"
 """What the names of groups begin with that nobody has translated."""
@@ -62,15 +63,28 @@ class Flow:
         return places
 
 
+@pytest.fixture(scope="module")
+def source(broker_jars: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A cluster of this file alone: the mirrors of other tests make topics of the names that were recorded."""
+    with EmbeddedBroker(BrokerConfig(folder=tmp_path_factory.mktemp("source"), port=0)).lease() as info:
+        yield info.bootstrap_servers
+
+
+@pytest.fixture(scope="module")
+def target(broker_jars: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Another one."""
+    with EmbeddedBroker(BrokerConfig(folder=tmp_path_factory.mktemp("target"), port=0)).lease() as info:
+        yield info.bootstrap_servers
+
+
 @pytest.fixture(
     scope="module",
     params=[("one_way", "A", "B"), ("active_active", "A", "B"), ("active_active", "B", "A"), ("dedicated", "A", "B")],
     ids=lambda param: f"{param[0]}-{param[1]}-{param[2]}",
 )
-def flow(request: pytest.FixtureRequest, second_broker: BrokerInfo, third_broker: BrokerInfo) -> Iterator[Flow]:
+def flow(request: pytest.FixtureRequest, source: str, target: str) -> Iterator[Flow]:
     """A recording, laid on two clusters, and afterwards taken away."""
     name, source_alias, target_alias = request.param
-    source, target = third_broker.bootstrap_servers, second_broker.bootstrap_servers
     props = {
         "source.cluster.alias": source_alias,
         "target.cluster.alias": target_alias,
@@ -94,9 +108,6 @@ def flow(request: pytest.FixtureRequest, second_broker: BrokerInfo, third_broker
     props["topics"] = ",".join(topic.replace(".", r"\.") for topic in at_source)
     found = Flow(source_alias, at_source, at_target, props)
     laid = {topic: at_target[topic] for topic in (*found.mirrored, found.checkpoints)}
-    # Other tests on these brokers may have left some, such as heartbeats.
-    _take_away(source, set(at_source))
-    _take_away(target, set(laid))
     _lay(source, at_source)
     _lay(target, laid)
     for group, places in found.committed().items():
@@ -184,6 +195,21 @@ def test_ours_goes_on_from_java_s_source_offsets(flow: Flow) -> None:
         wait_until("the new record comes", lambda: [found for task in tasks for found in task.poll()])
         assert [each.value for task in tasks for each in task.records] == [b"new"]
         assert offsets.offset({"cluster": "A", "partition": 0, "topic": "customers"}) == {"offset": 30}
+
+
+@one_way
+def test_another_alias_is_another_flow_from_the_beginning(flow: Flow) -> None:
+    # As with MirrorMaker, whose offsets have the alias in their keys.
+    offsets = StoredOffsets((json.loads(place), offset) for place, offset in _stored(flow, "src").items())
+    before = offsets.items()
+    props = {**flow.props, "source.cluster.alias": "other", "topics": "customers"}
+    found = run_source(MirrorSourceConnector, props, offsets=offsets, until=lambda records: len(records) >= 30)
+    customers = flow.at_source["customers"][0]
+    assert {record.topic for record in found} == {"other.customers"}
+    assert [record.value for record in found[: len(customers)]] == [each.value for each in customers]
+    assert [item for item in offsets.items() if item[0]["cluster"] == "A"] == before
+    admin = AdminClient({"bootstrap.servers": flow.props["target.cluster.bootstrap.servers"]})
+    admin.delete_topics(["other.customers"])["other.customers"].result(30)
 
 
 def test_ours_translates_by_java_s_syncs_as_java_did(flow: Flow) -> None:

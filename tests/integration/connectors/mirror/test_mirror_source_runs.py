@@ -20,7 +20,7 @@ from connectors.mirror.records import OffsetSync
 from connectors.mirror.run_records import StoredRuns
 from connectors.mirror.runs import Run
 from equipment.brokers.proxy import Proxy
-from equipment.brokers.topics import create_topic, produce, read_topic
+from equipment.brokers.topics import create_topic, make_anew, produce, read_topic
 from equipment.waiting import wait_until
 from equipment.workers.standalone import StandaloneWorker
 from worker.embedded.broker.server import BrokerInfo
@@ -125,13 +125,6 @@ def _settings(bootstrap: str, topic: str) -> Mapping[str, str]:
     return {name: entry.value for name, entry in found.items() if entry.source == 1}
 
 
-def _make_anew(bootstrap: str, topic: str) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.delete_topics([topic])[topic].result(30)
-    wait_until("the topic is gone", lambda: topic not in admin.list_topics(timeout=30).topics, seconds=SECONDS)
-    create_topic(bootstrap, topic)
-
-
 def test_records_topics_and_settings_come_over_and_go_on_after_a_restart(flow: Flow) -> None:
     source, topic = flow.source, flow.topic
     create_topic(source, topic, 2, **{"retention.ms": "-1", "max.message.bytes": "2000000", "min.insync.replicas": "1"})
@@ -207,7 +200,7 @@ def test_what_is_gone_is_told_and_what_was_aborted_is_left_out(flow: Flow) -> No
     ]  # fmt: skip
 
     # Another topic of the same name, with more records than were mirrored of the first.
-    _make_anew(source, topic)
+    make_anew(source, topic)
     produce(source, topic, [b"%d" % number for number in range(100, 130)])
     flow.configure(mirror_gap_policy="fail")
     flow.worker.start()
@@ -230,6 +223,23 @@ def test_what_is_gone_is_told_and_what_was_aborted_is_left_out(flow: Flow) -> No
     wait_until("the runs are written", lambda: flow.runs(0) == (Run(0, 15, 30, 0), Run(32, 45, 1, 30)))
 
 
+def test_a_topic_made_anew_is_noticed_though_all_was_killed_with_the_first_offsets(flow: Flow) -> None:
+    source, topic = flow.source, flow.topic
+    create_topic(source, topic)
+    produce(source, topic, [b"%d" % number for number in range(20)])
+    flow.configure()
+    flow.worker.start()
+    offsets = flow.worker.folder / "offsets"
+    wait_until("the offsets are stored", lambda: offsets.exists() and b'"offset":19' in offsets.read_bytes(), SECONDS)
+    flow.worker.kill()
+    make_anew(source, topic)
+    produce(source, topic, [b"%d" % number for number in range(100, 130)])
+    flow.configure(mirror_gap_policy="fail")
+    flow.worker.start()
+    wait_until("the task fails", lambda: "Reset the offsets of the partition" in flow.worker.log(), SECONDS)
+    assert len(flow.mirrored()) == 20
+
+
 def test_topics_made_anew_while_a_task_runs_are_noticed(flow: Flow) -> None:
     source, topic = flow.source, flow.topic
     create_topic(source, topic)
@@ -237,7 +247,7 @@ def test_topics_made_anew_while_a_task_runs_are_noticed(flow: Flow) -> None:
     flow.configure(mirror_topic_deletion_policy="delete", mirror_topic_deletion_grace_ms="0")
     flow.worker.start()
     flow.wait_for(1)
-    _make_anew(source, topic)
+    make_anew(source, topic)
     produce(source, topic, [b"%d" % number for number in range(50)])
     # Offsets go on as if nothing had happened: only the id of the topic tells.
     every = [b"%d" % number for number in range(50)]

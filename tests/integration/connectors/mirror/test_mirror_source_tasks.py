@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from connectors.mirror.run_records import StoredRuns
 from connectors.mirror.runs import Run, Runs
-from equipment.brokers.topics import create_topic, produce, read_topic
+from equipment.brokers.topics import create_topic, make_anew, produce, read_topic
+from equipment.brokers.written_flow import write
 from equipment.scripts.tasks import RunningTask
 from equipment.waiting import wait_until
 from worker.embedded.broker.server import BrokerInfo
@@ -28,7 +31,9 @@ def start(broker: BrokerInfo, second_broker: BrokerInfo, topic: str) -> Iterator
     create_topic(source, f"mm2-offset-runs.{topic}.internal", **{"cleanup.policy": "compact"})
     running: list[RunningTask] = []
 
-    def start_task(worker: dict[str, str] | None = None, offsets: Any = None, **props: str) -> RunningTask:
+    def start_task(
+        worker: dict[str, str] | None = None, offsets: Any = None, commit_error: str | None = None, **props: str
+    ) -> RunningTask:
         connector = {
             "name": topic,
             "connector.class": "MirrorSourceConnector",
@@ -41,7 +46,7 @@ def start(broker: BrokerInfo, second_broker: BrokerInfo, topic: str) -> Iterator
             "task.index": "0",
             **{key.replace("_", "."): value for key, value in props.items()},
         }
-        running.append(RunningTask(target, connector, worker=worker))
+        running.append(RunningTask(target, connector, worker=worker, commit_error=commit_error))
         running[-1].offsets |= offsets or {}
         return running[-1]
 
@@ -79,6 +84,18 @@ def runs(bootstrap: str, topic: str) -> Callable[[], Runs]:
     return read
 
 
+def _with_transactions(target: str, topic: str) -> dict[str, str]:
+    """A worker with exactly-once support, whose offsets topic is there."""
+    create_topic(target, f"{topic}-offsets", 1, **{"cleanup.policy": "compact"})
+    return {
+        "group.id": f"cluster-{topic}",
+        "offset.storage.topic": f"{topic}-offsets",
+        "config.storage.topic": f"{topic}-configs",
+        "status.storage.topic": f"{topic}-status",
+        "exactly.once.source.support": "enabled",
+    }
+
+
 def test_records_and_offsets_are_one_transaction(
     bootstrap: str,
     second_broker: BrokerInfo,
@@ -88,14 +105,7 @@ def test_records_and_offsets_are_one_transaction(
     runs: Callable[[], Runs],
 ) -> None:
     offsets, target = f"{topic}-offsets", second_broker.bootstrap_servers
-    create_topic(target, offsets, 1, **{"cleanup.policy": "compact"})
-    worker = {
-        "group.id": f"cluster-{topic}",
-        "offset.storage.topic": offsets,
-        "config.storage.topic": f"{topic}-configs",
-        "status.storage.topic": f"{topic}-status",
-        "exactly.once.source.support": "enabled",
-    }
+    worker = _with_transactions(target, topic)
     produce(bootstrap, topic, [b"0", b"1", b"2"])
     first = start(worker)
     assert values(3) == [b"0", b"1", b"2"]
@@ -123,6 +133,32 @@ def test_records_and_offsets_are_one_transaction(
     assert kept[f'["{topic}",{{"cluster":"A","partition":0,"topic":"{topic}-new"}}]'.encode()] == b'{"offset":0}'
 
 
+def test_a_gap_is_marked_once_and_reading_is_held_back_in_transactions_too(
+    bootstrap: str, second_broker: BrokerInfo, topic: str, start: Start, values: Callable[[int], list[bytes]]
+) -> None:
+    target, gaps = second_broker.bootstrap_servers, "mm2-gaps.A.internal"
+    worker = _with_transactions(target, topic)
+    write(target, gaps, [])
+    produce(bootstrap, topic, [b"0", b"1"])
+    first = start(worker)
+    assert values(2) == [b"0", b"1"]
+    first.stop()
+    large = [b"%d" % number * 1000 for number in range(4)]
+    produce(bootstrap, topic, [b"gone", *large])
+    admin, place = AdminClient({"bootstrap.servers": bootstrap}), TopicPartition(topic, 0, 3)
+    admin.delete_records([place])[place].result(30)
+    second = start(worker, mirror_gap_policy="mark", task_bytes_per_second="3000", consumer_poll_timeout_ms="50")
+    assert values(6)[2:] == large
+    second.stop()
+    third = start(worker, mirror_gap_policy="mark", task_bytes_per_second="6000")
+    produce(bootstrap, topic, [b"last"])
+    assert values(7)[6:] == [b"last"]
+    third.stop()
+    marks = [json.loads(one.value()) for one in read_topic(target, gaps) if topic.encode() in one.key()]
+    assert [(mark["reason"], mark["first"], mark["last"], mark["next"]) for mark in marks] == [("expired", 2, 2, 3)]
+    assert read_topic(target, f"{topic}-offsets")[-1].value() == b'{"offset":7}'
+
+
 def test_a_record_that_the_target_does_not_take_is_left_out_if_that_is_tolerated(
     bootstrap: str, topic: str, start: Start, values: Callable[[int], list[bytes]], runs: Callable[[], Runs]
 ) -> None:
@@ -148,6 +184,7 @@ def test_records_that_have_been_at_the_target_are_left_out_and_numbers_are_told(
     producer = Producer({"bootstrap.servers": bootstrap})
     producer.produce(topic, b"back", headers=[("via", topic.encode())])
     producer.produce(topic, b"own", headers=[("x", b"1")])
+    producer.produce(topic, b"back again", headers=[("via", topic.encode())])
     assert producer.flush(30) == 0
     task = start(mirror_provenance_header="via", task_bytes_per_second="1000000")
     assert values(1) == [b"own"]
@@ -163,6 +200,9 @@ def test_records_that_have_been_at_the_target_are_left_out_and_numbers_are_told(
     wait_until("nothing is left", lambda: told().get("mirror_lag_records") == (labels, 0.0))
     task.stop()
     assert runs().runs == (Run(1, 0, 1, 0),)
+    # What was left out at the end is not read again.
+    place = {"cluster": "A", "partition": 0, "topic": topic}
+    assert task.offsets[str(place)] == {"offset": 2}
 
 
 def test_a_stored_offset_is_gone_on_from(
@@ -177,3 +217,61 @@ def test_a_stored_offset_is_gone_on_from(
     again = start(offsets={str(place): {"offset": 1}})
     assert values(4) == [b"0", b"1", b"2", b"2"]
     again.stop()
+
+
+def test_a_topic_made_anew_is_whole_whenever_all_is_killed(
+    bootstrap: str, topic: str, start: Start, values: Callable[[int], list[bytes]], runs: Callable[[], Runs]
+) -> None:
+    place = str({"cluster": "A", "partition": 0, "topic": topic})
+    produce(bootstrap, topic, [b"a", b"b", b"c"])
+    first = start()
+    assert values(3) == [b"a", b"b", b"c"]
+    first.stop()
+    assert first.offsets == {place: {"offset": 2}}
+    generation = runs().generation
+    # Their numbers alone do not tell that these are others.
+    make_anew(bootstrap, topic)
+    every = [b"%d" % number for number in range(10)]
+    produce(bootstrap, topic, every)
+
+    # Killed before it is stored that nothing of it is mirrored: nothing else has happened.
+    task = start(offsets=first.offsets, commit_error="it was killed")
+    wait_until("the offset is to be reset", lambda: {"offset": -1} in _committed(task))
+    task.stop()
+    assert len(values(3)) == 3
+    assert (runs().generation, runs().runs) == (generation, (Run(0, 0, 3, 0),))
+
+    # Killed after that, when it is written which topic there is, and records are on their way.
+    reset = {place: {"offset": -1}}
+    task = start(offsets=reset, commit_error="it was killed")
+    assert values(13)[3:] == every
+    task.stop()
+    assert (runs().generation.source != generation.source, runs().runs) == (True, (Run(0, 3, 10, 0),))
+    # The next start does not take a stored offset for one of the new topic.
+    last = start(offsets=reset)
+    assert values(23)[13:] == every
+    last.stop()
+    assert last.offsets == {place: {"offset": 9}}
+
+
+def test_a_topic_made_anew_in_the_midst_of_it_is_read_when_its_offset_is_reset(
+    bootstrap: str, topic: str, start: Start, values: Callable[[int], list[bytes]]
+) -> None:
+    place = str({"cluster": "A", "partition": 0, "topic": topic})
+    produce(bootstrap, topic, [b"a", b"b", b"c"])
+    task = start()
+    assert values(3) == [b"a", b"b", b"c"]
+    task.commit_error = "not now"
+    make_anew(bootstrap, topic)
+    wait_until("the offset is to be reset", lambda: {"offset": -1} in _committed(task))
+    produce(bootstrap, topic, [b"d"])
+    assert len(values(3)) == 3
+    task.commit_error = None
+    assert values(4)[3:] == [b"d"]
+    task.stop()
+    assert task.offsets == {place: {"offset": 0}}
+
+
+def _committed(task: RunningTask) -> list[dict[str, Any]]:
+    """The source offsets that a task has asked to be stored."""
+    return [offset for report in task.seen(messages.CommitOffsets) for _, offset in report.offsets]

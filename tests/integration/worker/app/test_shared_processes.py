@@ -16,6 +16,7 @@ from equipment.brokers.topics import create_topic, read_topic
 from equipment.waiting import wait_until
 from equipment.workers.distributed import DistributedWorker
 from equipment.workers.standalone import StandaloneWorker
+from worker.supervisor.hosts.crowd import FEW
 
 pytestmark = pytest.mark.integration
 
@@ -81,12 +82,17 @@ def test_one_that_keeps_a_core_busy_moves_out_while_it_produces_and_each_number_
     worker = DistributedWorker(
         tmp_path / f"worker-{uuid4().hex[:8]}",
         bootstrap,
-        plugin_path=str(TRAPS),
+        plugin_path=f"{TRAPS},{PLUGINS}",
         exactly_once_source_support="enabled",
         task_isolation="auto",
     ).start()
     topics = {name: f"{topic}-{name}" for name in ("busy", "calm")}
     try:
+        crowd = {"connector.class": "acting.ActingSourceConnector", "topic": topic, "tasks": str(FEW)}
+        requests.put(
+            f"{worker.url()}connectors/crowd/config", json=crowd | {"tasks.max": str(FEW)}, timeout=60
+        ).raise_for_status()
+        worker.task_pid("crowd", FEW - 1)
         for name, to in topics.items():
             create_topic(bootstrap, to)
             config = {"connector.class": "TrappingSource", "trap.in": "poll", "topic": to}
@@ -113,7 +119,7 @@ def test_one_that_keeps_a_core_busy_moves_out_while_it_produces_and_each_number_
     finally:
         worker.close()
 
-    assert log.count(" moves to another process") == 1
+    assert [log.count(f"{name}|task-0 moves to another process") for name in topics] == [1, 0]
     assert " is killed" not in log
     for to in topics.values():
         numbers = [int(message.value()) for message in read_topic(bootstrap, to)]

@@ -140,9 +140,47 @@ def test_no_transaction_is_made_for_what_is_left_out(
     wait_until("the task is told", lambda: script.told == [None])
     assert read_topic(bootstrap, offsets_topic) == []
     script.polls = polls([record(1)])
-    wait_until("the task is told of the next", lambda: script.commits)
+    wait_until("the task is told of the next", lambda: script.told == [None, "1"])
     assert kept(bootstrap, offsets_topic) == {f'["{topic}",{{"p":"p"}}]': {"o": 2}}
     task.stop()
+
+
+def passing(offset: int, *records: SourceRecord) -> Callable[[ScriptedTask], Polled]:
+    """A poll that gives records and passes an offset."""
+
+    def poll(task: ScriptedTask) -> Polled:
+        task.context.pass_offset({"p": "p"}, {"o": offset})
+        return records
+
+    return poll
+
+
+def test_offsets_without_records_go_with_a_transaction_or_alone_before_long(
+    start: Start, script: Script, record: Make, bootstrap: str, topic: str, offsets_topic: str
+) -> None:
+    def is_kept(offset: int) -> bool:
+        return kept(bootstrap, offsets_topic) == {f'["{topic}",{{"p":"p"}}]': {"o": offset}}
+
+    script.polls = [passing(5, record(0))]
+    task = start(worker_props={"offset.flush.interval.ms": "60000"})
+    wait_until("the task is told", lambda: script.told == ["0"])
+    assert is_kept(5)
+    script.polls = [passing(7)]
+    wait_until("it is polled", lambda: not script.polls)
+    assert is_kept(5), "it waits for records"
+    task.send(messages.Pause())
+    task.wait_for(messages.Paused)
+    assert is_kept(7)
+    task.send(messages.Resume())
+    script.polls = [passing(9)]
+    wait_until("it is polled again", lambda: not script.polls)
+    task.stop()
+    assert is_kept(9)
+    script.polls = [passing(11)]
+    task = start(worker_props={"offset.flush.interval.ms": "200"})
+    wait_until("it is committed alone", lambda: is_kept(11))
+    task.stop()
+    assert texts(bootstrap, topic) == ["0"]
 
 
 def test_an_interval_holds_several_batches_and_ends_with_the_task(

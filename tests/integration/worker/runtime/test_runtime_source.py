@@ -112,6 +112,29 @@ def test_what_is_acknowledged_is_committed_and_the_task_is_told(
     assert texts(bootstrap, topic) == ["0", "1", "0"]
 
 
+def test_offsets_without_records_are_committed_after_the_records_before_them(
+    start: Start, script: Script, record: Callable[..., SourceRecord], bootstrap: str, topic: str
+) -> None:
+    create_topic(bootstrap, topic)
+
+    def poll(task: ScriptedTask) -> Polled:
+        task.context.pass_offset({"p": "p"}, {"o": 7})
+        task.context.pass_offset({"p": "q"}, {"o": 9})
+        return [record(0)]
+
+    script.polls = [poll]
+    task = start()
+    wait_until("both are committed", lambda: task.offsets == {"{'p': 'p'}": {"o": 7}, "{'p': 'q'}": {"o": 9}})
+    assert texts(bootstrap, topic) == script.told == ["0"]
+
+    def unstorable(task: ScriptedTask) -> Polled:
+        task.context.pass_offset({"p": "p"}, {"o": float("nan")})
+        return None
+
+    script.polls = [unstorable]
+    assert "finite numbers" in task.wait_for(messages.Failed).trace
+
+
 def test_a_task_is_told_where_its_records_lie(
     start: Start, topic: str, script: Script, record: Callable[..., SourceRecord]
 ) -> None:
@@ -161,8 +184,11 @@ def test_a_commit_that_fails_is_made_again_and_the_task_not_told_before(
     create_topic(bootstrap, topic)
     script.polls = [lambda task: [record(0)]]
     task = start(commit_error="the disk is full")
+    task.wait_for(messages.CommitOffsets, 1)
+    # As long as Kafka has acknowledged nothing, it is told that nothing was to be committed.
+    told = script.commits
     task.wait_for(messages.CommitOffsets, 3)
-    assert script.commits == 0
+    assert script.commits == told
     task.commit_error = None
     wait_until("it is committed", lambda: task.offsets == {"{'p': 'p'}": {"o": 1}})
     task.stop()
@@ -212,6 +238,22 @@ def test_what_a_generator_gave_before_it_failed_is_sent(
     assert texts(bootstrap, topic) == ["0", "1"]
 
 
+def test_a_poll_that_gives_records_may_say_when_there_will_be_more(
+    start: Start, script: Script, record: Callable[..., SourceRecord]
+) -> None:
+    polled: list[float] = []
+
+    def gather(task: ScriptedTask) -> Polled:
+        polled.append(time.monotonic())
+        task.context.poll_when_readable([], 0.2)
+        return [record(len(polled))]
+
+    script.polls = [gather, gather]
+    task = start()
+    wait_until("both are committed", lambda: task.offsets == {"{'p': 'p'}": {"o": 3}})
+    assert polled[1] - polled[0] >= 0.2
+
+
 def test_a_poll_that_is_to_be_made_again_is_not_the_end(
     start: Start, script: Script, record: Callable[..., SourceRecord], bootstrap: str, topic: str
 ) -> None:
@@ -233,13 +275,19 @@ def test_offsets_go_on_being_committed_while_a_poll_waits_to_be_made_again(
     task.stop()
 
 
-@pytest.mark.parametrize("polled", [[{"a": 1}], "text"])
+@pytest.mark.parametrize(
+    ("polled", "given"), [([{"a": 1}], "a dict"), (7, "a int"), (SourceRecord("t"), "one SourceRecord")]
+)
 def test_a_poll_that_gives_no_records_fails_the_task_and_says_what_it_gives(
-    start: Start, script: Script, polled: Any
+    start: Start, script: Script, polled: Any, given: str
 ) -> None:
     script.polls = [lambda task: polled]
-    trace = start().trace()
-    assert f"gave a {type(polled[0]).__name__}; let it give records (SourceRecord)" in trace
+    assert f"gave {given}; let it give records (SourceRecord)" in start().trace()
+
+
+def test_a_record_without_a_topic_fails_the_task(start: Start, script: Script) -> None:
+    script.polls = [lambda task: [SourceRecord("", "value")]]
+    assert "A record is for the topic ''" in start().trace()
 
 
 @pytest.mark.parametrize("tolerance", ["none", "all"])

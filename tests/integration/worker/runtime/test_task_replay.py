@@ -15,7 +15,7 @@ from connect.data import SinkBatch, TopicPartition
 from connect.sink import SinkConnector, SinkTask
 from equipment.brokers.topics import create_topic
 from worker.runtime.child import run
-from worker.runtime.control import Link
+from worker.runtime.line import Line
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import decode, encode
 
@@ -107,7 +107,7 @@ def replay(bootstrap: str, topic: str) -> Replay:
         ours.send_bytes(
             encode(messages.ReplayDeadLetters(config, worker, "task", selection, None, limit=limit, dry_run=False))
         )
-        child = Thread(target=lambda: run(Link(theirs, on_orphaned=lambda: None), log_to_worker=False))
+        child = Thread(target=lambda: run(Line(theirs, on_orphaned=lambda: None), log_to_worker=False))
         child.start()
         report: messages.DeadLettersReplayed | messages.Refused = decode(ours.recv_bytes())
         child.join(30)

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from connect.errors import ConnectError, RetriableError
+from connect.errors import RetriableError
 from equipment.brokers.proxied_broker import ProxiedBroker
 from equipment.brokers.topics import read_topic
 from equipment.fakes.inbox import Inbox
+from equipment.waiting import wait_until
 from worker.config.worker import DistributedConfig
 from worker.kafka.topics.compacted_clients import WriteLimit
 from worker.stores.config.kafka import KafkaConfigStore
@@ -31,7 +32,8 @@ class Member:
 
     def __init__(self) -> None:
         self.until = time.monotonic() + 1000.0
-        self.limit = WriteLimit(SECONDS, lambda seconds: time.monotonic() + seconds <= self.until)
+        self.lapses = 0
+        self.limit = WriteLimit(SECONDS, lambda seconds: time.monotonic() + seconds <= self.until, lambda: self.lapses)
 
 
 @pytest.fixture(scope="module")
@@ -84,8 +86,9 @@ def test_a_worker_that_may_not_write_for_long_enough_writes_no_offset(
         assert values(far, relayed["offset.storage.topic"]) == [b'{"position":3}']
 
 
-def test_a_target_state_that_the_leader_could_not_deliver_in_time_is_not_delivered_later(
-    far: ProxiedBroker, relayed: dict[str, str]
+@pytest.mark.parametrize("lost", ["its lease", "the lead"])
+def test_a_target_state_that_the_leader_could_not_deliver_is_not_delivered_once_another_may_lead(
+    far: ProxiedBroker, relayed: dict[str, str], lost: str
 ) -> None:
     member, inbox = Member(), Inbox()
     store = KafkaConfigStore(DistributedConfig.parse(relayed), relayed, inbox.post, member.limit)
@@ -93,15 +96,46 @@ def test_a_target_state_that_the_leader_could_not_deliver_in_time_is_not_deliver
         store.start(lambda _: None)
         inbox.ask(lambda: store.put_target_state("c", TargetState.STOPPED)).result(30)
         far.proxy.cut(far.port(0))
-        with pytest.raises(ConnectError):
-            inbox.ask(lambda: store.put_target_state("c", TargetState.STARTED)).result(40)
+        late = inbox.ask(lambda: store.put_target_state("c", TargetState.STARTED))
+        if lost == "its lease":
+            member.lapses += 1
+        else:
+            inbox.post(store.cease_writes)
+        began = time.monotonic()
+        with pytest.raises(RetriableError):
+            late.result(40)
+        assert time.monotonic() - began < 25, "well before the answer is given up"
         far.proxy.heal(far.port(0))
         member.until = 0.0
-        with pytest.raises(ConnectError):
-            inbox.ask(lambda: store.put_target_state("c", TargetState.PAUSED)).result(40)
+        refused = inbox.ask(lambda: store.put_target_state("c", TargetState.PAUSED))
+        member.lapses += 1
+        with pytest.raises(RetriableError):
+            refused.result(40)
         member.until = time.monotonic() + 1000.0
         inbox.ask(lambda: store.put_target_state("c", TargetState.STOPPED)).result(40)
         assert [b'"STOPPED"' in (value or b"") for value in values(far, relayed["config.storage.topic"])] == [
             True,
             True,
         ]
+
+
+def test_task_configs_that_the_leader_could_not_deliver_at_once_are_delivered_while_it_leads(
+    far: ProxiedBroker, relayed: dict[str, str]
+) -> None:
+    member, inbox = Member(), Inbox()
+    store = KafkaConfigStore(DistributedConfig.parse(relayed), relayed, inbox.post, member.limit)
+    with closing(inbox), closing(store):
+        store.start(lambda _: None)
+        inbox.ask(lambda: store.put_connector("c", {"name": "c"}, None)).result(30)
+        far.proxy.cut(far.port(0))
+        began = time.monotonic()
+        written = inbox.ask(lambda: store.put_task_configs("c", [{"n": "0"}, {"n": "1"}]))
+        wait_until("it took longer than one attempt may", lambda: time.monotonic() - began > 1.5 * SECONDS)
+        assert not written.done()
+        far.proxy.heal(far.port(0))
+        written.result(40)
+        assert inbox.ask(lambda: store.connectors()["c"].task_configs) == ({"n": "0"}, {"n": "1"})
+        member.until = time.monotonic() + SECONDS / 2
+        paused = inbox.ask(lambda: store.put_target_state("c", TargetState.PAUSED))
+        member.until = time.monotonic() + 1000.0
+        paused.result(40)

@@ -136,6 +136,15 @@ def test_a_batch_is_put_again_for_as_long_as_the_task_asks() -> None:
     assert run.waits[2:] == [3.0, 1.0]
 
 
+def test_a_task_that_answers_with_no_offsets_is_told_what_to_return() -> None:
+    run = Run({T0: 0})
+    answer: Any = "all"
+    run.task.on_flush = lambda at: answer
+    run.sink.take(records([0]))
+    with pytest.raises(ConnectError, match="returned a value of type str; have it return the offsets to commit"):
+        run.sink.finish()
+
+
 def test_waiting_ends_when_the_task_is_to_stop() -> None:
     run = Run({T0: 0})
     run.stops = True

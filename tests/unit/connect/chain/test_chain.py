@@ -122,8 +122,24 @@ def test_a_bad_record_is_reported_alone() -> None:
 
 
 def test_without_tolerance_a_bad_record_fails_the_batch() -> None:
-    with pytest.raises(ConnectError, match="bad value"):
-        source_chain([Step(Upper(Config()))], Account(), "none").process(source_batch(["a", "bad"]))
+    with pytest.raises(ConnectError, match=r"bad value \(transforms\.loud\)"):
+        source_chain([Step(Upper(Config()), alias="loud")], Account(), "none").process(source_batch(["a", "bad"]))
+
+
+class Wrong(Transformation[Config]):
+    """Returns what is no record."""
+
+    def apply(self, record: Any) -> Any:
+        return [record]
+
+
+@pytest.mark.parametrize("tolerance", ["none", "all"])
+def test_what_is_no_record_is_blamed_on_its_transformation(tolerance: str) -> None:
+    account = Account()
+    wrong = r"apply of .*Wrong \(transforms\.odd\) returned a value of type list"
+    with pytest.raises(ConnectError, match=wrong):
+        source_chain([Step(Wrong(Config()), alias="odd")], account, tolerance).process(source_batch(["a"]))
+    assert account.failures == []
 
 
 def test_a_broken_column_path_falls_back_to_the_rows() -> None:

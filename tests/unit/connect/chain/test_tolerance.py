@@ -142,4 +142,25 @@ def test_a_task_that_fails_says_which_record_it_was() -> None:
     failure = Failure(Stage.VALUE_CONVERTER, "a.B", DataError("no JSON"), raw=raw)
     with pytest.raises(ConnectError) as raised:
         Tolerance(ErrorPolicy(), [], Clock().wait).give_up(failure)
-    assert str(raised.value) == "Tolerance exceeded in error handler: no JSON (record orders:1:7)"
+    assert str(raised.value) == "Tolerance exceeded in error handler: no JSON (value.converter, record orders:1:7)"
+
+
+@pytest.mark.parametrize(
+    ("error", "alias", "told"),
+    [
+        (DataError("no such field"), "route", "no such field (transforms.route, record orders:1:7)"),
+        (DataError("no such field"), None, "no such field (a.B, record orders:1:7)"),
+        (KeyError("id"), "route", "KeyError: 'id' (transforms.route, record orders:1:7)"),
+    ],
+)
+def test_a_task_that_fails_says_which_transformation_it_was(error: Exception, alias: str | None, told: str) -> None:
+    def broken() -> None:
+        raise error
+
+    tolerance = Tolerance(ErrorPolicy(), [], Clock().wait)
+    raw = RawRecord("orders", 1, 7, 99, "CreateTime", None, None, ())
+    with pytest.raises(StageError) as failed:
+        tolerance.attempt(Stage.TRANSFORMATION, "a.B", broken, alias)
+    with pytest.raises(ConnectError) as raised:
+        tolerance.give_up(Failure.of_stage(failed.value, raw=raw))
+    assert str(raised.value) == f"Tolerance exceeded in error handler: {told}"

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from connect.config import (
+    HIDDEN,
     HIGH,
     LOW,
     MEDIUM,
@@ -26,6 +27,7 @@ from connect.config import (
     validate_keys,
     validator,
 )
+from connect.errors import ConfigError
 
 
 def tables(values: Mapping[str, ParsedValue]) -> Iterable[ParsedValue]:
@@ -118,6 +120,19 @@ def test_the_value_of_a_secret_key_is_never_told() -> None:
         ("Invalid value [hidden] for configuration pattern: Value must be: valid regex",),
         (),
     ]
+
+
+def test_a_short_secret_leaves_no_holes_in_words_that_would_tell_it() -> None:
+    class LoginConfig(Config):
+        password: Password = option(importance=HIGH, doc="To log in.")
+
+        def check(self) -> Iterable[ConfigError]:
+            yield ConfigRuleError(f"a password of letters, not {self.password.value}", "password")
+
+    for secret in ("a", "s3cret"):
+        (value,) = LoginConfig.validate({"password": secret})
+        article = HIDDEN if secret == "a" else "a"
+        assert value.errors == (f"{article} password of letters, not [hidden]",)
 
 
 def test_embedded_keys_are_those_of_their_owner() -> None:

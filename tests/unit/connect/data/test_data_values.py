@@ -31,6 +31,7 @@ from connect.data.values import (
     parse_string,
 )
 from connect.errors import DataError
+from connect.java.value_text import value_text
 from equipment.strategies.values import DATES, TIMES, TIMESTAMPS, values_of
 
 # What three words mean without quotes is no text.
@@ -239,3 +240,25 @@ def test_decimals() -> None:
 )
 def test_infers(value: Any, schema: Schema | None) -> None:
     assert infer_schema(value) is schema
+
+
+@pytest.mark.parametrize(
+    ("text", "days", "written", "shown"),
+    [
+        # Printed by SimpleDateFormat and Date of a JVM.
+        ("1500-01-01", -171_655, "1500-01-01", "Wed Jan 01 00:00:00 UTC 1500"),
+        ("1582-10-04", -141_428, "1582-10-04", "Thu Oct 04 00:00:00 UTC 1582"),
+        ("1582-10-05", -141_427, "1582-10-15", "Fri Oct 15 00:00:00 UTC 1582"),
+        ("1582-10-14", -141_418, "1582-10-24", "Sun Oct 24 00:00:00 UTC 1582"),
+        ("1581-12-35", -141_701, "1582-01-04", "Thu Jan 04 00:00:00 UTC 1582"),
+        ("0001-01-03", -719_162, "0001-01-03", "Mon Jan 03 00:00:00 UTC 1"),
+    ],
+)
+def test_days_before_1582_are_those_of_the_calendar_of_java(text: str, days: int, written: str, shown: str) -> None:
+    read = parse_string(text)
+    assert read.value == dt.date(1970, 1, 1) + dt.timedelta(days)
+    assert convert_to_string(read.schema, read.value) == written
+    assert value_text(read.schema, read.value) == shown
+    moment = dt.datetime.combine(read.value, dt.time(1, 2, 3), dt.UTC)
+    assert parse_string(f"{text}T01:02:03.000Z").value == moment
+    assert convert_to_string(timestamp_schema(), moment) == f"{written}T01:02:03.000Z"

@@ -284,6 +284,22 @@ def test_what_the_worker_acts_on_itself_is_handed_on() -> None:
     assert "max.poll.records" not in decided.properties
 
 
+@pytest.mark.parametrize(
+    ("kind", "key", "value", "reason"),
+    [
+        (CONSUMER, "max.poll.records", "abc", "Not a number: give a whole number"),
+        (CONSUMER, "max.poll.records", "0", "Value must be at least 1"),
+        (PRODUCER, "max.block.ms", "-1", "Value must be at least 0"),
+        (ADMIN, "default.api.timeout.ms", "1.5", "Not a number: give a whole number"),
+    ],
+)
+def test_what_the_worker_acts_on_itself_is_checked_like_the_rest(
+    kind: ClientKind, key: str, value: str, reason: str
+) -> None:
+    with pytest.raises(ConfigError, match=rf"^Invalid value {value} for configuration {key}: {reason}"):
+        librdkafka_properties({key: value}, kind)
+
+
 def test_a_native_name_is_passed_through() -> None:
     build(CONSUMER, {"queued.min.messages": "12"})
     assert librdkafka_properties({"queued.min.messages": "12"}, CONSUMER).properties == {"queued.min.messages": "12"}

@@ -34,6 +34,7 @@ def test_pairs_of_host_and_port_are_accepted(written: str, meant: str) -> None:
         ("localhost:port", "localhost:9092"),
         (":9092", "localhost:9092"),
         ("http://host:9092/path", "localhost:9092"),
+        ("http://host:9092", "localhost:9092"),
     ],
 )
 def test_anything_else_is_refused_with_an_example(written: str, example: str) -> None:

@@ -110,3 +110,10 @@ def test_transaction_ends_are_noted() -> None:
     context.transaction_context.commit_transaction(record)
     context.transaction_context.abort_transaction()
     assert (ends.committed, ends.aborted) == ([record], [None])
+
+
+def test_passed_offsets_are_told_once() -> None:
+    context = SourceTaskTestContext()
+    context.pass_offset({"file": "a"}, {"line": 5})
+    assert context.take_passed() == [({"file": "a"}, {"line": 5})]
+    assert context.take_passed() == []

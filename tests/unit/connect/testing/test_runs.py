@@ -103,6 +103,32 @@ def record(value: int) -> SourceRecord:
     return SourceRecord("t", value, source_partition={"p": 1}, source_offset={"n": value})
 
 
+class PassingTask(SourceTask[Config]):
+    """Reads one record, and leaves out what follows."""
+
+    def start(self) -> None:
+        self._stored = self.context.offset_storage_reader.offset({"file": "a"})
+
+    def poll(self) -> Sequence[SourceRecord] | None:
+        if self._stored is not None:
+            return None
+        self._stored = {"line": 9}
+        self.context.pass_offset({"file": "a"}, self._stored)
+        return [SourceRecord("t", "x", source_partition={"file": "a"}, source_offset={"line": 1})]
+
+
+class PassingSource(SourceConnector[Config]):
+    """Passes an offset that no record has."""
+
+    task_class = PassingTask
+
+
+def test_offsets_that_no_record_has_are_kept_after_those_of_the_records() -> None:
+    offsets = StoredOffsets()
+    assert [item.value for item in run_source(PassingSource, {}, offsets=offsets)] == ["x"]
+    assert offsets.offset({"file": "a"}) == {"line": 9}
+
+
 def test_a_source_is_run_from_start_to_stop() -> None:
     Story.polls = [lambda: [record(1), record(2)], list, lambda: [record(3)]]
     offsets = StoredOffsets()
@@ -213,6 +239,23 @@ def test_a_sink_that_commits_what_it_was_not_given_is_told() -> None:
     with pytest.raises(ConnectError, match="pre_commit of TellingSinkTask answered 7"):
         run_sink(TellingSink, {}, sink_records("a"))
     assert Story.told[-1] == "stop"
+
+
+@pytest.mark.parametrize(
+    ("answer", "fault"),
+    [
+        ("all", "a value of type str"),
+        ([(FIRST, 1)], "a value of type list"),
+        ({FIRST: "1"}, r"TopicPartition\(topic='test', partition=0\): '1' among them"),
+        ({"test-0": 1}, "'test-0': 1 among them"),
+    ],
+)
+def test_a_sink_that_answers_with_no_offsets_is_told(answer: Any, fault: str) -> None:
+    Story.on_pre_commit = lambda offsets: answer
+    with pytest.raises(
+        ConnectError, match=f"pre_commit of {TellingSinkTask.__module__}.TellingSinkTask returned {fault};"
+    ):
+        run_sink(TellingSink, {}, sink_records("a"))
 
 
 def test_errant_records_of_a_sink_can_be_looked_at() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import select
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -22,7 +22,15 @@ MOUNTS = """\
 """
 
 
-Told: TypeAlias = Callable[[Changes], bool]
+class Followed(Changes):
+    """Changes that set an event."""
+
+    def __init__(self, path: Path) -> None:
+        self.rung = threading.Event()
+        super().__init__(str(path), self.rung.set)
+
+
+Told: TypeAlias = Callable[[Followed], bool]
 
 
 @pytest.fixture
@@ -33,8 +41,8 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def changes(file: Path) -> Iterator[Changes]:
-    changes = Changes(str(file))
+def changes(file: Path) -> Iterator[Followed]:
+    changes = Followed(file)
     yield changes
     changes.close()
 
@@ -43,12 +51,13 @@ def changes(file: Path) -> Iterator[Changes]:
 def fence(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], None]]:
     """Returns once all that has happened before was told: the kernel tells a process of its files in order."""
     last = tmp_path_factory.mktemp("fence") / "last"
-    changes = Changes(str(last))
+    changes = Followed(last)
 
     def wait() -> None:
+        changes.rung.clear()
         changes.forget()
         append(last)
-        assert select.select([changes.descriptor], [], [], DEADLINE) == ([changes.descriptor], [], [])
+        assert changes.rung.wait(DEADLINE)
 
     append(last)
     wait()
@@ -57,14 +66,15 @@ def fence(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Non
 
 
 @pytest.fixture
-def told(fence: Callable[[], None]) -> Callable[[Changes], bool]:
+def told(fence: Callable[[], None]) -> Callable[[Followed], bool]:
     """Whether there was a change since the last time."""
 
-    def told_of(changes: Changes) -> bool:
+    def told_of(changes: Followed) -> bool:
         fence()
-        ready, _, _ = select.select([changes.descriptor], [], [], 0)
+        is_told = changes.rung.is_set()
+        changes.rung.clear()
         changes.forget()
-        return bool(ready)
+        return is_told
 
     return told_of
 
@@ -74,7 +84,7 @@ def append(file: Path) -> None:
         stream.write("more\n")
 
 
-def test_what_is_appended_or_truncated_is_told_once(file: Path, changes: Changes, told: Told) -> None:
+def test_what_is_appended_or_truncated_is_told_once(file: Path, changes: Followed, told: Told) -> None:
     assert not told(changes)
     append(file)
     append(file)
@@ -85,7 +95,7 @@ def test_what_is_appended_or_truncated_is_told_once(file: Path, changes: Changes
 
 
 def test_the_file_that_takes_its_place_is_followed_and_the_one_before_it_too(
-    file: Path, changes: Changes, told: Told
+    file: Path, changes: Followed, told: Told
 ) -> None:
     for number in range(4):
         old = file.rename(f"{file}.{number}")
@@ -102,7 +112,7 @@ def test_the_file_that_takes_its_place_is_followed_and_the_one_before_it_too(
     assert not told(changes)
 
 
-def test_a_file_that_goes_and_comes_again_is_followed(file: Path, changes: Changes, told: Told) -> None:
+def test_a_file_that_goes_and_comes_again_is_followed(file: Path, changes: Followed, told: Told) -> None:
     file.unlink()
     assert told(changes)
     append(file)
@@ -114,29 +124,29 @@ def test_a_file_that_goes_and_comes_again_is_followed(file: Path, changes: Chang
 def test_a_link_is_followed_to_its_file(file: Path, told: Told) -> None:
     link = file.with_name("link")
     link.symlink_to(file)
-    changes = Changes(str(link))
+    changes = Followed(link)
     append(file)
     assert told(changes)
     changes.close()
 
 
 def test_a_file_that_is_not_there_yet_is_told_of_and_one_without_a_folder_is_not(tmp_path: Path, told: Told) -> None:
-    changes = Changes(str(tmp_path / "new"))
+    changes = Followed(tmp_path / "new")
     append(tmp_path / "new")
     assert told(changes)
     append(tmp_path / "new")
     assert told(changes)
     changes.close()
     with pytest.raises(FileNotFoundError):
-        Changes(str(tmp_path / "no" / "new"))
+        Followed(tmp_path / "no" / "new")
 
 
 def test_many_files_of_a_process_take_one_instance_of_inotify(tmp_path: Path, told: Told) -> None:
     files = [tmp_path / str(number) for number in range(200)]
-    watched = [Changes(str(file)) for file in files]
+    watched = [Followed(file) for file in files]
     append(files[7])
     assert [number for number, changes in enumerate(watched) if told(changes)] == [7]
-    same = Changes(str(files[7]))
+    same = Followed(files[7])
     watched[7].close()
     append(files[7])
     assert told(same), "who else follows the file goes on"
@@ -146,7 +156,7 @@ def test_many_files_of_a_process_take_one_instance_of_inotify(tmp_path: Path, to
 
 def test_the_kernel_does_not_tell_of_every_file_system() -> None:
     with pytest.raises(OSError, match="a file system of the type proc may change unnoticed"):
-        Changes("/proc/version")
+        Followed(Path("/proc/version"))
 
 
 @pytest.mark.parametrize(
@@ -171,16 +181,20 @@ def test_a_source_at_the_end_asks_to_be_polled_when_there_is_more(file: Path, so
     task = FileStreamSourceTask(FileStreamTaskConfig.parse({"file": str(file), "topic": "t"}), context)
     task.start()
     assert task.poll() is not None
+    assert context.wishes == [((), 0.05)], "lines that come one by one are gathered, and nobody wakes up for each"
     assert task.poll() is None
-    (((descriptor,), _),) = context.wishes
-    assert select.select([descriptor], [], [], 0) == ([], [], [])
+    assert context.wishes[-1] == ((), 5.0)
+    assert not context.woken.is_set()
     append(file)
-    assert select.select([descriptor], [], [], DEADLINE) == ([descriptor], [], [])
+    assert context.woken.wait(DEADLINE)
+    context.woken.clear()
     batch = task.poll()
     assert batch is not None
     assert list(batch.value) == ["more"]
-    assert task.poll() is None
-    assert select.select([descriptor], [], [], 0) == ([], [], [])
+    context.wishes.clear()
+    assert [task.poll() for _ in range(5)] == [None] * 5
+    assert context.wishes == [((), seconds) for seconds in (5.0, 10.0, 20.0, 40.0, 40.0)]
+    assert not context.woken.is_set()
     task.stop()
 
 

@@ -122,6 +122,13 @@ def test_a_file_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     task.stop()
 
 
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    task = FileStreamSinkTask(FileStreamSinkConfig.parse({"file": str(tmp_path)}), object())  # type: ignore[arg-type]
+    with pytest.raises(ConnectError, match=r"Name a file, not a folder\.$"):
+        task.start()
+    task.stop()
+
+
 def test_half_a_line_that_a_killed_task_left_is_ended(tmp_path: Path) -> None:
     file = tmp_path / "out.txt"
     file.write_text("whole\nha")

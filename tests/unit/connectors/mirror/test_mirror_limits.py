@@ -105,6 +105,19 @@ def test_a_topic_is_deleted_when_its_source_is_gone_for_long_enough() -> None:
     assert deletions.due({"b"}, {"a", "b"}, 131) == []
 
 
+def test_the_time_goes_on_after_a_restart() -> None:
+    before, after = Deletions(60), Deletions(60)
+    assert before.due({"b"}, {"a"}, 10) == []
+    after.recall(before.missing)
+    assert after.due({"b"}, {"a"}, 69) == []
+    assert after.due({"b"}, {"a"}, 70) == ["a"]
+    # Of what came back meanwhile nothing is known any more.
+    again = Deletions(60)
+    again.recall(before.missing)
+    assert again.due({"a", "b"}, {"a"}, 20) == []
+    assert again.missing == {}
+
+
 @pytest.mark.parametrize("is_empty", [False, True])
 def test_a_source_that_is_away_or_has_nothing_has_deleted_nothing(*, is_empty: bool) -> None:
     deletions = Deletions(60)

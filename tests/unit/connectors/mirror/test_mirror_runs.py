@@ -165,7 +165,20 @@ def test_only_chunks_that_changed_are_written() -> None:
     assert found is not None
     assert found.runs == runs.runs
     runs.clear(OLD)
-    assert list(writer.records(runs)) == [(RunKey("orders", 0, chunk).encode(), None) for chunk in range(3)]
+    first_key, *others = (RunKey("orders", 0, chunk).encode() for chunk in range(3))
+    assert list(writer.records(runs)) == [(first_key, RunChunk(OLD, ()).encode()), *((key, None) for key in others)]
+
+
+def test_which_topics_there_are_is_written_before_the_first_run() -> None:
+    stored, runs = StoredRuns(), Runs(NEW)
+    runs.touch()
+    for key, value in RunWriter("orders", 0).records(runs):
+        stored.read(key, value)
+    found = stored.runs("orders", 0)
+    assert found is not None
+    assert (found.generation, found.runs) == (NEW, ())
+    assert found.downstream_of(0) is None
+    assert found.upstream_of(0) is None
 
 
 def test_a_topic_made_anew_has_runs_of_its_own() -> None:

@@ -23,6 +23,7 @@ from converters.byte_array import ByteArrayConverter
 from converters.json import JsonConverter
 from converters.numbers import LongConverter
 from converters.string import StringConverter
+from equipment.examples import examples
 
 JSON = JsonConverter.configured({"schemas.enable": "false"})
 ENVELOPED = JsonConverter.configured({})
@@ -66,7 +67,7 @@ def converted(texts: list[bytes]) -> list[Any]:
     return [JSON.to_connect("t", text).value for text in texts]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(objects, st.booleans())
 def test_json_read_by_column_is_json_read_by_the_converter(rows: list[dict[str, Any]], with_table: bool) -> None:
     texts = [json.dumps(row, ensure_ascii=index % 2 == 0).encode() for index, row in enumerate(rows)]
@@ -201,7 +202,7 @@ def enveloped(payload: object, schema: object = SCHEMA) -> bytes:
     return json.dumps({"schema": schema, "payload": payload}).encode()
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.lists(payloads, min_size=1, max_size=5), st.sampled_from([None, *FIELDS]), odd)
 def test_envelopes_read_by_column_are_read_as_by_the_converter(
     rows: list[dict[str, Any]], field: str | None, value: Any

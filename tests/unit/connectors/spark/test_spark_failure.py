@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from connect.errors import ConnectError, RetriableError
-from connectors.spark.failure import load_error, missing_right
+from connectors.spark.failure import failure_cause, load_error, missing_right
 
 JAVA = "org.apache.kafka.common.errors."
 COMMAND = "kafka-acls.sh --add --allow-principal User:NAME --operation Read"
@@ -41,3 +41,11 @@ def test_what_the_readers_of_ranges_say_is_told_as_it_is() -> None:
         ConnectError,
         "Spark failed to load the records: The brokers refuse the login.",
     )
+
+
+def test_the_cause_of_a_failure_comes_after_its_remedy() -> None:
+    crash = RuntimeError("Job aborted.\nCaused by: org.apache.spark.SparkException: Python worker exited unexpectedly")
+    told = failure_cause(crash)
+    assert told.startswith("The Python of an executor was killed")
+    assert told.endswith("(org.apache.spark.SparkException: Python worker exited unexpectedly)")
+    assert failure_cause(RuntimeError("Job aborted.\nCaused by: no disk")) == "no disk"

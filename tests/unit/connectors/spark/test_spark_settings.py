@@ -18,6 +18,7 @@ from connect.jvm.java import Java
 from connect.jvm.lock import read_lock
 from connectors import spark
 from connectors.spark.config import SparkSinkConfig
+from connectors.spark.decoding.daemon import without_archives
 from connectors.spark.failure import root_cause
 from connectors.spark.ledger.ledger import Ledger
 from connectors.spark.reader import splits_of, tasks_for
@@ -43,8 +44,9 @@ def test_the_store_is_a_local_folder(url: str, path: str) -> None:
         ("store.url", "s3://"),
         ("store.url", "s3://key:secret@bucket/lake"),
         ("store.url", "https://minio:9000"),
-        ("store.url", "gs://bucket/lake"),
+        ("store.url", "abfs://container/lake"),
         ("store.url", "abfss://container@account/lake"),
+        ("store.url", "wasbs://container@account.blob.core.windows.net/lake"),
         ("store.url", "ftp://host/lake"),
         ("store.url", ""),
         ("topics.dir", "_topics"),
@@ -139,6 +141,19 @@ def test_a_driver_of_a_cluster_is_reachable_for_its_executors(tmp_path: Path) ->
     settings = session_settings({"spark.master": "spark://host:7077"}, "name", (), tmp_path)
     assert "spark.driver.bindAddress" not in settings
     assert "spark.driver.host" not in settings
+
+
+def test_a_local_spark_forks_pythons_that_have_sluice(tmp_path: Path) -> None:
+    key = "spark.python.daemon.module"
+    assert session_settings({}, "name", (), tmp_path)[key] == "connectors.spark.decoding.daemon"
+    assert key not in session_settings({"spark.pyspark.python": "/other/python"}, "name", (), tmp_path)
+    assert key not in session_settings({"spark.master": "spark://host:7077"}, "name", (), tmp_path)
+
+
+def test_pythons_import_pyspark_from_where_it_is_compiled() -> None:
+    archives = ["/spark/python/lib/pyspark.zip", "/spark/python/lib/py4j-0.10.9.9-src.zip"]
+    assert without_archives([*archives, "/mine.zip", *sys.path]) == ["/mine.zip", *sys.path]
+    assert without_archives([*archives, "/mine.zip"]) == [*archives, "/mine.zip"]
 
 
 def test_a_remote_session_is_refused(tmp_path: Path) -> None:

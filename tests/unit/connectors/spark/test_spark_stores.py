@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,11 @@ from connect.jvm.lock import read_lock
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.options.store import StoreOptions
 from connectors.spark.stores.access import Access, store_access
+from connectors.spark.stores.azure_account import AzureAccount
+from connectors.spark.stores.google_objects import google_service_of
 from connectors.spark.stores.location import Location
 
+AZURE = "abfss://lake@account.dfs.core.windows.net/a"
 KEYS = {"aws.access.key.id": "id", "aws.secret.access.key": "hush"}
 
 
@@ -27,6 +31,9 @@ def options(**props: str) -> StoreOptions:
         ("s3://lake/a/b/", Location("s3", "a/b", "lake"), "s3a://lake/a/b"),
         ("s3a://lake", Location("s3", "", "lake"), "s3a://lake"),
         ("S3N://lake/a%20b", Location("s3", "a b", "lake"), "s3a://lake/a b"),
+        ("gs://lake/a/b", Location("gcs", "a/b", "lake"), "gs://lake/a/b"),
+        (f"{AZURE}/b/", Location("azure", "a/b", AZURE[8:-2], secure=True), f"{AZURE}/b"),
+        ("ABFS://lake@ACCOUNT.dfs.core.windows.net", Location("azure", "", AZURE[8:-2]), f"abfs://{AZURE[8:-2]}"),
         ("hdfs://nodes/lake", Location("hdfs", "lake", "nodes"), "hdfs://nodes/lake"),
         ("hdfs://host:8020/", Location("hdfs", "", "host:8020"), "hdfs://host:8020"),
     ],
@@ -49,9 +56,42 @@ def test_the_keys_of_the_s3_sink_name_a_store() -> None:
     ("props", "reason"),
     [
         ({}, "It names where the tables are to be"),
-        ({"store.url": "gs://lake/a"}, "Google Cloud Storage is not supported"),
-        ({"store.url": "abfss://c@a/x"}, "must not contain a user"),
-        ({"store.url": "abfs://container/x"}, "Azure Data Lake Storage is not supported"),
+        ({"store.url": "gs:///a"}, "has no bucket: write gs"),
+        ({"store.url": "gs://lake", "gcs.credentials.json": "hush"}, "It is no JSON"),
+        ({"store.url": "gs://lake", "gcs.credentials.json": '{"type": "hush"}'}, "not the key of a service account"),
+        (
+            {"store.url": "gs://lake", "gcs.credentials.json": '{"type": "service_account"}'},
+            "lacks client_email",
+        ),
+        ({"store.url": "gs://lake", "gcs.credentials.path": "/none/key"}, "cannot be read"),
+        ({"store.url": "gs://lake", "gcs.credentials.path": "/k", "gcs.credentials.json": "{}"}, "give one of the two"),
+        ({"store.url": "abfs://container/x"}, "Write abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER"),
+        ({"store.url": "abfss://lake@account/x"}, "Write abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER"),
+        ({"store.url": "abfss://lake:hush@account.dfs.core.windows.net/x"}, "must not contain a user or a key"),
+        ({"store.url": "wasbs://lake@account.blob.core.windows.net/x"}, "must not contain a user"),
+        ({"store.url": "adl://lake/x"}, "an old way to Azure: write abfss"),
+        ({"store.url": AZURE, "azblob.account.key": "hush!"}, "It is not the key of an account"),
+        ({"store.url": AZURE, "azblob.connection.string": "hush"}, "It is no connection string"),
+        ({"store.url": AZURE, "azblob.connection.string": "AccountName=account"}, "It needs AccountKey or"),
+        ({"store.url": AZURE, "azblob.connection.string": "AccountName=b;AccountKey=aHVzaA=="}, "It is of account b,"),
+        ({"store.url": AZURE, "azblob.account.key": "aHVzaA==", "azblob.sas.token": "sig=hush"}, "give one of the two"),
+        (
+            {
+                "store.url": AZURE,
+                "azblob.connection.string": "AccountName=account;AccountKey=aHVzaA==",
+                "azblob.endpoint": "http://localhost/account",
+            },
+            "has it as BlobEndpoint",
+        ),
+        ({"store.url": AZURE.replace("ss:", "s:"), "azblob.endpoint": "http://localhost/a"}, "only shown to an https:"),
+        (
+            {"store.url": AZURE, "azblob.sas.token": "sig=hush", "azblob.endpoint": "http://localhost/account"},
+            "reached by https: alone",
+        ),
+        ({"store.url": AZURE, "azblob.endpoint": "https://id:hush@host/account"}, "must not contain a user or a key"),
+        ({"store.url": "gs://lake", "gcs.endpoint": "https://id:hush@host"}, "must not contain a user or a key"),
+        ({"store.url": "s3://lake", "s3.endpoint": "https://id:hu/sh@host"}, "must not contain a user or a key"),
+        ({"store.url": "s3://lake", "s3.endpoint": "https://host/a"}, "URL such as"),
         ({"store.url": "s3://id:hush@lake/a"}, "must not contain a user or a key"),
         ({"store.url": "s3:///a"}, "has no bucket"),
         ({"store.url": "s3://lake/a", "s3.bucket.name": "other"}, "is another bucket"),
@@ -100,3 +140,123 @@ def test_the_jars_of_s3_are_pinned_and_there() -> None:
     jars = read_lock(access.lock)
     assert jars[0].coordinates == "org.apache.hadoop:hadoop-aws:3.4.2"
     assert all(isinstance(jar, Path) and jar.is_file() for jar in access.jars)
+
+
+def test_spark_reaches_google_cloud_storage_as_the_driver_does(tmp_path: Path) -> None:
+    key = {"client_email": "a@b", "private_key_id": "1", "private_key": "hush", "token_uri": "https://token"}
+    path = tmp_path / "key.json"
+    path.write_text(json.dumps({"type": "service_account", **key}))
+    by_path = options(store_url="gs://lake/a", **{"gcs.credentials.path": str(path)})
+    access = store_access(by_path)
+    assert {
+        "fs.gs.auth.service.account.email": "a@b",
+        "fs.gs.auth.service.account.private.key.id": "1",
+        "fs.gs.auth.service.account.private.key": "hush",
+        "fs.gs.token.server.url": "https://token",
+    }.items() <= access.settings.items()
+    by_text = options(store_url="gs://lake/a", **{"gcs.credentials.json": path.read_text()})
+    assert store_access(by_text) == access
+    assert "hush" not in repr(access) + repr(by_text) + repr(google_service_of(by_text))
+    assert [key for key in store_access(options(store_url="gs://lake")).settings if ".auth." in key] == []
+    emulator = store_access(options(store_url="gs://lake", **{"gcs.endpoint": "http://localhost:4443"})).settings
+    assert emulator["fs.gs.storage.root.url"] == "http://localhost:4443"
+    assert emulator["fs.gs.auth.null.enable"] == "true"
+
+
+def test_the_jar_of_google_cloud_storage_is_pinned() -> None:
+    access = store_access(options(store_url="gs://lake"))
+    assert access.lock is not None
+    assert [jar.coordinates for jar in read_lock(access.lock)] == [
+        "com.google.cloud.bigdataoss:gcs-connector:hadoop3-2.2.26:shaded"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("keys", "account"),
+    [
+        ({}, AzureAccount("account", "https://account.blob.core.windows.net")),
+        (
+            {"azblob.account.key": "aHVzaA=="},
+            AzureAccount("account", "https://account.blob.core.windows.net", "aHVzaA=="),
+        ),
+        (
+            {"azblob.sas.token": "?sv=1&sig=hush", "azblob.endpoint": "http://localhost:1/account/"},
+            AzureAccount("account", "http://localhost:1/account", token="sv=1&sig=hush"),
+        ),
+        (
+            {"azblob.connection.string": "DefaultEndpointsProtocol=https;AccountName=account;AccountKey=aHVzaA==;"},
+            AzureAccount("account", "https://account.blob.core.windows.net", "aHVzaA=="),
+        ),
+        (
+            {"azblob.connection.string": "AccountName=account;AccountKey=aHVzaA==;EndpointSuffix=core.other.cn"},
+            AzureAccount("account", "https://account.blob.core.other.cn", "aHVzaA=="),
+        ),
+        (
+            {
+                "azblob.connection.string": "BlobEndpoint=http://localhost:1/account/;SharedAccessSignature=sv=1&sig=hush"
+            },
+            AzureAccount("account", "http://localhost:1/account", token="sv=1&sig=hush"),
+        ),
+    ],
+)
+def test_the_keys_of_azure_name_an_account(keys: dict[str, str], account: AzureAccount) -> None:
+    config = options(store_url=AZURE, **keys)
+    assert config.azure_account == account
+    shown = repr(config) + repr(account) + repr(store_access(config))
+    assert "hush" not in shown and "aHVzaA==" not in shown
+
+
+def test_spark_reaches_azure_as_the_driver_does() -> None:
+    dfs, blob = "account.dfs.core.windows.net", "account.blob.core.windows.net"
+    service = {"fs.azure.fns.account.service.type": "BLOB", "fs.azure.io.retry.max.retries": "6"}
+    assert store_access(options(store_url=AZURE)).settings == service
+    by_key = store_access(options(store_url=AZURE, **{"azblob.account.key": "aHVzaA=="})).settings
+    assert by_key == service | {
+        **dict.fromkeys((f"fs.azure.account.auth.type.{dfs}", f"fs.azure.account.auth.type.{blob}"), "SharedKey"),
+        **dict.fromkeys((f"fs.azure.account.key.{dfs}", f"fs.azure.account.key.{blob}"), "aHVzaA=="),
+    }
+    emulator = {"azblob.sas.token": "sig=hush", "azblob.endpoint": "http://127.0.0.1:10000/account"}
+    by_token = store_access(options(store_url=AZURE, **emulator)).settings
+    assert by_token == service | {
+        **dict.fromkeys((f"fs.azure.account.auth.type.{dfs}", f"fs.azure.account.auth.type.{blob}"), "SAS"),
+        **dict.fromkeys((f"fs.azure.sas.fixed.token.{dfs}", f"fs.azure.sas.fixed.token.{blob}"), "sig=hush"),
+        "fs.azure.abfs.endpoint": "127.0.0.1:10000",
+        "fs.azure.account.hns.enabled": "false",
+        "fs.azure.always.use.https": "false",
+    }
+
+
+def test_the_jars_of_azure_are_pinned() -> None:
+    access = store_access(options(store_url=AZURE))
+    assert access.lock is not None
+    assert [jar.artifact for jar in read_lock(access.lock)] == [
+        "hadoop-azure",
+        "hadoop-shaded-guava",
+        "wildfly-openssl",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("format.class", "OrcFormat"),
+        ("partitioner.class", "DailyPartitioner"),
+        ("compact.interval.ms", "60000"),
+        ("schema.conflict", "rewrite"),
+        ("sql", "SELECT 1 FROM records"),
+    ],
+)
+def test_an_identity_of_azure_is_for_what_python_writes(key: str, value: str) -> None:
+    java = {"spark.hadoop.fs.azure.account.auth.type": "OAuth"}
+    props = {"store.url": AZURE, "locale": "en-US", "timezone": "UTC", key: value}
+    with pytest.raises(ConfigError, match="Spark's Java has to write that") as caught:
+        SparkSinkConfig.parse(props)
+    assert key in str(caught.value)
+    for more in ({"azblob.account.key": "aHVzaA=="}, java):
+        assert SparkSinkConfig.parse({**props, **more}).location.kind == "azure"
+    assert SparkSinkConfig.parse({"store.url": AZURE}).needs_identity
+
+
+def test_delta_is_refused_in_azure() -> None:
+    with pytest.raises(ConfigError, match="Delta's log in Azure is not supported"):
+        SparkSinkConfig.parse({"store.url": AZURE, "azblob.account.key": "aHVzaA==", "table.format": "delta"})

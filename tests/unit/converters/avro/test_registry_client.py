@@ -104,7 +104,9 @@ def test_waits_grow_up_to_the_longest(client: Make, memory: MemoryRegistry) -> N
     assert all(wait <= limit for wait, limit in zip(waits, [0.1, 0.2, *[0.4] * 7], strict=True))
 
 
-def test_a_registry_that_stays_away_is_to_be_tried_later(client: Make, closed_port: int) -> None:
+def test_a_registry_that_stays_away_is_to_be_tried_later(
+    client: Make, closed_port: int, caplog: pytest.LogCaptureFixture
+) -> None:
     waits: list[float] = []
     registry = client(waits, schema_registry_url=f"http://me:secret@127.0.0.1:{closed_port}")
     with pytest.raises(RetriableError, match=r"Cannot register a schema under subject s, the schema registry does not"):
@@ -114,6 +116,11 @@ def test_a_registry_that_stays_away_is_to_be_tried_later(client: Make, closed_po
         registry.by_id(1)
     assert f"http://127.0.0.1:{closed_port}: no connection" in str(caught.value)
     assert "secret" not in str(caught.value)
+    assert [record.message for record in caplog.records] == [
+        f"Cannot {what} yet, the schema registry does not answer (http://127.0.0.1:{closed_port}: no connection "
+        "(Connection refused))"
+        for what in ("register a schema under subject s", "get the schema with id 1")
+    ], "told at once, not after all waits"
 
 
 def test_another_url_takes_over_at_once_and_is_kept(memory: MemoryRegistry, client: Make, closed_port: int) -> None:
@@ -290,6 +297,22 @@ def test_a_registry_that_is_not_trusted(secure: MemoryRegistry, client: Make, pr
         registry.register("s", '"int"')
     assert type(caught.value) is ConnectError
     assert not secure.requests
+
+
+@pytest.mark.parametrize("another", [ValueError("of a record"), OSError(28, "No space left on device")])
+def test_why_nobody_answers_is_told_while_another_error_is_handled(
+    secure: MemoryRegistry, client: Make, closed_port: int, another: Exception
+) -> None:
+    """A chain whose column path has failed asks again, record by record, in the handler of that failure."""
+    away = client(schema_registry_url=f"http://127.0.0.1:{closed_port}", max_retries="0")
+    untrusted = client(schema_registry_url=secure.url, max_retries="0")
+    try:
+        raise another
+    except type(another):
+        with pytest.raises(RetriableError, match=r"no connection \(Connection refused\)"):
+            away.register("s", '"int"')
+        with pytest.raises(ConnectError, match=r"is not trusted"):
+            untrusted.register("s", '"int"')
 
 
 PUBLIC_AUTHORITY = """

@@ -136,6 +136,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/connectors"): {"name": "new", "config": CONFIG, "initial_state": "STOPPED"},
     ("PUT", "/connectors/{name}/config"): CONFIG,
     ("PATCH", "/connectors/{name}/config"): {"topic": "orders"},
+    ("PUT", "/mirror/flows/{flow}"): {"topics": "orders"},
     ("PUT", "/connector-plugins/{plugin}/config/validate"): CONFIG,
 }
 GUARDED = [pair for pair in OPERATIONS if isinstance(need_of(pair[1], pair[0]), Right | InBody)]
@@ -146,9 +147,9 @@ def test_an_operation_is_refused_without_its_right(client: FlaskClient, method: 
     need = need_of(path, method)
     right = need.right if isinstance(need, InBody) else need
     assert isinstance(right, Right)
-    concrete = (
-        path.replace("{name}", "other").replace("{task}", "0").replace("{plugin}", PLUGIN).replace("{logger}", "x")
-    )
+    concrete = path
+    for part, value in (("name", "other"), ("task", "0"), ("plugin", PLUGIN), ("logger", "x"), ("flow", "other->b")):
+        concrete = concrete.replace(f"{{{part}}}", value)
     roles = parse_roles(ROLES)
     for user in [*Right, "nobody"]:
         if right in _rights(roles, user):

@@ -19,7 +19,7 @@ def view(state: str, *tasks: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"status": status, "info": {"config": {"connector.class": "a.b.FileSink"}, "type": "sink"}}
 
 
-TRACE = "Traceback:\n  File x\nValueError: no\n"
+TRACE = "Traceback (most recent call last):\n  File x\nValueError: no\n"
 HANGS = {"method": "put", "since": "2026-01-01T00:00:00Z", "line": "x.py:3", "trace": "t"}
 
 
@@ -28,7 +28,7 @@ HANGS = {"method": "put", "since": "2026-01-01T00:00:00Z", "line": "x.py:3", "tr
     [
         (view("RUNNING", part("RUNNING")), Trouble.RUNNING, ""),
         (view("RUNNING", part("RUNNING"), part("FAILED", trace=TRACE)), Trouble.FAILED, "Task 1: ValueError: no"),
-        (view("FAILED"), Trouble.FAILED, "no trace"),
+        (view("FAILED"), Trouble.FAILED, "unknown; see the worker's log"),
         (view("RUNNING", part("UNASSIGNED")), Trouble.UNASSIGNED, ""),
         (view("RUNNING", part("RESTARTING")), Trouble.RESTARTING, ""),
         (view("RUNNING", part("RUNNING", restarts=2)), Trouble.RESTARTING, "Restarted 2 times after failures"),

@@ -12,7 +12,7 @@ from worker.app.stop_signals import StoppedError, StopSignals
 
 @pytest.fixture
 def stop() -> Iterator[StopSignals]:
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     yield StopSignals(7)
     for number, handler in before.items():
         signal.signal(number, handler)
@@ -45,3 +45,19 @@ def test_a_worker_that_is_up_is_not_interrupted(stop: StopSignals) -> None:
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGTERM)
     assert stop.status.result(0) == 7
+
+
+def test_a_terminal_that_is_closed_ends_a_worker_too(stop: StopSignals) -> None:
+    with stop:
+        stop.started()
+        signal.raise_signal(signal.SIGHUP)
+    assert stop.status.result(0) == 7
+
+
+def test_a_worker_below_nohup_stays(stop: StopSignals) -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    below = StopSignals(8)
+    below.started()
+    signal.raise_signal(signal.SIGHUP)
+    assert not below.status.done()
+    assert not stop.status.done()

@@ -25,6 +25,8 @@ def test_the_files_are_valid_and_say_where_things_are(tmp_path: Path) -> None:
         config = config_class.parse(read_properties(folder / f"{name}.properties"))
         assert config.bootstrap_servers == ("kafka:9093",)
         assert not list(suggest_known_keys(config.originals, {key.name for key in config_class.definitions()}))
+    alone = StandaloneConfig.parse(read_properties(folder / "worker.properties"))
+    assert alone.listeners == ("http://localhost:8083",), "other machines do not reach a first worker"
     source, sink = (read_connector(folder / f"lines-{way}.properties") for way in ("in", "out"))
     assert (source.name, source.config["file"], source.config["topic"]) == ("lines-in", f"{folder}/in.txt", "lines")
     assert (sink.name, sink.config["file"], sink.config["topics"]) == ("lines-out", f"{folder}/out.txt", "lines")

@@ -2,37 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from worker.cli.states import cause_of, failures, hanging, summed
-
-CHAIN = """\
-Traceback (most recent call last):
-  File "sink.py", line 41, in start
-    self._file = os.open(self.config.file)
-FileNotFoundError: [Errno 2] No such file or directory: '/nowhere'
-
-The above exception was the direct cause of the following exception:
-
-Traceback (most recent call last):
-  File "child.py", line 71, in run
-    raise ConnectError(
-connect.errors.ConnectError: /nowhere cannot be opened.
-Make its folder.
-"""
-
-
-@pytest.mark.parametrize(
-    ("trace", "cause"),
-    [
-        (CHAIN, "/nowhere cannot be opened."),
-        ("cannot read /tmp/in.txt: permission denied\n\n" + CHAIN, "cannot read /tmp/in.txt: permission denied"),
-        ("Traceback (most recent call last):\n  File x\nValueError: no\n", "ValueError: no"),
-        ("", "unknown; see the worker's log"),
-    ],
-)
-def test_the_cause_is_one_line_of_the_trace(trace: str, cause: str) -> None:
-    assert cause_of(trace) == cause
+from worker.cli.states import failures, hanging, summed
 
 
 def test_the_connector_and_its_tasks_may_have_failed() -> None:

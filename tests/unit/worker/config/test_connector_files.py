@@ -61,7 +61,7 @@ def test_the_name_of_a_request_is_beside_its_config_or_in_it(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "text", ["connector.class=x", "{}", "name=", "[1]", '{"config": {"a": "b"}}', '{"name": null, "config": {}}']
+    "text", ["connector.class=x", "{}", "name=", '{"config": {"a": "b"}}', '{"name": null, "config": {}}']
 )
 def test_a_file_without_a_name_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(ConnectError, match="connector gives no name"):
@@ -80,6 +80,7 @@ def test_a_file_without_a_name_is_refused(tmp_path: Path, text: str) -> None:
         ('{"name": "a", "rate": NaN}', "NaN is not a JSON number"),
         ("{" * 100_000, "starts with a brace but is not valid JSON"),
         ("name=a\nfile=\\u12", "connector: "),
+        ('[{"name": "s3cret"}]', "starts with a bracket: a file describes one connector, as an object in braces"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_told_without_its_values(tmp_path: Path, text: str, reason: str) -> None:
@@ -88,6 +89,12 @@ def test_what_is_wrong_with_a_file_is_told_without_its_values(tmp_path: Path, te
         read_connector(file)
     assert str(refused.value).count(str(file)) == 1
     assert "s3cret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["name=a\nfile=b", '{"name": "a", "file": "b"}'])
+def test_a_byte_order_mark_is_no_part_of_the_first_key(tmp_path: Path, text: str) -> None:
+    file = write(tmp_path, text.encode("utf-8-sig"))
+    assert read_connector(file) == GivenConnector("a", {"name": "a", "file": "b"})
 
 
 def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -153,9 +153,11 @@ def test_the_examples_for_clusters_set_what_their_worker_allows(cluster: str) ->
     SparkSinkConfig.parse(props)
 
 
-def test_the_example_of_an_engine_sets_what_its_worker_allows() -> None:
+@pytest.mark.parametrize("cluster", ["engine", "kubernetes/engine"])
+def test_the_examples_of_an_engine_set_what_their_worker_allows(cluster: str) -> None:
     folder = Path(__file__).parents[4] / "examples" / "spark-cluster"
-    props = read_properties(folder / "engine.properties")
-    assert list(refused_spark_keys(read_properties(folder / "worker.properties"), props)) == []
+    props = read_properties(folder / f"{cluster}.properties")
+    worker = read_properties((folder / cluster).with_name("worker.properties"))
+    assert list(refused_spark_keys(worker, props)) == []
     SparkSinkEngineConfig.parse(props)
     JdbcSinkConfig.parse(props)

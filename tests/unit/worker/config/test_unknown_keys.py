@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from worker.config.unknown_keys import suggest_known_keys
+from worker.config.unknown_keys import suggest_known_keys, tell_of_idle_keys
 from worker.config.worker import StandaloneConfig
 from worker.runtime.assembly import Assembly
 from worker.runtime.inquiries.connector_keys import known_keys
@@ -72,3 +72,24 @@ def test_keys_of_a_worker_are_those_of_its_mode() -> None:
     assert list(suggest_known_keys(["offset.storage.topic", "ofset.flush.interval.ms"], known)) == [
         "The key ofset.flush.interval.ms is unknown. Did you mean offset.flush.interval.ms?"
     ]
+
+
+def test_keys_of_java_that_have_no_effect_are_told_with_what_to_use() -> None:
+    own = {key.name for key in StandaloneConfig.definitions()}
+    listeners = "has no effect: set listeners, such as http://localhost:8083."
+    no_jmx = "there is no JMX: metrics are at /metrics, or are pushed to metrics.otlp.endpoint."
+    given = ["rest.port", "rest.host.name", "metric.reporters", "auto.include.jmx.reporter", "metrics.context.site"]
+    assert list(tell_of_idle_keys(given, own)) == [
+        f"The key rest.port {listeners}",
+        f"The key rest.host.name {listeners}",
+        f"The key metric.reporters has no effect: a Java class cannot run here; {no_jmx}",
+        f"The key auto.include.jmx.reporter has no effect: {no_jmx}",
+        "The key metrics.context.site has no effect: there are no Java metrics: the worker reports its clients' "
+        "metrics itself.",
+    ]
+
+
+def test_keys_that_a_worker_or_one_of_its_clients_heeds_are_not_told() -> None:
+    own = {key.name for key in StandaloneConfig.definitions()}
+    heeded = [*own, "retries", "default.api.timeout.ms", "request.timeout.ms", "confluent.license", "acme.key"]
+    assert list(tell_of_idle_keys(heeded, own)) == []

@@ -44,7 +44,8 @@ def child(connection: Connection) -> None:
                     connection.recv_bytes()
                 return
             if config.get("invalid") != "crash":
-                send(messages.Validated({"configs": [{"value": {"errors": errors}}]}, kind))
+                warnings = ["The key topik is unknown. Did you mean topic?"] if errors else []
+                send(messages.Validated({"configs": [{"value": {"errors": errors}}]}, kind, warnings))
             return
         case messages.AlterSourceOffsets(_, _, offsets):
             refused = [offset for _, offset in offsets if offset == {"bad": 1}]
@@ -172,7 +173,10 @@ def test_bad_requests_are_refused_with_what_is_wrong(herder: Herder) -> None:
     create(herder, "source")
     with pytest.raises(AlreadyExistsError, match="Connector source already exists"):
         create(herder, "source")
-    with pytest.raises(InvalidConnectorError, match=r"contains the following 1 error\(s\):\nMissing topic\n"):
+    refused = (
+        r"contains the following 1 error\(s\):\nMissing topic\n.*\nThe key topik is unknown\. Did you mean topic\?$"
+    )
+    with pytest.raises(InvalidConnectorError, match=refused):
         create(herder, "sink", invalid="yes")
     with pytest.raises(ConnectError, match="A plugin could not answer: The process ended without an answer"):
         create(herder, "sink", invalid="crash")

@@ -11,19 +11,20 @@ import pytest
 
 from connect.kafka.settings.secrets import client_secrets
 from worker.runtime.control import Link
+from worker.runtime.line import Line
 from worker.runtime.log import PipeHandler
 from worker.security.redaction import Redaction
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import LogRecord, decode
 
 
-class Line:
+class Logged:
     """A logger whose lines come out of a pipe."""
 
     def __init__(self, redaction: Redaction) -> None:
         self.worker: Connection
         self.worker, child = Pipe()
-        self.link = Link(child, on_orphaned=lambda: None)
+        self.link = Link(Line(child, on_orphaned=lambda: None))
         self.handler = PipeHandler(self.link, redaction)
         self.logger = logging.Logger("a.plugin")
         self.logger.addHandler(self.handler)
@@ -43,7 +44,7 @@ def redaction() -> Redaction:
 
 @pytest.mark.parametrize("shown", ['hun"ter\\2', repr('hun"ter\\2'), 'hun\\"ter\\\\2', "hun%22ter%5C2"])
 def test_a_secret_is_hidden_in_every_form_it_shows_in(redaction: Redaction, shown: str) -> None:
-    line = Line(redaction)
+    line = Logged(redaction)
     line.logger.warning("login %s failed", shown)
     assert "ter" not in line.text()
 
@@ -51,7 +52,7 @@ def test_a_secret_is_hidden_in_every_form_it_shows_in(redaction: Redaction, show
 def test_a_line_that_cannot_be_made_holds_no_secret_and_says_what_is_wrong(
     redaction: Redaction, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    line = Line(redaction)
+    line = Logged(redaction)
     line.logger.warning("%d records", 'hun"ter\\2')
     text = line.text()
     assert text.startswith("%d records (this line of the log cannot be made from its arguments: TypeError")
@@ -60,7 +61,7 @@ def test_a_line_that_cannot_be_made_holds_no_secret_and_says_what_is_wrong(
 
 
 def test_a_line_may_hold_what_utf8_cannot_say_and_is_bounded(redaction: Redaction) -> None:
-    line = Line(redaction)
+    line = Logged(redaction)
     line.logger.warning("caf\udce9.txt")
     assert line.text() == "caf\\udce9.txt"
     line.logger.warning("a" * 1_000_000 + 'hun"ter\\2')
@@ -71,7 +72,7 @@ def test_a_line_may_hold_what_utf8_cannot_say_and_is_bounded(redaction: Redactio
 
 def test_a_line_that_is_logged_while_another_is_sent_does_not_deadlock(redaction: Redaction) -> None:
     """Finalizers and signal handlers run in the middle of anything."""
-    line = Line(redaction)
+    line = Logged(redaction)
 
     class Interrupting(Connection):
         def send_bytes(self, buf: bytes, offset: int = 0, size: int | None = None) -> None:  # type: ignore[override]
@@ -80,7 +81,7 @@ def test_a_line_that_is_logged_while_another_is_sent_does_not_deadlock(redaction
             super().send_bytes(buf)
 
     worker, child = Pipe()
-    line.link = Link(Interrupting(os.dup(child.fileno())), on_orphaned=lambda: None)
+    line.link = Link(Line(Interrupting(os.dup(child.fileno())), on_orphaned=lambda: None))
     sender = threading.Thread(target=lambda: line.link.send(messages.LogRecord("a", 20, 0.0, "outer")), daemon=True)
     sender.start()
     sender.join(10)
@@ -89,7 +90,7 @@ def test_a_line_that_is_logged_while_another_is_sent_does_not_deadlock(redaction
 
 
 def test_lines_of_many_threads_arrive_whole(redaction: Redaction) -> None:
-    line = Line(redaction)
+    line = Logged(redaction)
     threads = [
         threading.Thread(target=lambda n=n: [line.logger.warning("%d %s", n, "x" * 20_000) for _ in range(20)])
         for n in range(8)

@@ -8,7 +8,7 @@ from multiprocessing.connection import Pipe
 import pytest
 
 from worker.runtime.child import run
-from worker.runtime.control import Link
+from worker.runtime.line import Line
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import Report, decode, encode
 
@@ -26,7 +26,7 @@ def said(gives: str, tasks_max: int = 5) -> Report:
     worker, child = Pipe()
     config = {"name": "odd", "connector.class": ODD, "gives": gives, "tasks.max": str(tasks_max)}
     worker.send_bytes(encode(messages.RunConnector("odd", config, WORKER)))
-    process = threading.Thread(target=lambda: run(Link(child, lambda: None), log_to_worker=False), daemon=True)
+    process = threading.Thread(target=lambda: run(Line(child, lambda: None), log_to_worker=False), daemon=True)
     process.start()
     reports: list[Report] = []
     while not any(isinstance(report, messages.Failed | messages.TaskConfigs) for report in reports):
@@ -110,7 +110,7 @@ def test_a_connector_that_watches_nothing_says_so_and_ends_when_it_is_to_rest() 
     worker, child = Pipe()
     config = {"name": "f", "connector.class": "FileStreamSource", "file": "f", "topic": "t"}
     worker.send_bytes(encode(messages.RunConnector("f", config, WORKER)))
-    process = threading.Thread(target=lambda: run(Link(child, lambda: None), log_to_worker=False), daemon=True)
+    process = threading.Thread(target=lambda: run(Line(child, lambda: None), log_to_worker=False), daemon=True)
     process.start()
     reports: list[Report] = []
     while not any(isinstance(report, messages.Failed | messages.Idle) for report in reports):

@@ -10,6 +10,7 @@ import pytest
 from worker.config.worker import WORKER_ID
 from worker.runtime.control import Link
 from worker.runtime.inquiries.inquiries import answer
+from worker.runtime.line import Line
 from worker.security.redaction import Redaction
 from worker.supervisor.messages import messages
 
@@ -27,7 +28,7 @@ def ask(inquiry: messages.Inquiry) -> messages.Report:
     """The answer to a question that needs nothing of the worker."""
     ours, theirs = Pipe()
     with ours, theirs:
-        return answer(inquiry, Link(theirs), Redaction())
+        return answer(inquiry, Link(Line(theirs)), Redaction())
 
 
 def validated(**config: str | None) -> dict[str, dict[str, Any]]:
@@ -81,7 +82,20 @@ def test_keys_of_transformations_predicates_and_converters_stand_below_their_pre
     assert wrong["transforms.a.field"] == [
         'Missing required configuration "transforms.a.field" which has no default value.'
     ]
+    assert wrong["value.converter.schemas.enable"] == [
+        "Invalid value perhaps for configuration value.converter.schemas.enable: "
+        "Expected value to be either true or false"
+    ]
     assert wrong.keys() >= {"transforms.a.field", "predicates.p.pattern", "value.converter.schemas.enable"}
+
+
+def test_a_required_key_of_a_converter_is_missed_by_its_whole_name() -> None:
+    wrong = errors(validated(value__converter="AvroConverter"))
+    assert wrong == {
+        "value.converter.schema.registry.url": [
+            'Missing required configuration "value.converter.schema.registry.url" which has no default value.'
+        ]
+    }
 
 
 def test_a_null_and_a_class_that_is_not_there_are_mistakes() -> None:

@@ -12,6 +12,7 @@ import pytest
 from worker.runtime.assembly import Assembly
 from worker.runtime.control import Link
 from worker.runtime.inquiries.inquiries import answer
+from worker.runtime.line import Line
 from worker.security.redaction import Redaction
 from worker.supervisor.messages import messages
 
@@ -73,7 +74,7 @@ def worker(tmp_path: Path) -> dict[str, str]:
 def ask(inquiry: messages.Inquiry) -> messages.Report:
     ours, theirs = Pipe()
     with ours, theirs:
-        return answer(inquiry, Link(theirs), Redaction())
+        return answer(inquiry, Link(Line(theirs)), Redaction())
 
 
 def config(**own: str) -> dict[str, str]:

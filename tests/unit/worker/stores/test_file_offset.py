@@ -98,3 +98,19 @@ def test_a_place_that_cannot_be_locked_is_told_of(tmp_path: Path, caplog: pytest
         store.put({b"key": b"1"})
         assert store.items() == {b"key": b"1"}
     assert "make sure that no other worker uses it" in caplog.text
+
+
+def test_a_file_that_cannot_be_written_is_named_and_written_later(tmp_path: Path) -> None:
+    """As on a full disk, or in a folder of another user: here something stands in the way."""
+    file, key = tmp_path / "offsets", offset_key("c", {})
+    with closing(FileOffsetStore(file)) as store:
+        (tmp_path / ".offsets.new").mkdir()
+        with pytest.raises(ConnectError) as told:
+            store.put({key: offset_value({"position": 1})})
+        assert str(told.value).startswith(f"offset.storage.file.filename={file} cannot be written ([Errno 21] ")
+        assert "Free space, or let the worker's user write it and its folder." in str(told.value)
+        assert store.get([key]) == [None]
+        (tmp_path / ".offsets.new").rmdir()
+        store.put({key: offset_value({"position": 2})})
+    with closing(FileOffsetStore(file)) as store:
+        assert store.get([key]) == [offset_value({"position": 2})]

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from equipment.examples import examples
 from worker.supervisor.hosts.load import Load
 from worker.unit import Unit
 
@@ -98,6 +99,14 @@ def test_one_that_works_now_and_then_does_not_rest() -> None:
     assert len(world.moves) == 1
 
 
+def test_one_that_has_always_lived_alone_rests_after_a_minute_and_work_begins_that_anew() -> None:
+    load = Load()
+    load.begin(A)
+    totals = [(0.0, 0.0), (20.0, 0.1), (59.0, 0.2), (60.0, 0.2), (62.0, 2.2), (121.0, 2.2), (122.0, 2.2)]
+    assert [load.rests(A, total, now) for now, total in totals] == [False] * 3 + [True] + [False] * 2 + [True]
+    assert not load.is_alone(A)
+
+
 def test_a_unit_with_another_configuration_is_another_one() -> None:
     world = World(A, B)
     world.run(10, a=1.0)
@@ -106,7 +115,7 @@ def test_a_unit_with_another_configuration_is_another_one() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(1, 5000), st.floats(0, 1), st.floats(0, 1)), max_size=60))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_nobody_goes_back_and_forth(phases: Iterable[tuple[float, float, float]]) -> None:
     """Whatever units do, in any time T a unit moves out at most 1 + log4(1 + 3 * T / 600) times."""
     world = World(A, B)

@@ -11,6 +11,7 @@ from connect.chain.tolerance import StopRequested
 from equipment.fakes.herding import WorkedInbox
 from worker.herder.cluster.ownership import Ownership
 from worker.runtime.control import Control, Link
+from worker.runtime.line import Line
 from worker.runtime.source.ownership import confirm_ownership
 from worker.stores.config.store import MemoryConfigStore
 from worker.supervisor.messages import messages
@@ -103,7 +104,7 @@ def test_what_is_not_known_is_not_confirmed() -> None:
 def test_a_process_waits_until_it_is_confirmed_or_stopped(confirms: bool) -> None:
     ours, theirs = Pipe()
     ours.send_bytes(encode(messages.Resume()))
-    link = Link(theirs, on_orphaned=lambda: None)
+    link = Link(Line(theirs, on_orphaned=lambda: None))
     link.open()
     ours.send_bytes(encode(messages.OwnershipConfirmed(0) if confirms else messages.Stop()))
     if confirms:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from equipment.examples import examples
 from worker.supervisor.hosts.placement import ROOM, Group, Isolation, group_of, place_for, placed
 from worker.unit import Unit
 
@@ -35,7 +36,7 @@ def houses(groups: dict[Unit, Group], places: dict[Unit, int]) -> list[House]:
 
 
 @given(WISHES, WISHES, st.sets(st.integers(0, 20)))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_a_unit_moves_only_if_it_must_and_never_to_others_than_its_own(
     before: dict[Unit, tuple[Isolation, bool]], after: dict[Unit, tuple[Isolation, bool]], condemned: set[int]
 ) -> None:

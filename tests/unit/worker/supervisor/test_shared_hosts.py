@@ -10,6 +10,7 @@ from queue import Empty, SimpleQueue
 import pytest
 
 from worker.runtime.entry import main
+from worker.supervisor.hosts.crowd import FEW
 from worker.supervisor.lifecycle import Phase
 from worker.supervisor.messages import messages
 from worker.supervisor.notices import Changed, Launched, Notice
@@ -120,13 +121,21 @@ def test_one_that_ends_its_process_is_found_and_the_others_run_on_together(
     assert world.pids[BAD] != world.pids[GOOD[0]]
 
 
-@pytest.mark.parametrize("does", ["leaves", "handles signals"])
-def test_one_that_fails_by_itself_moves_nobody(world: World, does: str) -> None:
+def test_one_that_fails_by_itself_moves_nobody(world: World) -> None:
     world.start_good()
-    world.start(BAD, does)
+    world.start(BAD, "leaves")
     world.until(lambda: world.is_in(Phase.FAILED, BAD))
     world.supervisor.stop(BAD)
     world.until(lambda: world.is_in(Phase.GONE, BAD))
+    assert {world.launches[unit] for unit in GOOD} == {1}
+
+
+def test_one_that_handles_signals_has_a_process_of_its_own(world: World) -> None:
+    world.start_good()
+    world.start(BAD, "handles signals")
+    world.until(lambda: world.is_in(Phase.RUNNING, BAD))
+    assert world.launches[BAD] == 2
+    assert world.pids[BAD] != world.pids[GOOD[0]]
     assert {world.launches[unit] for unit in GOOD} == {1}
 
 
@@ -176,6 +185,22 @@ def test_each_has_its_own_folder_and_its_own_lines_of_the_log_without_anybodys_s
             ("other|worker", "I have heard of [hidden]"),
         ]
     )
+
+
+def test_few_have_a_process_each_and_many_share(world: World) -> None:
+    few, last = GOOD[:FEW], GOOD[FEW]
+    for unit in few:
+        world.start(unit, "rests", "auto")
+    world.until(lambda: world.is_in(Phase.RUNNING, *few))
+    assert len({world.pids[unit] for unit in few}) == FEW
+    world.start(last, "rests", "auto")
+    world.until(lambda: world.together([*few, last]))
+    assert {world.launches[unit] for unit in few} == {2}
+    world.supervisor.stop(last)
+    world.until(lambda: world.is_in(Phase.GONE, last))
+    world.start(last, "rests", "auto")
+    world.until(lambda: world.is_in(Phase.RUNNING, *few, last))
+    assert {world.launches[unit] for unit in few} == {2}, "nobody moves because another comes and goes"
 
 
 def test_isolation_says_who_lives_together(world: World) -> None:

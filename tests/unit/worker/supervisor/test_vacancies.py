@@ -8,6 +8,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from equipment.examples import examples
 from worker.supervisor.hosts.placement import ROOM, Group, place_for, placed
 from worker.supervisor.hosts.vacancies import Vacancies
 from worker.unit import Unit
@@ -75,7 +76,7 @@ STEPS = st.lists(st.tuples(st.floats(0, 400), st.integers(0, 150)), max_size=25)
 
 
 @given(STEPS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_whoever_comes_and_goes_a_merge_is_seldom_and_there_is_an_end_to_it(steps: list[tuple[float, int]]) -> None:
     """A population that grows and shrinks as it likes: each host that is left was one too many for five minutes."""
     vacancies, hosts, now, unused = Vacancies(), dict[int, House](), 0.0, 0

@@ -201,6 +201,17 @@ def test_what_was_put_before_a_failure_is_committed(
     assert committed(bootstrap, group, topic) == [7]
 
 
+def test_a_task_that_answers_a_commit_with_no_offsets_fails_and_is_told_what_to_return(
+    start: Start, script: Script, bootstrap: str, topic: str, group: str
+) -> None:
+    create_topic(bootstrap, topic)
+    produce(bootstrap, topic, numbers(0, 3))
+    script.durable = lambda offsets: "all"
+    trace = start().trace()
+    assert "ScriptedTask returned a value of type str; have it return the offsets to commit" in trace
+    assert committed(bootstrap, group, topic) == [-1001]
+
+
 def test_a_task_is_closed_once_and_then_left_alone(start: Start, script: Script, bootstrap: str, topic: str) -> None:
     create_topic(bootstrap, topic)
     produce(bootstrap, topic, numbers(0, 3))

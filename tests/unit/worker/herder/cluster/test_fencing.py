@@ -14,6 +14,7 @@ from worker.herder.cluster.publication import Publication
 from worker.herder.inbox import Request
 from worker.herder.inquiries import Inquiries
 from worker.herder.settings import ClusterSettings, WorkerSettings
+from worker.herder.turns import Turns
 from worker.stores.config.store import MemoryConfigStore, SessionKey
 from worker.supervisor.lease import Lease
 from worker.supervisor.messages import messages
@@ -72,6 +73,7 @@ class Cluster:
             lambda number, inquiry: self.inquiries.append((number, inquiry)), self.given_up.append
         )
         self.place, self.leadership = place, leadership
+        self.turns = Turns(leadership, self.inbox.post)
         cluster = ClusterSettings(
             leader=self.far,
             owners=None,  # type: ignore[arg-type] - nothing is asked of it here
@@ -89,6 +91,7 @@ class Cluster:
             leadership,
             self.answering,
             self.inbox,
+            self.turns,
             lambda name: name.startswith("sink"),
         )
         leadership.changed()
@@ -144,6 +147,57 @@ def test_tasks_that_change_during_a_round_are_not_recorded() -> None:
     cluster.store.put_task_configs("source", [{"n": "0"}, {"n": "1"}, {"n": "2"}])
     cluster.fenced()
     assert "have changed meanwhile" in str(request.exception(0))
+    assert cluster.store.pending_fencing("source")
+
+
+def test_tasks_that_are_being_written_are_not_taken_for_fenced() -> None:
+    cluster = Cluster(is_leader=True)
+    cluster.store.put_fenced_tasks("source", 2)
+    cluster.store.put_task_configs("source", [{"n": "0"}])
+    asked, slow, waits = (Request[None]() for _ in range(3))
+    cluster.fencing.fence(asked, "source")
+    cluster.turns.take("source", slow, lambda: None)
+    begun: list[bool] = []
+    cluster.turns.take("source", waits, lambda: begun.append(asked.done()))
+    cluster.fenced()
+    assert not asked.done(), "a write is under way: it may be one of task configs"
+    cluster.store.put_task_configs("source", [{"n": "0"}, {"n": "1"}])
+    slow.set_result(None)
+    cluster.inbox.work()
+    assert "have changed meanwhile" in str(asked.exception(0))
+    assert cluster.store.pending_fencing("source")
+    assert begun == [True], "what waited comes after the record"
+
+
+def test_who_needs_the_connector_stopped_may_wait_for_its_former_tasks_to_be_fenced() -> None:
+    cluster = Cluster(is_leader=True)
+    cluster.store.put_fenced_tasks("source", 2)
+    cluster.store.put_task_configs("source", ())
+    asked, write, alters = (Request[None]() for _ in range(3))
+    cluster.fencing.fence(asked, "source")
+    cluster.turns.take("source", write, lambda: None)
+    cluster.turns.take("source", alters, lambda: alters.follow(cluster.fencing.former_fenced("source")), exclusive=True)
+    write.set_result(None)
+    cluster.inbox.work()
+    cluster.fenced()
+    assert asked.done()
+    assert alters.exception(0) is None
+    assert not cluster.store.pending_fencing("source")
+
+
+def test_a_record_that_waits_for_its_turn_is_left_to_the_next_leader() -> None:
+    cluster = Cluster(is_leader=True)
+    cluster.store.put_fenced_tasks("source", 2)
+    cluster.store.put_task_configs("source", [{"n": "0"}])
+    asked, write = Request[None](), Request[None]()
+    cluster.fencing.fence(asked, "source")
+    cluster.turns.take("source", write, lambda: None)
+    cluster.fenced()
+    cluster.place.is_leader = False
+    cluster.leadership.changed()
+    write.set_result(None)
+    cluster.inbox.work()
+    assert "Another worker leads" in str(asked.exception(0))
     assert cluster.store.pending_fencing("source")
 
 

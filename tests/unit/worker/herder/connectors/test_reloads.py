@@ -12,6 +12,7 @@ from equipment.fakes.herding import WorkedInbox
 from worker.herder.connectors.reloads import Reloads
 from worker.runtime.assembly import Assembly
 from worker.runtime.control import Link
+from worker.runtime.line import Line
 from worker.runtime.providers import reload_after_ttl
 from worker.security.redaction import Redaction
 from worker.supervisor.lifecycle import Phase
@@ -104,13 +105,13 @@ def test_values_that_hold_for_ever_are_waited_for() -> None:
 @pytest.mark.parametrize(("config", "expected"), [({}, 70), ({"config.action.reload": "restart"}, 70)])
 def test_a_process_says_for_how_long_its_values_hold(config: dict[str, str], expected: int) -> None:
     worker, child = Pipe()
-    reload_after_ttl(Link(child, lambda: None), config)(expected)
+    reload_after_ttl(Link(Line(child, lambda: None)), config)(expected)
     assert decode(worker.recv_bytes()) == ConfigExpires(expected)
 
 
 def test_a_process_that_is_not_to_be_restarted_says_nothing() -> None:
     worker, child = Pipe()
-    reload_after_ttl(Link(child, lambda: None), {"config.action.reload": "none"})(70)
+    reload_after_ttl(Link(Line(child, lambda: None)), {"config.action.reload": "none"})(70)
     assert not worker.poll()
 
 

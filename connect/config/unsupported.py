@@ -1,0 +1,35 @@
+"""Keys of other connectors for the same target, whose configurations people bring along: refused, or told of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+__all__ = ["UnsupportedKey", "given_keys", "without_effect"]
+
+
+@dataclass(frozen=True, slots=True)
+class UnsupportedKey:
+    """A key that a connector does not have. ``told`` says what to do, or why nothing need be done.
+
+    ``harmless`` are the values, in lower case, that ask for what the connector does anyway.
+    """
+
+    told: str
+    harmless: tuple[str, ...] = ("",)
+
+
+def given_keys(
+    unsupported: Mapping[str, UnsupportedKey], props: Mapping[str, str | None]
+) -> Iterator[tuple[str, str, str]]:
+    """Yield each unsupported key that a configuration has, with its value and what is told of it."""
+    for key, value in props.items():
+        rule = unsupported.get(key)
+        if rule is not None and value is not None and value.strip().lower() not in rule.harmless:
+            yield key, value, rule.told
+
+
+def without_effect(unsupported: Mapping[str, UnsupportedKey], props: Mapping[str, str | None]) -> Iterator[str]:
+    """Yield a warning for each unsupported key that a configuration has."""
+    for key, _, told in given_keys(unsupported, props):
+        yield f"The key {key} has no effect: {told}."

@@ -1,0 +1,194 @@
+"""Azure: files are staged as blocks that nobody sees, and a commit is a put on the condition that nothing is there.
+
+A block is sent under the final name of its file, and waits for a list of blocks to be committed: that is one request,
+moves no data, and is on the condition that there is no blob of that name. It leaves the id of the upload in the blob.
+So publishing is the same as in S3, but for this: nothing has to be begun, and nothing is given up, for the service
+forgets blocks that nobody has committed for a week. What loads leave is in a folder beside the manifests::
+
+    _sluice/<connector>/staging/<epoch>-<random>/<topic>-1/<table>/
+        _attempts/<split>-<attempt>.json     the blocks of the files of an attempt at a split, by the executors' Python
+        part-....orc                         a file that Spark's Java has written
+
+Java cannot leave blocks uncommitted. What it writes is a blob in that folder, whose content is sent once more, as
+blocks of its final name, while it is staged; from then on there is no difference.
+
+=====================  ==========================================  ============================================
+killed                 in the container                            the next start
+=====================  ==========================================  ============================================
+while staging          blocks; what describes some of them         deletes that; the service forgets the blocks
+while the manifest     it is there whole, or not at all            the same
+is written
+after the manifest     the manifest, and its blocks                commits their lists
+between two lists      some files are there, the blocks of others  commits the others: one that is there and has
+                                                                   the id of its upload is that file
+after the mark         nothing but what describes blocks           deletes it
+=====================  ==========================================  ============================================
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import BinaryIO, Final
+
+from connect.errors import ConnectError
+from connectors.spark.stores.azure_account import AzureAccount
+from connectors.spark.stores.azure_blobs import AzureBlobs
+from connectors.spark.stores.azure_parts import ATTEMPTS, AzurePlace, BlockUpload, staged_files
+from connectors.spark.stores.location import Location
+from connectors.spark.stores.parts import PartPlace
+from connectors.spark.stores.store import StagedFile, Upload
+
+__all__ = ["AzureStore"]
+
+_PUBLISHED_AT_ONCE: Final = 16
+_SENT_AT_ONCE: Final = 4
+"""How many files of Java are sent once more at a time: each has a block in memory."""
+_PIECE: Final = 4 << 20
+_PART: Final = re.compile(r"part-(\d+)-")
+
+
+class AzureStore:
+    """A prefix of a container; a :class:`~connectors.spark.stores.store.Store`.
+
+    It relies on reads and lists that see every finished write, and on ``If-None-Match`` of puts and of lists of blocks.
+    """
+
+    names_when_staging = True
+    concurrency = _PUBLISHED_AT_ONCE
+
+    def __init__(self, account: AzureAccount, location: Location) -> None:
+        self._account = account
+        self._location = location
+        self._connected: AzureBlobs | None = None
+        self._java: dict[str, tuple[str, Mapping[int, str]]] = {}
+        """Where the files that Spark's Java writes into a folder belong."""
+
+    @property
+    def url(self) -> str:
+        """The URI of the prefix."""
+        return self._location.uri
+
+    @property
+    def _blobs(self) -> AzureBlobs:
+        if self._connected is None:
+            self._connected = AzureBlobs(self._account, self._container, self._location.path)
+        return self._connected
+
+    @property
+    def _container(self) -> str:
+        return self._location.authority.partition("@")[0]
+
+    def create(self, path: str, data: bytes) -> None:
+        """Put a blob, unless there is one."""
+        self._blobs.put_if_absent(path, data)
+
+    def read(self, path: str) -> bytes:
+        """The content of a blob."""
+        return self._blobs.get(path)
+
+    def open(self, path: str) -> BinaryIO:
+        """A blob that is read by ranges."""
+        return self._blobs.open(path)
+
+    def names(self, path: str) -> list[str]:
+        """What is directly below a prefix."""
+        return self._blobs.names(path)
+
+    def files(self, path: str) -> Iterator[str]:
+        """The blobs below a prefix."""
+        names = (name.removeprefix(f"{path}/" if path else "") for name, _ in self._blobs.below(path))
+        yield from filter(_is_seen, names)
+
+    def size(self, path: str) -> int | None:
+        """The size of a blob."""
+        return self._blobs.size(path)
+
+    def remove(self, path: str) -> None:
+        """Delete a blob."""
+        self._blobs.delete(path)
+
+    def remove_tree(self, path: str) -> None:
+        """Delete the blobs below a prefix, and those with which Hadoop marks folders. Blocks are forgotten."""
+        self._blobs.delete_tree(path)
+        for folder in [folder for folder in self._java if folder.startswith(f"{path}/")]:
+            del self._java[folder]
+
+    # -- loads -----------------------------------------------------------------------------------------------
+
+    def staging(self, connector: str) -> str:
+        """A folder beside the manifests."""
+        return f"_sluice/{connector}/staging"
+
+    def begin(self, folder: str, table: str) -> None:
+        """Nothing: blocks need not be begun."""
+
+    def writer_options(self, folder: str, table: str, folders: Mapping[int, str]) -> Mapping[str, str]:
+        """None: Spark's own committer keeps failed attempts out of the folder."""
+        self._java[folder] = (table, folders)
+        return {}
+
+    def part_place(self, folder: str, table: str, folders: Mapping[int, str]) -> PartPlace:
+        """Blocks of the final names of the files."""
+        return AzurePlace(self._account, self._container, self._location.path, folder, table, folders)
+
+    def uri(self, path: str) -> str:
+        """An ``abfss:`` or ``abfs:`` URI."""
+        return f"{self._location.uri}/{path}"
+
+    def staged(self, folder: str) -> Iterator[StagedFile]:
+        """The files of the attempts of Python that count, and those of Java, which are sent once more."""
+        found = [name.removeprefix(f"{folder}/") for name, _ in self._blobs.below(folder)]
+        notes = [name for name in found if name.startswith(f"{ATTEMPTS}/")]
+        with ThreadPoolExecutor(_PUBLISHED_AT_ONCE) as threads:
+            contents = threads.map(lambda name: self.read(f"{folder}/{name}"), notes)
+            yield from staged_files(dict(zip(notes, contents, strict=True)))
+        written = [name for name in found if _is_seen(name)]
+        with ThreadPoolExecutor(_SENT_AT_ONCE) as threads:
+            yield from threads.map(lambda name: self._sent_again(folder, name), written)
+
+    def sync_files(self, paths: Iterable[str]) -> None:
+        """Nothing: a block is durable when it has been answered."""
+
+    def publish(self, staged: str, target: str, upload: Upload | None = None) -> None:
+        """Commit the list of a file's blocks, unless that is done already."""
+        if upload is None:
+            raise FileNotFoundError(staged)
+        try:
+            self._blobs.commit_if_absent(target, upload.id, upload.parts)
+        except (FileExistsError, FileNotFoundError):
+            # Another driver that rolls forward too may have done so in between.
+            if self._blobs.written_by(target) != upload.id:
+                raise
+
+    def sync_folders(self, paths: Iterable[str]) -> None:
+        """Nothing: what is committed is durable."""
+
+    def abandon(self, folder: str, check: Callable[[], None]) -> None:  # noqa: ARG002
+        """Delete the folder; blocks that it describes are forgotten."""
+        self.remove_tree(folder)
+
+    # -- what is staged --------------------------------------------------------------------------------------
+
+    def _sent_again(self, folder: str, name: str) -> StagedFile:
+        """Stage a file of Java as blocks of its final name."""
+        table, folders = self._java[folder]
+        match = _PART.match(name.rpartition("/")[2])
+        if match is None:
+            raise ConnectError(
+                f"The staged file {name} in {self.url} is not one that Spark was asked to write. Make sure that "
+                "nothing else writes there, and restart the task to load the records again."
+            )
+        target = "/".join(filter(None, (table, folders.get(int(match[1]), ""), name)))
+        upload = BlockUpload(self._blobs, target)
+        with self.open(f"{folder}/{name}") as content:
+            while piece := content.read(_PIECE):
+                upload.stream.write(piece)
+        upload.stream.close()
+        return upload.staged()
+
+
+def _is_seen(name: str) -> bool:
+    """Whether readers do not ignore a file, by its path in a folder."""
+    return not any(part.startswith(("_", ".")) for part in name.split("/"))

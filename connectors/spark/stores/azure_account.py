@@ -1,0 +1,75 @@
+"""A storage account of Azure: where its Blob service is, and what signs requests to it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from connect.errors import ConfigError
+
+__all__ = ["AzureAccount", "account_of_connection_string", "checked_account_key"]
+
+_CONNECTION_STRING: Final = "azblob.connection.string"
+_ACCOUNT_KEY: Final = "azblob.account.key"
+
+
+@dataclass(frozen=True, slots=True)
+class AzureAccount:
+    """How an account is reached; plain data, for it is sent to the executors."""
+
+    name: str
+    endpoint: str
+    """The URL of its Blob service."""
+    key: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)
+    """A shared access signature. Without it and a key an identity is looked for where Azure's clients do."""
+    tries: int = 6
+    """How often a request is made before it counts as failed."""
+
+
+def checked_account_key(key: str, option: str = _ACCOUNT_KEY) -> str:
+    """A key of an account; errors name the option that it came by, and nothing of it."""
+    try:
+        base64.b64decode(key, validate=True)
+    except (binascii.Error, ValueError):
+        # The reason may quote what it does not understand: it is not chained.
+        raise ConfigError(option, None, "It is not the key of an account, which is in base64: copy it again.") from None
+    return key
+
+
+def account_of_connection_string(text: str, named: str, endpoint: str) -> AzureAccount:
+    """The account of a connection string, which has to be the one ``named`` in ``store.url``.
+
+    ``endpoint`` is what counts where the string names none.
+    """
+    parts = _parts_of(text)
+    name = parts.get("accountname", named)
+    if name != named:
+        raise ConfigError(
+            _CONNECTION_STRING, None, f"It is of account {name}, and store.url names {named}: correct one of the two."
+        )
+    key, token = parts.get("accountkey"), parts.get("sharedaccesssignature")
+    if (key is None) == (token is None):
+        raise ConfigError(
+            _CONNECTION_STRING, None, "It needs AccountKey or SharedAccessSignature, one of the two: copy it again."
+        )
+    if key is not None:
+        checked_account_key(key, _CONNECTION_STRING)
+    if (found := parts.get("blobendpoint")) is not None:
+        endpoint = found
+    elif (suffix := parts.get("endpointsuffix")) is not None:
+        endpoint = f"{parts.get('defaultendpointsprotocol', 'https')}://{name}.blob.{suffix}"
+    return AzureAccount(name, endpoint.rstrip("/"), key, token)
+
+
+def _parts_of(text: str) -> Mapping[str, str]:
+    """The parts of a connection string by their names, which may be written in any case."""
+    parts = [part.partition("=") for part in text.strip().strip(";").split(";")]
+    if not all(equals for _, equals, _ in parts):
+        raise ConfigError(
+            _CONNECTION_STRING, None, "It is no connection string: write NAME=VALUE;NAME=VALUE, as Azure's portal does."
+        )
+    return {name.strip().lower(): value.strip() for name, _, value in parts}

@@ -1,0 +1,280 @@
+"""Blobs of one container of Azure Blob Storage below one prefix: the requests that a store makes, and their errors."""
+
+from __future__ import annotations
+
+import logging
+import re
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
+
+from connect.errors import ConnectError, RetriableError
+from connect.extras import how_to_install
+from connectors.spark.stores.azure_account import AzureAccount
+from connectors.spark.stores.ranges import open_ranges
+
+if TYPE_CHECKING:
+    from azure.core.exceptions import HttpResponseError
+
+__all__ = ["AzureBlobs"]
+
+_WRITTEN_BY: Final = "sluice"
+_FOLDER: Final = "hdi_isfolder"
+"""What marks a blob that stands for a folder: those of Hadoop, and all folders of an account that has some."""
+_THREADS: Final = 16
+_CONNECTIONS: Final = 32
+_SIGNATURE: Final = re.compile(r"(?<=[?&]sig=)[^&\s'\"]+")
+_CONNECT_SECONDS: Final = 10
+_READ_SECONDS: Final = 60
+_NO_BLOB: Final = frozenset({"BlobNotFound", "InvalidBlockList"})
+_THERE: Final = frozenset({"BlobAlreadyExists", "ConditionNotMet", "UnauthorizedBlobOverwrite"})
+_NO_CONTAINER: Final = frozenset({"ContainerNotFound", "FilesystemNotFound", "ContainerBeingDeleted"})
+
+
+def _client(account: AzureAccount, container: str) -> Any:
+    """A client of a container. Many threads may share it."""
+    try:
+        from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential  # noqa: PLC0415 - an extra
+        from azure.core.pipeline.transport import RequestsTransport  # noqa: PLC0415
+        from azure.storage.blob import ContainerClient, ExponentialRetry  # noqa: PLC0415
+        from requests import Session  # noqa: PLC0415
+        from requests.adapters import HTTPAdapter  # noqa: PLC0415
+    except ImportError as error:
+        raise ConnectError(f"A store in Azure needs azure-storage-blob: {how_to_install('azure')}") from error
+    # It has a line for every request.
+    logging.getLogger("azure").setLevel(logging.WARNING)
+    logging.getLogger("urllib3.connectionpool").addFilter(_hide_signature)
+    credential: Any
+    if account.key is not None:
+        credential = AzureNamedKeyCredential(account.name, account.key)
+    elif account.token is not None:
+        credential = AzureSasCredential(account.token)
+    else:
+        credential = _identity()
+    session = Session()
+    for scheme in ("https://", "http://"):
+        session.mount(scheme, HTTPAdapter(pool_maxsize=_CONNECTIONS))
+    again = account.tries - 1
+    return ContainerClient(
+        account.endpoint,
+        container,
+        credential=credential,
+        retry_policy=ExponentialRetry(
+            initial_backoff=1,
+            increment_base=2,
+            random_jitter_range=1,
+            retry_total=again,
+            retry_connect=again,
+            retry_read=again,
+            retry_status=again,
+        ),
+        transport=RequestsTransport(session=session, session_owner=False),
+        connection_timeout=_CONNECT_SECONDS,
+        read_timeout=_READ_SECONDS,
+    )
+
+
+def _identity() -> Any:
+    """What Azure's clients sign in with where no key is given."""
+    try:
+        from azure.identity import DefaultAzureCredential  # noqa: PLC0415 - an extra, and slow to import
+    except ImportError as error:
+        raise ConnectError(f"A store in Azure without a key needs azure-identity: {how_to_install('azure')}") from error
+    return DefaultAzureCredential()
+
+
+def _hide_signature(record: logging.LogRecord) -> bool:
+    """Take out of what urllib3 tells of requests what signs them: a token is a part of the URL (invariant I8)."""
+    record.msg, record.args = _SIGNATURE.sub("***", record.getMessage()), None
+    return True
+
+
+class AzureBlobs:
+    """The blobs below a prefix of a container, by their paths from there."""
+
+    def __init__(self, account: AzureAccount, container: str, prefix: str) -> None:
+        self._container = _client(account, container)
+        self._name = f"{container} of account {account.name}"
+        self._prefix = f"{prefix}/" if prefix else ""
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        """Create a blob; :class:`FileExistsError` if there is one."""
+        token = uuid.uuid4().hex
+        try:
+            with self._errors(path):
+                self._blob(path).upload_blob(data, overwrite=False, metadata={_WRITTEN_BY: token})
+        except FileExistsError:
+            # The answer to an earlier try of this very request may have been lost on the way.
+            if self.written_by(path) != token:
+                raise
+
+    def get(self, path: str) -> bytes:
+        """The content of a blob; :class:`FileNotFoundError` if there is none."""
+        with self._errors(path):
+            return cast("bytes", self._blob(path).download_blob().readall())
+
+    def get_range(self, path: str, first: int, size: int) -> bytes:
+        """A part of a blob."""
+        with self._errors(path):
+            return cast("bytes", self._blob(path).download_blob(offset=first, length=size).readall())
+
+    def open(self, path: str) -> BinaryIO:
+        """A blob for random reads; :class:`FileNotFoundError` if there is none."""
+        size = self.size(path)
+        if size is None:
+            raise FileNotFoundError(path)
+        return open_ranges(size, partial(self.get_range, path))
+
+    def size(self, path: str) -> int | None:
+        """The size of a blob; ``None`` if there is none, or a folder."""
+        found = self._properties(path)
+        return None if found is None or _is_folder(found) else int(found.size)
+
+    def written_by(self, path: str) -> str | None:
+        """What was noted in a blob when it was made: a random text, or the id of an upload; ``None`` without one."""
+        found = self._properties(path)
+        return None if found is None else (found.metadata or {}).get(_WRITTEN_BY)
+
+    def below(self, folder: str) -> Iterator[tuple[str, int]]:
+        """The blobs below a folder, by path in order, with their sizes, without those that stand for folders."""
+        yield from ((self._path(blob), int(blob.size)) for blob in self._listed(folder) if not _is_folder(blob))
+
+    def names(self, folder: str) -> list[str]:
+        """What is directly in a folder."""
+        start = self._key(f"{folder}/" if folder else "")
+        with self._errors(folder, of_container=True):
+            found = {item.name for item in self._container.walk_blobs(name_starts_with=start, delimiter="/")}
+        return sorted(filter(None, (name.removeprefix(start).rstrip("/") for name in found)))
+
+    def delete(self, path: str) -> None:
+        """Delete a blob, if it is there."""
+        try:
+            with self._errors(path):
+                self._blob(path).delete_blob()
+        except FileNotFoundError:
+            return
+
+    def delete_tree(self, folder: str) -> None:
+        """Delete all blobs below a folder, and what stands for it and the folders in it, the deepest first."""
+        found = list(self._listed(folder))
+        self._delete_all(self._path(blob) for blob in found if not _is_folder(blob))
+        folders = [self._path(blob) for blob in found if _is_folder(blob)]
+        itself = self._properties(folder) if folder else None
+        if itself is not None and _is_folder(itself):
+            folders.append(folder)
+        for _, level in groupby(sorted(folders, key=_depth, reverse=True), key=_depth):
+            self._delete_all(level)
+
+    # -- uploads ---------------------------------------------------------------------------------------------
+
+    def put_block(self, path: str, upload: str, part: str, data: bytes) -> None:
+        """Send a block of a blob, which nobody sees before it is committed. Its id has those of upload and part."""
+        with self._errors(path):
+            self._blob(path).stage_block(_block(upload, part), data)
+
+    def commit_if_absent(self, path: str, upload: str, parts: Sequence[str]) -> None:
+        """Make a blob of the blocks of an upload. The service does so in one step, without moving them.
+
+        :class:`FileExistsError` if there is a blob, :class:`FileNotFoundError` if there are no such blocks any more.
+        """
+        from azure.core import MatchConditions  # noqa: PLC0415 - as the client
+        from azure.storage.blob import BlobBlock  # noqa: PLC0415
+
+        blocks = [BlobBlock(_block(upload, part)) for part in parts]
+        with self._errors(path):
+            self._blob(path).commit_block_list(
+                blocks, metadata={_WRITTEN_BY: upload}, match_condition=MatchConditions.IfMissing
+            )
+
+    # -- requests --------------------------------------------------------------------------------------------
+
+    def _key(self, path: str) -> str:
+        return self._prefix + path
+
+    def _path(self, blob: Any) -> str:
+        return cast("str", blob.name).removeprefix(self._prefix)
+
+    def _blob(self, path: str) -> Any:
+        return self._container.get_blob_client(self._key(path))
+
+    def _properties(self, path: str) -> Any:
+        try:
+            with self._errors(path):
+                return self._blob(path).get_blob_properties()
+        except FileNotFoundError:
+            return None
+
+    def _listed(self, folder: str) -> Iterator[Any]:
+        start = self._key(f"{folder}/" if folder else "")
+        with self._errors(folder, of_container=True):
+            yield from self._container.list_blobs(name_starts_with=start, include=["metadata"])
+
+    def _delete_all(self, paths: Iterable[str]) -> None:
+        with ThreadPoolExecutor(_THREADS) as threads:
+            for _ in threads.map(self.delete, paths):
+                pass
+
+    @contextmanager
+    def _errors(self, path: str, *, of_container: bool = False) -> Iterator[None]:
+        """Raise what the errors of requests mean; ``of_container``: only the container can be what is not found."""
+        from azure.core import exceptions as azure  # noqa: PLC0415 - as the client
+
+        try:
+            yield
+        except azure.HttpResponseError as error:
+            if error.status_code is None:
+                # No request was made: no identity was found, or it was not accepted. The reason may be long.
+                raise ConnectError(
+                    f"Container {self._name} cannot be signed in to ({type(error).__name__}): set azblob.account.key, "
+                    "azblob.sas.token or azblob.connection.string, or give the worker an identity that Azure knows."
+                ) from None
+            # What the service answers may have parts of what was signed: it is not chained.
+            raise self._meaning(error, path, of_container) from None
+        except (azure.ServiceRequestError, azure.ServiceResponseError) as error:
+            raise RetriableError(
+                f"The service of container {self._name} cannot be reached ({type(error).__name__}): check the account "
+                "in store.url and azblob.endpoint."
+            ) from None
+        except azure.AzureError as error:
+            raise RetriableError(f"A request for {path} in {self._name} failed ({type(error).__name__}).") from None
+
+    def _meaning(self, error: HttpResponseError, path: str, of_container: bool) -> Exception:
+        status, code = int(error.status_code or 0), _code(error)
+        if code in _NO_CONTAINER or (status == 404 and of_container):
+            told = f"There is no container {self._name}"
+            return ConnectError(f"{told}: make it, or correct store.url or azblob.endpoint.")
+        if status == 404 or code in _NO_BLOB:
+            return FileNotFoundError(path)
+        if status == 412 or code in _THERE:
+            return FileExistsError(path)
+        if status in {401, 403}:
+            return ConnectError(
+                f"The service of container {self._name} refuses {path} ({code or status}): check the key or the token, "
+                "or give the identity the role Storage Blob Data Contributor on the container (docs/spark/stores.md)."
+            )
+        told = f"A request for {path} in container {self._name} failed ({code or status})."
+        if status in {408, 429} or status >= 500:
+            return RetriableError(told)
+        return ConnectError(f"{told} Check store.url and azblob.endpoint.")
+
+
+def _code(error: HttpResponseError) -> str:
+    """What the service calls an error, as the client has noted it."""
+    code = getattr(error, "error_code", None)
+    return str(getattr(code, "value", code) or "")
+
+
+def _is_folder(blob: Any) -> bool:
+    return (blob.metadata or {}).get(_FOLDER) == "true"
+
+
+def _depth(path: str) -> int:
+    return path.count("/")
+
+
+def _block(upload: str, part: str) -> str:
+    return f"{upload}-{part}"

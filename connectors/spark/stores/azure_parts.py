@@ -1,0 +1,115 @@
+"""Files that tasks write to Azure from their Python: blocks of their final names that are not committed.
+
+An attempt at a split ends with one blob beside them that says which blocks are a file. Nothing counts without it; of
+several attempts that have left one, the last counts, for all hold the same records.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from connect.crash import crash_point
+from connectors.spark.stores.azure_account import AzureAccount
+from connectors.spark.stores.azure_blobs import AzureBlobs
+from connectors.spark.stores.parts import PartAttempt, PartStream, PieceStream
+from connectors.spark.stores.store import StagedFile, Upload
+
+__all__ = ["ATTEMPTS", "AzurePlace", "BlockUpload", "staged_files"]
+
+ATTEMPTS: Final = "_attempts"
+"""The folder of what attempts leave, below that of their load: its name hides it from what looks for files."""
+_BLOCK: Final = 16 << 20
+"""Bytes of a block: a blob has at most 50,000 of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class AzurePlace:
+    """The folder ``table`` of a prefix of a container; what attempts leave is in ``staging``.
+
+    ``folders`` are the folders below ``table`` by split, where there are some.
+    """
+
+    account: AzureAccount
+    container: str
+    prefix: str
+    staging: str
+    table: str
+    folders: Mapping[int, str]
+
+    def begin(self, split: int, attempt: int) -> PartAttempt:
+        """An attempt whose blocks have ids of their own."""
+        blobs = _blobs(self.account, self.container, self.prefix)
+        folder = "/".join(filter(None, (self.table, self.folders.get(split, ""))))
+        return _BlockAttempt(blobs, folder, f"{self.staging}/{ATTEMPTS}/{split:06d}-{attempt:012d}.json")
+
+
+class _BlockAttempt:
+    def __init__(self, blobs: AzureBlobs, folder: str, note: str) -> None:
+        self._blobs = blobs
+        self._folder = folder
+        self._note = note
+        self._uploads: list[BlockUpload] = []
+
+    def open(self, name: str) -> PartStream:
+        upload = BlockUpload(self._blobs, f"{self._folder}/{name}")
+        self._uploads.append(upload)
+        return upload.stream
+
+    def finish(self) -> None:
+        crash_point("mid-link")
+        if self._uploads:
+            files = [_described(upload.staged()) for upload in self._uploads]
+            self._blobs.put_if_absent(self._note, json.dumps(files).encode())
+        self._uploads = []
+
+    def discard(self) -> None:
+        # The service forgets blocks that nobody commits.
+        for upload in self._uploads:
+            upload.stream.drop()
+
+
+class BlockUpload:
+    """A file whose bytes are sent block by block, by what is written to its ``stream``."""
+
+    def __init__(self, blobs: AzureBlobs, target: str) -> None:
+        self.stream = PieceStream(_BLOCK, self._send)
+        self._blobs = blobs
+        self._target = target
+        self._upload = uuid.uuid4().hex
+        self._parts: list[str] = []
+
+    def staged(self) -> StagedFile:
+        """What was written, once the stream is closed."""
+        return StagedFile(self._target, self.stream.sent, self._target, Upload(self._upload, tuple(self._parts)))
+
+    def _send(self, block: bytes) -> None:
+        # An empty file is an empty list: a block has at least one byte.
+        if block:
+            part = f"{len(self._parts):05d}"
+            self._blobs.put_block(self._target, self._upload, part, block)
+            self._parts.append(part)
+
+
+def staged_files(notes: Mapping[str, bytes]) -> Iterator[StagedFile]:
+    """The files of the attempts that count, by what attempts have left in a folder and its names in order."""
+    counting = {name.partition("-")[0]: content for name, content in sorted(notes.items())}
+    for content in counting.values():
+        for file in json.loads(content):
+            upload = Upload(file["upload"], tuple(file["parts"]))
+            yield StagedFile(file["target"], file["size"], file["target"], upload)
+
+
+def _described(file: StagedFile) -> Mapping[str, Any]:
+    assert file.upload is not None
+    return {"target": file.target, "size": file.size, "upload": file.upload.id, "parts": list(file.upload.parts)}
+
+
+@cache
+def _blobs(account: AzureAccount, container: str, prefix: str) -> AzureBlobs:
+    """The blobs of a store, by a client that the process keeps: making one costs more than a small file does."""
+    return AzureBlobs(account, container, prefix)

@@ -1,0 +1,253 @@
+"""Objects of one bucket of Google Cloud Storage below one prefix: the requests that a store makes, and their errors."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
+
+from connect.errors import ConnectError, RetriableError
+from connect.extras import how_to_install
+from connectors.spark.options.store import StoreOptions
+from connectors.spark.stores.ranges import open_ranges
+
+if TYPE_CHECKING:
+    from google.api_core.exceptions import GoogleAPICallError
+
+__all__ = ["GoogleObject", "GoogleObjects", "GoogleService", "google_client", "google_service_of"]
+
+_WRITTEN_BY: Final = "sluice"
+_NONE: Final = 0
+"""The generation of an object that is not there."""
+_THREADS: Final = 16
+_CONNECTIONS: Final = 32
+_CHUNK: Final = 8 << 20
+_SCOPE: Final = "https://www.googleapis.com/auth/devstorage.read_write"
+
+
+@dataclass(frozen=True, slots=True)
+class GoogleService:
+    """How the service is reached; plain data, for it is sent to the executors."""
+
+    endpoint: str | None = None
+    """That of another service, which is asked without a key if there is none."""
+    key: str | None = field(default=None, repr=False)
+    """Of a service account, as JSON. Without one, Google's own service is signed in to as Google's clients do."""
+    patience: float = 60.0
+    """Seconds for which a request is tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class GoogleObject:
+    """What the service tells of an object: the checksum and the size of its content."""
+
+    checksum: str
+    size: int
+
+
+def google_service_of(config: StoreOptions) -> GoogleService:
+    """The service that has the bucket of a configuration."""
+    key = config.google_key
+    return GoogleService(config.gcs_endpoint, None if key is None else json.dumps(key))
+
+
+def google_client(service: GoogleService) -> Any:
+    """A client of a service. Many threads may share it."""
+    try:
+        import google.auth  # noqa: PLC0415 - an extra, and slow to import
+        import google.auth.credentials  # noqa: PLC0415
+        import google.auth.transport.requests  # noqa: PLC0415
+        import google.oauth2.service_account  # noqa: PLC0415
+        from google.cloud.storage import Client  # noqa: PLC0415
+        from requests.adapters import HTTPAdapter  # noqa: PLC0415
+    except ImportError as error:
+        raise ConnectError(
+            f"A store in Google Cloud Storage needs google-cloud-storage: {how_to_install('gcs')}"
+        ) from error
+    accounts: Any = google.oauth2.service_account.Credentials
+    anonymous: Any = google.auth.credentials.AnonymousCredentials
+    sessions: Any = google.auth.transport.requests.AuthorizedSession
+    try:
+        if service.key is not None:
+            credentials = accounts.from_service_account_info(json.loads(service.key), scopes=[_SCOPE])
+        elif service.endpoint is not None:
+            credentials = anonymous()
+        else:
+            credentials, _ = google.auth.default(scopes=[_SCOPE])
+    except (google.auth.exceptions.GoogleAuthError, ValueError):
+        # What is wrong with a key may be told with parts of it: it is not chained.
+        raise ConnectError(
+            "Google Cloud Storage cannot be signed in to: set gcs.credentials.path to the key of a service account, or "
+            "GOOGLE_APPLICATION_CREDENTIALS in the worker's environment, or run the worker with an account of its own."
+        ) from None
+    session = sessions(credentials)
+    for scheme in ("https://", "http://"):
+        session.mount(scheme, HTTPAdapter(pool_maxsize=_CONNECTIONS))
+    options = None if service.endpoint is None else {"api_endpoint": service.endpoint.rstrip("/")}
+    # Requests about objects name the bucket and no project.
+    return Client(project="none", credentials=credentials, _http=session, client_options=options)
+
+
+class GoogleObjects:
+    """The objects below a prefix of a bucket, by their paths from there."""
+
+    def __init__(self, client: Any, bucket: str, prefix: str, patience: float = 60.0) -> None:
+        from google.cloud.storage.retry import DEFAULT_RETRY  # noqa: PLC0415 - as the client
+
+        self._client = client
+        self._bucket = client.bucket(bucket)
+        self._prefix = f"{prefix}/" if prefix else ""
+        self._again = DEFAULT_RETRY.with_timeout(patience)
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        """Create an object; :class:`FileExistsError` if there is one."""
+        token = uuid.uuid4().hex
+        blob = self._blob(path)
+        blob.metadata = {_WRITTEN_BY: token}
+        try:
+            with self._errors(path, of_bucket=True):
+                blob.upload_from_string(data, "application/octet-stream", if_generation_match=_NONE, retry=self._again)
+        except FileExistsError:
+            # The answer to an earlier try of this very request may have been lost on the way.
+            if self._token(path) != token:
+                raise
+
+    def get(self, path: str) -> bytes:
+        """The content of an object; :class:`FileNotFoundError` if there is none."""
+        with self._errors(path):
+            return cast("bytes", self._blob(path).download_as_bytes(retry=self._again))
+
+    def get_range(self, path: str, first: int, size: int) -> bytes:
+        """A part of an object."""
+        with self._errors(path):
+            blob = self._blob(path)
+            return cast("bytes", blob.download_as_bytes(start=first, end=first + size - 1, retry=self._again))
+
+    def open(self, path: str) -> BinaryIO:
+        """An object for random reads; :class:`FileNotFoundError` if there is none."""
+        found = self.stat(path)
+        if found is None:
+            raise FileNotFoundError(path)
+        return open_ranges(found.size, partial(self.get_range, path))
+
+    def stat(self, path: str) -> GoogleObject | None:
+        """What is known of an object; ``None`` if there is none."""
+        blob = self._blob(path)
+        try:
+            with self._errors(path):
+                blob.reload(retry=self._again)
+        except FileNotFoundError:
+            return None
+        return GoogleObject(blob.crc32c, blob.size)
+
+    def below(self, folder: str) -> Iterator[tuple[str, int]]:
+        """The objects below a folder, by path in order, with their sizes; what stands for a folder ends with ``/``."""
+        prefix = self._key(f"{folder}/" if folder else "")
+        with self._errors(folder, of_bucket=True):
+            for blob in self._client.list_blobs(self._bucket, prefix=prefix, retry=self._again):
+                yield blob.name.removeprefix(self._prefix), blob.size
+
+    def names(self, folder: str) -> list[str]:
+        """What is directly in a folder."""
+        prefix = self._key(f"{folder}/" if folder else "")
+        with self._errors(folder, of_bucket=True):
+            found = self._client.list_blobs(self._bucket, prefix=prefix, delimiter="/", retry=self._again)
+            keys = {blob.name for blob in found}
+            keys |= {key.rstrip("/") for key in found.prefixes}
+        return sorted(filter(None, (key.removeprefix(prefix) for key in keys)))
+
+    def copy_if_absent(self, source: str, target: str) -> None:
+        """Give an object a second name. The service does so without moving its content.
+
+        :class:`FileExistsError` if there is one of that name, :class:`FileNotFoundError` if there is no ``source``.
+        """
+        rest = None
+        with self._errors(source):
+            while True:
+                blob = self._blob(target)
+                rest, _, _ = blob.rewrite(self._blob(source), rest, if_generation_match=_NONE, retry=self._again)
+                if rest is None:
+                    return
+
+    def writer(self, path: str) -> Any:
+        """A file whose bytes are sent in chunks, and that is there when it is closed."""
+        return self._blob(path).open("wb", chunk_size=_CHUNK, ignore_flush=True, retry=self._again)
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Delete objects, as far as they are there."""
+        with ThreadPoolExecutor(_THREADS) as threads:
+            for _ in threads.map(self._delete, paths):
+                pass
+
+    def _delete(self, path: str) -> None:
+        try:
+            with self._errors(path):
+                self._blob(path).delete(retry=self._again)
+        except FileNotFoundError:
+            return
+
+    # -- requests --------------------------------------------------------------------------------------------
+
+    def _key(self, path: str) -> str:
+        return self._prefix + path
+
+    def _blob(self, path: str) -> Any:
+        return self._bucket.blob(self._key(path))
+
+    def _token(self, path: str) -> str | None:
+        blob = self._blob(path)
+        try:
+            with self._errors(path):
+                blob.reload(retry=self._again)
+        except FileNotFoundError:
+            return None
+        return cast("str | None", (blob.metadata or {}).get(_WRITTEN_BY))
+
+    @contextmanager
+    def _errors(self, path: str, *, of_bucket: bool = False) -> Iterator[None]:
+        """Raise what the errors of requests mean; ``of_bucket``: only the bucket can be what is not found."""
+        # As the client.
+        from google.api_core.exceptions import GoogleAPICallError, RetryError  # noqa: PLC0415
+        from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415
+        from google.cloud.storage.exceptions import InvalidResponse  # noqa: PLC0415
+        from requests import RequestException  # noqa: PLC0415
+
+        try:
+            yield
+        except GoogleAPICallError as error:
+            raise self._meaning(error, path, of_bucket) from error
+        except InvalidResponse as error:
+            raise RetriableError(self._told(path, error.response.status_code)) from error
+        except (RetryError, RequestException, ConnectionError) as error:
+            reason = error.cause if isinstance(error, RetryError) else error
+            raise RetriableError(f"The service of bucket {self._bucket.name} cannot be reached: {reason}") from error
+        except GoogleAuthError as error:
+            raise ConnectError(
+                f"The account for bucket {self._bucket.name} is not accepted ({type(error).__name__}): check "
+                "gcs.credentials.path, gcs.credentials.json, or the account that the worker runs with."
+            ) from None
+
+    def _meaning(self, error: GoogleAPICallError, path: str, of_bucket: bool) -> Exception:
+        code, bucket = int(error.code or 0), self._bucket.name
+        if code == 404 and of_bucket:
+            return ConnectError(f"There is no bucket {bucket}: make it, or correct store.url or gcs.endpoint.")
+        if code == 404:
+            return FileNotFoundError(path)
+        if code == 412:
+            return FileExistsError(path)
+        if code in {401, 403}:
+            return ConnectError(
+                f"The service of bucket {bucket} refuses {path} ({code}): give the account the role "
+                "roles/storage.objectUser on the bucket (docs/spark/stores.md lists what it must permit)."
+            )
+        if code in {408, 409, 429} or code >= 500:
+            return RetriableError(self._told(path, code))
+        return ConnectError(f"{self._told(path, code)} Check store.url and gcs.endpoint.")
+
+    def _told(self, path: str, code: int) -> str:
+        return f"A request for {path} in bucket {self._bucket.name} failed ({code})."

@@ -1,0 +1,69 @@
+"""Files that the tasks of Spark write to Google Cloud Storage from their Python: named at the end of an attempt."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from connect.crash import crash_point
+from connectors.spark.stores.google_objects import GoogleObjects, GoogleService, google_client
+from connectors.spark.stores.parts import PartAttempt, PartStream
+
+__all__ = ["GooglePlace"]
+
+
+@dataclass(frozen=True, slots=True)
+class GooglePlace:
+    """A folder of a bucket. Where two attempts come to their ends, the files of the first stay.
+
+    Both have the same rows in the same files, so an attempt that was killed between two names is completed by the next.
+    """
+
+    service: GoogleService
+    bucket: str
+    prefix: str
+    folder: str
+
+    def begin(self, split: int, attempt: int) -> PartAttempt:  # noqa: ARG002
+        """An attempt that writes to hidden names of its own."""
+        return _GoogleAttempt(_objects(self.service, self.bucket, self.prefix), self.folder, attempt)
+
+
+class _GoogleAttempt:
+    def __init__(self, objects: GoogleObjects, folder: str, attempt: int) -> None:
+        self._objects = objects
+        self._folder = folder
+        self._attempt = attempt
+        self._written: list[tuple[str, str]] = []
+        self._streams: list[Any] = []
+
+    def open(self, name: str) -> PartStream:
+        beside = f"{self._folder}/.{name}.{self._attempt}"
+        stream: PartStream = self._objects.writer(beside)
+        self._written.append((beside, f"{self._folder}/{name}"))
+        self._streams.append(stream)
+        return stream
+
+    def finish(self) -> None:
+        for beside, path in self._written:
+            with suppress(FileExistsError):
+                self._objects.copy_if_absent(beside, path)
+            crash_point("mid-link")
+        self._objects.delete(beside for beside, _ in self._written)
+        self._written, self._streams = [], []
+
+    def discard(self) -> None:
+        # What cannot be given up now is removed with the whole load.
+        for stream in self._streams:
+            with suppress(Exception):
+                stream.terminate()
+        with suppress(Exception):
+            self._objects.delete(beside for beside, _ in self._written)
+
+
+@cache
+def _objects(service: GoogleService, bucket: str, prefix: str) -> GoogleObjects:
+    """The objects of a store, by a client that the process keeps: making one costs more than a small file does."""
+    return GoogleObjects(google_client(service), bucket, prefix, service.patience)
