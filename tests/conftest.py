@@ -86,6 +86,19 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         prepare_spark()
 
 
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    """Give pytest's own handlers their formatters back, after it has attached them for this test.
+
+    A unit that has run in this process sets those of all handlers. PySpark's loggers, which are there after its
+    first error, set those of the handlers they are given; pytest gives its own to each logger that does not propagate.
+    """
+    plugin = item.config.pluginmanager.getplugin("logging-plugin")
+    for handler in (plugin.caplog_handler, plugin.report_handler):
+        handler.setFormatter(plugin.formatter)
+    return (yield)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Make the Spark of each test small; measure how long tests take, if ``SLUICE_DURATIONS=write`` asks for that."""
     os.environ |= SPARK_ENVIRON
@@ -108,17 +121,6 @@ def _sendable(part: Any) -> Any:
         case list() | tuple():
             return type(part)(map(_sendable, part))
     return part
-
-
-@pytest.fixture(autouse=True)
-def _formatters(pytestconfig: pytest.Config) -> None:
-    """Give pytest's own handlers their formatters back: a unit that has run in this process sets those of all handlers.
-
-    It may have done so for a fixture of a whole module, or in a thread that outlives its test.
-    """
-    plugin = pytestconfig.pluginmanager.getplugin("logging-plugin")
-    for handler in (plugin.caplog_handler, plugin.report_handler):
-        handler.setFormatter(plugin.formatter)
 
 
 @pytest.fixture(scope="module", autouse=True)
