@@ -22,6 +22,7 @@ from connectors.spark.cluster.code import is_local, shipping_settings
 from connectors.spark.cluster.pod import pod_settings
 from connectors.spark.cluster.terms import SESSION_KEY, session_name
 from connectors.spark.failure import root_cause
+from connectors.spark.gateway import launch_java
 from connectors.spark.java_log import java_output
 from connectors.spark.stores.access import Access
 from connectors.spark.tables.session import format_session
@@ -164,15 +165,12 @@ def _join(shared: str, name: str, settings: Mapping[str, str], access: Access, h
 
 def _start_java(settings: Mapping[str, str]) -> None:
     """Start Spark's Java process, unless there is one, with its output as lines of the log."""
-    from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - as above
-    from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
+    from pyspark import SparkContext  # noqa: PLC0415 - as above
 
     if SparkContext._gateway is not None:
         return
-    conf = SparkConf().setAll(list(settings.items()))
     with java_output() as descriptor:
-        output = {"stdout": descriptor, "stderr": descriptor}
-        gateway: Any = launch_gateway(conf, output)  # type: ignore[no-untyped-call]
+        gateway = launch_java(settings, descriptor)
     SparkContext._gateway, SparkContext._jvm = gateway, gateway.jvm
 
 

@@ -21,6 +21,7 @@ from connect.jvm.shared import has_members
 from connectors.spark.cluster.application import Application, ApplicationFolder
 from connectors.spark.cluster.terms import Terms
 from connectors.spark.failure import root_cause
+from connectors.spark.gateway import launch_java
 from connectors.spark.java_log import java_output
 
 __all__ = ["main"]
@@ -55,11 +56,10 @@ def main() -> None:
 
 def _start(settings: dict[str, str], descriptor: int) -> tuple[Any, Any]:
     from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - not before the process has forked
-    from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     conf = SparkConf().setAll(list(settings.items()))
-    gateway: Any = launch_gateway(conf, {"stdout": descriptor, "stderr": descriptor})  # type: ignore[no-untyped-call]
+    gateway = launch_java(settings, descriptor)
     SparkContext._gateway, SparkContext._jvm = gateway, gateway.jvm
     return SparkSession.builder.config(conf=conf).getOrCreate(), gateway
 

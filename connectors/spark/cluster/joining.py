@@ -17,21 +17,19 @@ from pathlib import Path
 from typing import Any, Final
 
 from pyspark import SparkConf, SparkContext
-from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession, SQLContext
 
 from connect.errors import ConfigError, ConnectError
 from connect.jvm.shared import SHARED_MARK, Membership
 from connectors.spark.cluster.application import Application, ApplicationFolder
 from connectors.spark.cluster.terms import SESSION_KEY, agree, split_settings
+from connectors.spark.gateway import attach_gateway
 
 __all__ = ["SharedSession", "join_application"]
 
 logger = logging.getLogger(__name__)
 _GOING: Final = 30.0
 _PAUSE: Final = 0.1
-_PORT: Final = "PYSPARK_GATEWAY_PORT"
-_SECRET: Final = "PYSPARK_GATEWAY_SECRET"  # noqa: S105 - the name of a variable
 
 
 class SharedSession(SparkSession):
@@ -163,11 +161,7 @@ def _start(folder: ApplicationFolder, wish: _Wish) -> Application:
 
 def _attach(application: Application, membership: Membership, own: Mapping[str, str], name: str) -> SharedSession:
     """A new session in the application, with the settings that are the connector's own."""
-    os.environ |= {_PORT: str(application.port), _SECRET: application.secret}
-    try:
-        gateway: Any = launch_gateway()  # type: ignore[no-untyped-call]
-    finally:
-        del os.environ[_PORT], os.environ[_SECRET]
+    gateway = attach_gateway(application.port, application.secret)
     SparkContext._gateway, SparkContext._jvm = gateway, gateway.jvm
     classes = getattr(gateway.jvm, "org.apache.spark.sql.classic.SparkSession")
     first = classes.getDefaultSession().get()

@@ -7,10 +7,12 @@ It writes a line "ready" when the task has started, and ends when the topic is d
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import sys
 from pathlib import Path
+from typing import Final
 
 import confluent_kafka
 from confluent_kafka import Consumer
@@ -26,6 +28,9 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from equipment.workers.bulk_context import BulkContext
 
+_LATE: Final = 240.0
+"""After so many seconds it says where it is."""
+
 
 def stop_leftover() -> None:
     """Stop what a killed driver has left in the Java that all of them share: there can be one context in it."""
@@ -36,6 +41,8 @@ def stop_leftover() -> None:
 
 
 def main() -> None:
+    # Whoever waits for this process does so for five minutes.
+    faulthandler.dump_traceback_later(_LATE)
     order = json.loads(sys.argv[1])
     topic, props = order["topic"], order["props"]
     context = BulkContext(order["name"], order["bootstrap"], props)

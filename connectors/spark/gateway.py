@@ -1,0 +1,92 @@
+"""Spark's Java process, and the way to it.
+
+pyspark's own ``launch_gateway`` runs Python in a fork of this process, which has threads of several libraries by then,
+and waits for Java as long as it takes. Here nothing runs in a fork, and a Java that does not come up is ended.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+__all__ = ["PORT", "SECRET", "attach_gateway", "launch_java"]
+
+PORT: Final = "PYSPARK_GATEWAY_PORT"
+SECRET: Final = "PYSPARK_GATEWAY_SECRET"  # noqa: S105 - the name of a variable
+_PLACE: Final = "_PYSPARK_DRIVER_CONN_INFO_PATH"
+# What is ignored stays so in another program: Ctrl-C is for the worker alone, which ends Java in its own time.
+_IGNORING_INTERRUPTS: Final = ("/bin/sh", "-c", 'trap "" INT; exec "$0" "$@"')
+_LOOK: Final = 0.05
+_PATIENCE: Final = 180.0
+
+
+def launch_java(settings: Mapping[str, str], output: int, patience: float = _PATIENCE) -> Any:
+    """Start Spark's Java with these settings and return pyspark's gateway to it; its output goes to a descriptor.
+
+    If the environment names a Java that runs, it is taken. The process, ``gateway.proc``, ends when this one does, for
+    it reads from it. Raises ``ChildProcessError`` if it ends, ``TimeoutError`` if it is not up after ``patience``
+    seconds.
+    """
+    if PORT in os.environ:
+        return attach_gateway(int(os.environ[PORT]), os.environ[SECRET])
+    with TemporaryDirectory() as folder:
+        place = Path(folder) / "gateway"
+        process = subprocess.Popen(
+            [*_IGNORING_INTERRUPTS, *_command(settings)],
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=output,
+            env={**os.environ, "SPARK_CONNECT_MODE": "0", _PLACE: str(place)},
+        )
+        try:
+            port, secret = _await(process, place, patience)
+            gateway = attach_gateway(port, secret)
+        except BaseException:
+            process.kill()
+            process.communicate()
+            raise
+    gateway.proc = process
+    return gateway
+
+
+def attach_gateway(port: int, secret: str) -> Any:
+    """pyspark's gateway to a Java that runs already."""
+    from pyspark.java_gateway import launch_gateway  # noqa: PLC0415 - half a second, and only tasks need it
+
+    before = {key: os.environ.get(key) for key in (PORT, SECRET)}
+    os.environ |= {PORT: str(port), SECRET: secret}
+    try:
+        return launch_gateway()  # type: ignore[no-untyped-call]
+    finally:
+        for key, value in before.items():
+            if value is None:
+                del os.environ[key]
+            else:
+                os.environ[key] = value
+
+
+def _command(settings: Mapping[str, str]) -> list[str]:
+    from pyspark.find_spark_home import _find_spark_home  # noqa: PLC0415 - as above
+
+    submit = str(Path(_find_spark_home(), "bin", "spark-submit"))  # type: ignore[no-untyped-call]
+    confs = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
+    return [submit, *confs, *shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))]
+
+
+def _await(process: subprocess.Popen[bytes], place: Path, patience: float) -> tuple[int, str]:
+    """The port and the secret that Java writes down when it is up, each after four bytes: the port itself, a length."""
+    end = time.monotonic() + patience
+    while not place.is_file():
+        if process.poll() is not None:
+            raise ChildProcessError(f"Java has ended with the status {process.returncode}")
+        if time.monotonic() > end:
+            raise TimeoutError(f"Java has not come up within {patience:.0f} s, and was ended")
+        time.sleep(_LOOK)
+    content = place.read_bytes()
+    return int.from_bytes(content[:4]), content[8 : 8 + int.from_bytes(content[4:8])].decode()
