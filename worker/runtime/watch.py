@@ -179,10 +179,11 @@ class Watch:
     def _look_on(self, tick: float, stacks: int | None) -> None:
         period = self._limits.shortest / 2
         looked = time.monotonic()
-        while not self._closed.is_set():
+        while True:
             if stacks is not None:
                 faulthandler.dump_traceback_later(period, repeat=True, file=stacks)
-            self._closed.wait(tick)
+            if self._closed.wait(tick):
+                break
             now = time.monotonic()
             if now - looked >= period and stacks is not None:
                 # Stacks may have been written; they mean nothing any more.
