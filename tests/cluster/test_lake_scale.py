@@ -20,6 +20,7 @@ from equipment.waiting import wait_until
 from equipment.workers.memory import MemoryWatch, watched_memory
 from equipment.workers.small_spark import COMPILING_SPARK, sink_props
 from equipment.workers.standalone import StandaloneWorker
+from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
 
 TOPICS = int(os.environ.get("SLUICE_LAKE_TOPICS", "0"))
 """How many topics are loaded by one connector; each has ten partitions."""
@@ -36,6 +37,14 @@ PARAGRAPH = "".join(chr(33 + (number * 7919) % 89) for number in range(4000)).re
 """Text for values of four thousand bytes, none of which is like the one before."""
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.spark, pytest.mark.timeout(7200)]
+
+
+@pytest.fixture(scope="module")
+def bootstrap(broker_jars: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The bootstrap servers of a broker that has memory for ten thousand partitions."""
+    config = BrokerConfig(folder=tmp_path_factory.mktemp("broker"), port=0, heap="1g")
+    with EmbeddedBroker(config).lease() as info:
+        yield info.bootstrap_servers
 
 
 @contextmanager
