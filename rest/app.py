@@ -14,7 +14,7 @@ from rest.http.body import JsonAnswers, check_accept, check_content_type
 from rest.http.errors import register_errors
 from rest.http.headers import AnswerHeaders
 from rest.http.paths import EscapedName, MatchingRule, RawPaths
-from rest.http.waiting import Patience
+from rest.http.timeouts import Patience
 from rest.peers.forwarding import Forwarding
 from rest.resources.cluster import cluster
 from rest.resources.connectors import connectors
@@ -33,7 +33,7 @@ from rest.resources.sessions import sessions
 from rest.resources.versions import versions
 from rest.ui.page import NAME as WEB_PAGE
 from rest.ui.page import Site
-from rest.ui.web import PageSettings, web_page
+from rest.ui.web_page import PageSettings, web_page
 from worker.herder.herder import Herder
 from worker.recent_log import RecentLog
 

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from http import HTTPStatus
-from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlencode
 
 from flask import Flask, Response, redirect, request
 from werkzeug.wrappers import Response as WsgiResponse
 
-from connect.config.validators import matches_wildcard
 from rest.access.caller import Caller, caller
-from rest.access.inventory import Inventory
 from rest.access.rights import InBody, Need, Who, need_of
 from rest.access.sign_in import NotSignedInError, SignIn
+from rest.access.stored_configs import StoredConfigs
 from worker.errors import ForbiddenError
 from worker.security.permissions import EVERYTHING, OF_WORKER, Permissions, Right, Roles
 from worker.security.principals import WORKER_MECHANISM, Principal
 from worker.security.request_signatures import InName
 from worker.security.watched_file import WatchedFile
 
-__all__ = ["Access", "AllowedHosts", "path_of_rule"]
+__all__ = ["Access", "path_of_rule"]
 
 _REFUSED: Final = "User cannot access the resource."
 """The text of Kafka Connect."""
@@ -52,7 +50,7 @@ class Access:
         self,
         sign_in: SignIn,
         roles: WatchedFile[Roles] | None,
-        inventory: Inventory,
+        configs: StoredConfigs,
         *,
         health_open: bool = False,
         passed_on: Callable[[], InName | None] = lambda: None,
@@ -61,7 +59,7 @@ class Access:
         self.page: Final = page
         self.sign_in: Final = sign_in
         self._roles = roles
-        self._inventory = inventory
+        self._configs = configs
         self._health_open = health_open
         self._passed_on = passed_on
 
@@ -109,9 +107,9 @@ class Access:
             if told.principal is None:
                 raise NotSignedInError
             permissions = self.permissions(told.principal)
-            return Caller(told.principal, permissions, self._inventory, told.address, told.worker)
+            return Caller(told.principal, permissions, self._configs, told.address, told.worker)
         principal = self.sign_in.principal(request)
-        return Caller(principal, self.permissions(principal), self._inventory, request.remote_addr or "")
+        return Caller(principal, self.permissions(principal), self._configs, request.remote_addr or "")
 
     def _check(self, need: Need | None) -> None:
         if need is None:
@@ -121,29 +119,6 @@ class Access:
         elif isinstance(need, Right):
             connector = None if need in OF_WORKER else (request.view_args or {})["name"]
             caller().require(need, connector)
-
-
-class AllowedHosts:
-    """Refuses requests to names that are not this worker's, so that no page can have a name of its own lead here."""
-
-    def __init__(self, patterns: Sequence[str], own: str) -> None:
-        self._patterns = tuple(pattern.strip().lower() for pattern in (*patterns, own, "localhost"))
-
-    def put_on(self, app: Flask) -> None:
-        """Look at the header ``Host`` of each request first."""
-        app.before_request(self._check)
-
-    def allows(self, host: str) -> bool:
-        """Whether a request may be sent to this value of ``Host``: a name or an address, with or without a port."""
-        name = (host[: host.find("]") + 1] if host.startswith("[") else host.partition(":")[0]).lower()
-        return _is_address(name.strip("[]")) or any(matches_wildcard(pattern, name) for pattern in self._patterns)
-
-    def _check(self) -> None:
-        if not self.allows(request.host):
-            raise ForbiddenError(
-                "This worker does not answer to the host name of this request. To allow it, add it to "
-                "rest.allowed.hosts in the worker's configuration."
-            )
 
 
 def path_of_rule() -> str:
@@ -181,11 +156,3 @@ def _secured(response: Response) -> Response:
     for name, value in _SECURITY_HEADERS.items():
         response.headers.setdefault(name, value)
     return response
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True

@@ -14,8 +14,8 @@ from flask import Flask, Response, g, request
 from connect.errors import ConnectError
 from rest.access.access import path_of_rule
 from rest.access.caller import caller
-from rest.access.inventory import Inventory
 from rest.access.rights import InBody, Who, need_of
+from rest.access.stored_configs import StoredConfigs
 from rest.http.body import flag
 from worker.security.audit import AuditEntry, AuditKind, AuditLog, changes
 from worker.security.permissions import Right
@@ -42,9 +42,9 @@ _DATA: Final = ("key", "value", "headers")
 class Auditing:
     """Writes to the ``log`` what is asked of an app. ``passed_on`` finds in whose name another worker asks."""
 
-    def __init__(self, log: AuditLog, inventory: Inventory, passed_on: Callable[[], InName | None]) -> None:
+    def __init__(self, log: AuditLog, configs: StoredConfigs, passed_on: Callable[[], InName | None]) -> None:
         self._log = log
-        self._inventory = inventory
+        self._configs = configs
         self._passed_on = passed_on
 
     def put_on(self, app: Flask) -> None:
@@ -57,7 +57,7 @@ class Auditing:
             return
         entry = self._entry()
         if need_of(path_of_rule(), request.method) in _WITH_CONFIG and entry.connector is not None:
-            setattr(g, _BEFORE, dict(self._inventory.config(entry.connector)))
+            setattr(g, _BEFORE, dict(self._configs.config(entry.connector)))
         if self._log.required:
             self._log.begin(entry)
 
@@ -116,7 +116,7 @@ class Auditing:
 
     def _changes_of(self, connector: str, before: Mapping[str, Any]) -> list[dict[str, Any]]:
         try:
-            return changes(before, self._inventory.config(connector), self._inventory.hidden)
+            return changes(before, self._configs.config(connector), self._configs.hidden)
         except ConnectError as error:
             logger.warning("What has changed of connector %s is not in the audit: %s", connector, error)
             return []

@@ -9,7 +9,7 @@ from typing import Any, Final
 from flask import g
 
 from connect.config import HIDDEN
-from rest.access.inventory import Inventory
+from rest.access.stored_configs import StoredConfigs
 from worker.errors import ForbiddenError
 from worker.security.permissions import EVERYTHING, OF_WORKER, Permissions, Right, Target
 from worker.security.principals import Principal
@@ -23,14 +23,14 @@ _ALWAYS_SHOWN: Final = ("name", _CLASS, "tasks.max")
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who has sent the request. Without ``inventory`` nobody signs in here, and everybody may do everything.
+    """Who has sent the request. Without ``configs`` nobody signs in here, and everybody may do everything.
 
     ``address`` is where the request came from, even if another worker, ``passed_on_by``, has passed it on.
     """
 
     principal: Principal | None = None
     permissions: Permissions = EVERYTHING
-    inventory: Inventory | None = None
+    configs: StoredConfigs | None = None
     address: str = ""
     passed_on_by: str | None = None
 
@@ -45,7 +45,7 @@ class Caller:
 
     def may(self, right: Right, connector: str | None = None) -> bool:
         """Whether the caller has a right, on a connector if it is one on connectors."""
-        if self.inventory is None or right in OF_WORKER:
+        if self.configs is None or right in OF_WORKER:
             return self.permissions.may(right, None if connector is None else Target(connector))
         assert connector is not None
         return self.permissions.may(right, self._target(connector))
@@ -68,10 +68,10 @@ class Caller:
         Its plugin and its overrides of client settings must be allowed, and so must the plugin that the connector has
         now. ``before`` are further keys that it has and that stay. Without a name it is only to be validated.
         """
-        if self.inventory is None:
+        if self.configs is None:
             return
         config = {key: value for key, value in {**(before or {}), **given}.items() if value is not None}
-        plugins = self.inventory.plugin_names(config.get(_CLASS))
+        plugins = self.configs.plugin_names(config.get(_CLASS))
         if connector is None:
             if not self.permissions.may_somewhere(Right.EDIT, plugins):
                 raise self._refusal(Right.EDIT, None)
@@ -87,18 +87,18 @@ class Caller:
 
     def require_patch(self, connector: str, patch: Mapping[str, Any]) -> None:
         """Refuse a patch that makes a configuration of a connector's which the caller may not give to it."""
-        if self.inventory is not None:
-            self.require_edit(connector, patch, self.inventory.config(connector))
+        if self.configs is not None:
+            self.require_edit(connector, patch, self.configs.config(connector))
 
     def visible(self, connectors: Iterable[str]) -> list[str]:
         """Return those connectors that the caller may view, in their order."""
-        if self.inventory is None or self.permissions is EVERYTHING:
+        if self.configs is None or self.permissions is EVERYTHING:
             return list(connectors)
         return [name for name in connectors if Right.VIEW in self.permissions.on(self._target(name))]
 
     def rights_on(self, connector: str) -> list[Right]:
         """Return the rights that the caller has on a connector."""
-        target = Target(connector) if self.inventory is None else self._target(connector)
+        target = Target(connector) if self.configs is None else self._target(connector)
         given = self.permissions.on(target)
         return [right for right in Right if right in given]
 
@@ -108,13 +108,13 @@ class Caller:
 
     def shown_config(self, connector: str, config: Mapping[str, Any], *, of_task: bool = False) -> dict[str, Any]:
         """Return as much of a connector's configuration, or a task's, as the caller may see."""
-        if self.inventory is None or self.permissions is EVERYTHING:
+        if self.configs is None or self.permissions is EVERYTHING:
             return dict(config)
         rights = self.permissions.on(self._target(connector))
         if Right.SECRETS in rights:
             return dict(config)
         if Right.CONFIGS in rights:
-            return self.inventory.hidden(config, self.inventory.config(connector) if of_task else None)
+            return self.configs.hidden(config, self.configs.config(connector) if of_task else None)
         return {key: config[key] for key in _ALWAYS_SHOWN if key in config}
 
     def shown_info(self, info: Mapping[str, Any]) -> dict[str, Any]:
@@ -126,18 +126,18 @@ class Caller:
 
         Tools read a configuration, change a key and write all of it: what they do not see has to stay as it is.
         """
-        if self.inventory is None or self.permissions is EVERYTHING or not any(map(_holds_hidden, given.values())):
+        if self.configs is None or self.permissions is EVERYTHING or not any(map(_holds_hidden, given.values())):
             return dict(given)
-        stored = self.inventory.config(connector)
+        stored = self.configs.config(connector)
         shown = self.shown_config(connector, stored)
         return {
             key: stored[key] if key in stored and shown.get(key) == value else value for key, value in given.items()
         }
 
     def _target(self, connector: str) -> Target:
-        if self.inventory is None or not self.permissions.ask_for_plugins:
+        if self.configs is None or not self.permissions.ask_for_plugins:
             return Target(connector)
-        return self.inventory.target(connector)
+        return self.configs.target(connector)
 
     def _check_overrides(self, connector: str | None, plugins: tuple[str, ...], config: Mapping[str, Any]) -> None:
         if refused := self.permissions.refused_overrides(connector, plugins, config):

@@ -2,16 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Final
 
-from flask import Flask
+from flask import Flask, request
 
-from rest.access.access import Access, AllowedHosts
+from connect.config.validators import matches_wildcard
+from rest.access.access import Access
 from rest.access.auditing import Auditing
 from rest.access.rates import RequestRate
+from worker.errors import ForbiddenError
 
-__all__ = ["NO_GUARDS", "Guards"]
+__all__ = ["NO_GUARDS", "AllowedHosts", "Guards"]
+
+
+class AllowedHosts:
+    """Refuses requests to names that are not this worker's, so that no page can have a name of its own lead here."""
+
+    def __init__(self, patterns: Sequence[str], own: str) -> None:
+        self._patterns = tuple(pattern.strip().lower() for pattern in (*patterns, own, "localhost"))
+
+    def put_on(self, app: Flask) -> None:
+        """Look at the header ``Host`` of each request first."""
+        app.before_request(self._check)
+
+    def allows(self, host: str) -> bool:
+        """Whether a request may be sent to this value of ``Host``: a name or an address, with or without a port."""
+        name = (host[: host.find("]") + 1] if host.startswith("[") else host.partition(":")[0]).lower()
+        return _is_address(name.strip("[]")) or any(matches_wildcard(pattern, name) for pattern in self._patterns)
+
+    def _check(self) -> None:
+        if not self.allows(request.host):
+            raise ForbiddenError(
+                "This worker does not answer to the host name of this request. To allow it, add it to "
+                "rest.allowed.hosts in the worker's configuration."
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +62,11 @@ class Guards:
 
 
 NO_GUARDS: Final = Guards()
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True

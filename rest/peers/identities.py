@@ -9,7 +9,7 @@ from flask import g, request
 
 from rest.access.caller import caller
 from rest.http.paths import sent_path
-from rest.http.waiting import Patience
+from rest.http.timeouts import Patience
 from worker.errors import UnavailableError
 from worker.herder.cluster.peers import PeerRequests
 from worker.security.principals import WORKER_MECHANISM, Principal

@@ -10,7 +10,7 @@ from typing import Any
 from flask import Blueprint, Response, jsonify
 
 from rest.access.caller import caller
-from rest.http.waiting import Patience
+from rest.http.timeouts import Patience
 from worker.herder.herder import Herder
 from worker.metrics.usage import processes_document
 

@@ -12,7 +12,7 @@ from rest.access.caller import caller
 from rest.http.body import bare_config, config_of, flag, json_object
 from rest.http.paths import escaped
 from rest.http.revisions import expected_revision, revision_tag
-from rest.http.waiting import Patience
+from rest.http.timeouts import Patience
 from worker.errors import BadRequestError
 from worker.herder.connectors.requests import ConnectorRequests
 from worker.herder.connectors.writes import initial_target

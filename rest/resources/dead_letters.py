@@ -6,7 +6,7 @@ from flask import Blueprint, Response, jsonify, request
 
 from rest.access.auditing import note_changes
 from rest.http.body import json_object
-from rest.http.waiting import Patience
+from rest.http.timeouts import Patience
 from worker.herder.dead_letter_repairs import REPAIR_FIELDS, read_place
 from worker.herder.dead_letters import FIELDS, DeadLetterRequests, read_after, read_limit
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 from flask import Blueprint, Response, jsonify, request
 
 from rest.access.caller import caller
-from rest.http.waiting import Patience
+from rest.http.timeouts import Patience
 from worker.errors import BadRequestError
 from worker.herder.histories import HistoryRequests
 from worker.metrics.history import SECONDS, SLOT, added, document

@@ -8,7 +8,7 @@ from typing import Any
 from flask import Blueprint, request
 
 from rest.http.body import json_body
-from rest.http.waiting import Patience
+from rest.http.timeouts import Patience
 from rest.peers.identities import current_request
 from worker.errors import BadRequestError
 from worker.herder.cluster.peers import PeerRequests

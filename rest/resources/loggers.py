@@ -7,7 +7,7 @@ from typing import Final
 from flask import Blueprint, Response, jsonify, request
 
 from rest.http.body import json_object
-from rest.http.waiting import Patience
+from rest.http.timeouts import Patience
 from worker.errors import BadRequestError
 from worker.herder.loggers import LoggerRequests
 from worker.loggers import level_named

@@ -6,7 +6,7 @@ from typing import Final
 
 from flask import Blueprint, Response, jsonify, request
 
-from rest.http.waiting import Patience
+from rest.http.timeouts import Patience
 from worker.errors import BadRequestError
 from worker.herder.cluster.view import ClusterRequests
 from worker.herder.connectors.requests import ConnectorRequests

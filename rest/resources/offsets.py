@@ -5,7 +5,7 @@ from __future__ import annotations
 from flask import Blueprint, Response, jsonify
 
 from rest.http.body import flag, json_object
-from rest.http.waiting import Patience
+from rest.http.timeouts import Patience
 from worker.errors import BadRequestError
 from worker.herder.offsets.bodies import FIELDS
 from worker.herder.offsets.requests import OffsetRequests

@@ -10,7 +10,7 @@ from flask import Blueprint, Response, jsonify, request
 from connect.plugins import PluginKind, PluginRegistry
 from rest.access.caller import caller
 from rest.http.body import bare_config
-from rest.http.waiting import Patience
+from rest.http.timeouts import Patience
 from worker.herder.plugins import PluginRequests
 from worker.security.permissions import Right
 

@@ -6,7 +6,7 @@ from flask import Blueprint, Response, jsonify, request
 
 from rest.access.caller import caller
 from rest.http.body import bare_config
-from rest.http.waiting import Patience
+from rest.http.timeouts import Patience
 from worker.herder.previews import PreviewRequests, PreviewWanted, read_preview
 from worker.security.permissions import Right
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from flask import Blueprint, Response, jsonify
 
 from connect.errors import ConnectError
-from rest.http.waiting import Patience
+from rest.http.timeouts import Patience
 from rest.openapi import openapi_document
 from worker.herder.inbox import Request
 

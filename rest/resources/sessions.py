@@ -13,7 +13,7 @@ from rest.access.access import Access
 from rest.access.caller import Caller, caller
 from rest.access.sign_in import COOKIE, SAFE_COOKIE, NotSignedInError, SignedIn, session_secret
 from rest.http.body import json_object
-from rest.http.waiting import Patience
+from rest.http.timeouts import Patience
 from worker.errors import BadRequestError
 from worker.herder.connectors.requests import ConnectorRequests
 

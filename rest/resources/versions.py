@@ -12,7 +12,7 @@ from connect.errors import NotFoundError
 from rest.access.caller import caller
 from rest.http.paths import escaped
 from rest.http.revisions import expected_revision, revision_tag
-from rest.http.waiting import Patience
+from rest.http.timeouts import Patience
 from worker.herder.connectors.requests import ConnectorRequests
 from worker.herder.connectors.versions import ConfigHistory, VersionRequests
 from worker.security.permissions import Right

@@ -18,10 +18,10 @@ from werkzeug.wrappers import Response as AnyResponse
 from connect.errors import ConnectError
 from rest.access.caller import caller
 from rest.access.sign_in import session_secret
-from rest.causes import cause_of
 from rest.http.errors import status_of
 from rest.http.paths import escaped
-from rest.ui import figures
+from rest.traces import cause_of
+from rest.ui import formats
 from rest.ui.assets import Assets
 from worker.security.permissions import Right
 
@@ -121,13 +121,13 @@ def page_blueprint(site: Site, hide: Callable[[str], str]) -> Blueprint:
             "has_session": session_secret(request) is not None,
             "site": site,
             "static": f"{site.base}/ui/static/{assets.version}",
-            "grouped": figures.grouped,
-            "amount": figures.amount,
-            "size": figures.size,
-            "duration": figures.duration,
-            "measured": figures.measured,
+            "grouped": formats.grouped,
+            "amount": formats.amount,
+            "size": formats.size,
+            "duration": formats.duration,
+            "measured": formats.measured,
             "cause_of": cause_of,
-            "moment": figures.moment,
+            "moment": formats.moment,
         }
 
     @blueprint.app_template_filter("tojson_text")

@@ -12,7 +12,7 @@ from flask.testing import FlaskClient
 
 from equipment.fakes.cluster_herder import ClusterHerder
 from equipment.fakes.guarded_api import PLUGIN, basic, guards_of, small_herder
-from rest.access.access import AllowedHosts
+from rest.access.guards import AllowedHosts
 from rest.access.rights import NEEDS, InBody, Who, need_of
 from rest.access.sign_in import SignIn
 from rest.app import create_app

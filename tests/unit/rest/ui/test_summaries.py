@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rest.ui.trouble import Filter, Trouble, connectors_of, counted, matching
+from rest.ui.summaries import Filter, Trouble, counted, matching, summaries
 
 
 def part(state: str, **more: Any) -> dict[str, Any]:
@@ -49,13 +49,13 @@ HANGS = {"method": "put", "since": "2026-01-01T00:00:00Z", "line": "x.py:3", "tr
     ],
 )
 def test_a_connector_is_as_bad_as_its_worst_part(shown: dict[str, Any], trouble: Trouble, reason: str) -> None:
-    (connector,) = connectors_of({"c": shown})
+    (connector,) = summaries({"c": shown})
     assert (connector.trouble, connector.reason) == (trouble, reason)
 
 
 def test_the_worst_come_first_and_are_counted() -> None:
     views = {"b": view("RUNNING"), "a": view("RUNNING"), "z": view("FAILED"), "s": view("STOPPED")}
-    connectors = connectors_of(views)
+    connectors = summaries(views)
     assert [connector.name for connector in connectors] == ["z", "a", "b", "s"]
     assert counted(connectors) == {Trouble.FAILED: 1, Trouble.RUNNING: 2, Trouble.STOPPED: 1}
 
@@ -76,17 +76,17 @@ def test_nothing_that_failed_is_a_count_of_its_own() -> None:
 )
 def test_a_filter_lets_through_what_it_names(wanted: Filter, names: list[str]) -> None:
     views = {"a": view("RUNNING"), "z": view("RUNNING", part("FAILED", trace=TRACE))}
-    assert [connector.name for connector in matching(connectors_of(views), wanted)] == names
+    assert [connector.name for connector in matching(summaries(views), wanted)] == names
 
 
 def test_the_lag_of_a_connector_is_unknown_while_that_of_a_task_is() -> None:
     known = part("RUNNING", metrics={"sink-record-lag": 5.0, "sink-record-send-rate": 2.0})
-    (both,) = connectors_of({"c": view("RUNNING", known, known)})
+    (both,) = summaries({"c": view("RUNNING", known, known)})
     assert (both.lag, both.rate) == (10.0, 4.0)
-    (one,) = connectors_of({"c": view("RUNNING", known, part("RUNNING"))})
+    (one,) = summaries({"c": view("RUNNING", known, part("RUNNING"))})
     assert (one.lag, one.rate) == (None, None)
 
 
 def test_what_remains_for_a_source_has_its_unit() -> None:
-    (found,) = connectors_of({"c": view("RUNNING", part("RUNNING", metrics={"source-remaining-bytes": 7.0}))})
+    (found,) = summaries({"c": view("RUNNING", part("RUNNING", metrics={"source-remaining-bytes": 7.0}))})
     assert (found.lag, found.lag_unit) == (7.0, "bytes")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rest.causes import cause_of
+from rest.traces import cause_of
 
 CHAIN = """\
 Traceback (most recent call last):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from equipment.growth import assert_grows_evenly
-from rest.ui.measured import MeasuredRow, MeasuredTable, measured_tables
+from rest.ui.measurements import MeasuredRow, MeasuredTable, measured_tables
 
 
 def measured(name: str, value: float | None, **labels: str) -> dict[str, Any]:

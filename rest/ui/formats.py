@@ -1,16 +1,18 @@
-"""Numbers and times as a page shows them. What is not known is shown as a dash, never as 0."""
+"""Numbers, times and parts of records as a page shows them. Unknown values are shown as a dash, never as 0."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-__all__ = ["UNKNOWN", "amount", "duration", "grouped", "measured", "moment", "size"]
+__all__ = ["UNKNOWN", "amount", "duration", "grouped", "measured", "moment", "record_text", "size"]
 
 UNKNOWN: Final = "–"  # noqa: RUF001 - a dash is what is meant
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
 _STEP: Final = 1024
 _TEN: Final = 10
+_LONGEST: Final = 2_000
 _SPANS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
@@ -65,3 +67,11 @@ def moment(milliseconds: int | None) -> str | None:
     except OverflowError:
         return None
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def record_text(value: Mapping[str, str] | None) -> str:
+    """A key or value of a dead letter, as text or in base64, and not longer than a page bears."""
+    if value is None:
+        return "null"
+    text = value["text"] if "text" in value else f"base64: {value['base64']}"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} … ({len(text) - _LONGEST:,} more characters)"

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from rest.causes import cause_of
+from rest.traces import cause_of
 
-__all__ = ["Connector", "Filter", "Trouble", "connectors_of", "counted", "matching"]
+__all__ = ["ConnectorSummary", "Filter", "Trouble", "counted", "matching", "summaries"]
 
 _RATES: Final = ("sink-record-send-rate", "source-record-write-rate")
 _LAG: Final = "sink-record-lag"
@@ -47,7 +47,7 @@ _BY_STATE: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Connector:
+class ConnectorSummary:
     """A connector as the overview shows it. ``rate`` and ``lag`` are ``None`` while they are not known."""
 
     name: str
@@ -77,13 +77,13 @@ class Filter:
     text: str = ""
 
 
-def connectors_of(views: Mapping[str, Mapping[str, Any]]) -> list[Connector]:
+def summaries(views: Mapping[str, Mapping[str, Any]]) -> list[ConnectorSummary]:
     """The connectors with these ``status`` and ``info`` views, those that need attention first."""
     found = [_connector(name, view.get("status"), view.get("info", {})) for name, view in views.items()]
     return sorted(found, key=lambda connector: (connector.trouble, connector.name))
 
 
-def counted(connectors: Iterable[Connector]) -> dict[Trouble, int]:
+def counted(connectors: Iterable[ConnectorSummary]) -> dict[Trouble, int]:
     """How many connectors there are of each trouble that there is, in order."""
     counts = Counter(connector.trouble for connector in connectors)
     return {trouble: counts[trouble] for trouble in Trouble if counts[trouble] or trouble in _ALWAYS}
@@ -92,7 +92,7 @@ def counted(connectors: Iterable[Connector]) -> dict[Trouble, int]:
 _ALWAYS: Final = (Trouble.FAILED, Trouble.RUNNING)
 
 
-def matching(connectors: Iterable[Connector], wanted: Filter) -> list[Connector]:
+def matching(connectors: Iterable[ConnectorSummary], wanted: Filter) -> list[ConnectorSummary]:
     """The connectors that a filter lets through, in their order."""
     words = wanted.text.casefold().split()
     return [
@@ -104,17 +104,17 @@ def matching(connectors: Iterable[Connector], wanted: Filter) -> list[Connector]
     ]
 
 
-def _connector(name: str, status: Mapping[str, Any] | None, info: Mapping[str, Any]) -> Connector:
+def _connector(name: str, status: Mapping[str, Any] | None, info: Mapping[str, Any]) -> ConnectorSummary:
     plugin = str(info.get("config", {}).get("connector.class", "")).rpartition(".")[2]
     kind = str(info.get("type", "unknown"))
     if status is None:
-        return Connector(name, kind, plugin, "UNASSIGNED", Trouble.UNASSIGNED, "", {}, "", None, None, "")
+        return ConnectorSummary(name, kind, plugin, "UNASSIGNED", Trouble.UNASSIGNED, "", {}, "", None, None, "")
     own, tasks = status["connector"], status["tasks"]
     trouble, reason = _trouble(own, tasks, str(status.get("next_run") or ""))
     lag, unit = _lag(tasks)
     if trouble is Trouble.RUNNING and _is_behind(lag, _rate(tasks), unit):
         trouble, reason = Trouble.BEHIND, "Records wait, and none is delivered"
-    return Connector(
+    return ConnectorSummary(
         name,
         kind,
         plugin,

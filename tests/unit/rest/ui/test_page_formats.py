@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rest.ui.figures import UNKNOWN, amount, duration, grouped, measured, moment, size
-from rest.ui.sparkline import sparkline
+from rest.ui.charts import sparkline
+from rest.ui.formats import UNKNOWN, amount, duration, grouped, measured, moment, size
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Pages for making and changing connectors, and the catalogue of plugins."""
+"""``/ui/plugins`` and ``/ui/new``: the catalogue of plugins, and the form for a new connector."""
 
 from __future__ import annotations
 
@@ -7,61 +7,48 @@ from flask import Blueprint, Response
 from connect.errors import NotFoundError, PluginError
 from connect.plugins import PluginEntry, PluginKind, PluginRegistry
 from rest.access.caller import caller
-from rest.access.inventory import Inventory
-from rest.http.waiting import Patience
-from rest.ui.connector import ConnectorPages
+from rest.http.timeouts import Patience
 from rest.ui.page import shown
-from worker.herder.herder import Herder
+from worker.herder.plugins import PluginRequests
 from worker.security.permissions import Right
 
-__all__ = ["editing"]
+__all__ = ["plugin_pages"]
 
 
-def editing(
-    blueprint: Blueprint, herder: Herder, inventory: Inventory, pages: ConnectorPages, patience: Patience
-) -> None:
+def plugin_pages(blueprint: Blueprint, plugins: PluginRequests, patience: Patience) -> None:
     """Put the pages on the blueprint."""
 
     @blueprint.get("/new")
     def choose() -> Response:
         caller().require_somewhere(Right.EDIT)
-        return shown("new.html", plugins=_connectors(herder.plugins.registry()))
+        return shown("new.html", plugins=_connector_plugins(plugins.registry()))
 
     @blueprint.get("/new/<name:plugin>")
     def create(plugin: str) -> Response:
         caller().require_somewhere(Right.EDIT)
-        entry = _found(herder.plugins.registry(), plugin, PluginKind.CONNECTOR)
+        entry = _found(plugins.registry(), plugin, PluginKind.CONNECTOR)
         config = {"connector.class": plugin, "name": ""}
         return shown("edit.html", plugin=entry, config=config, name=None, revision=None)
 
-    @blueprint.get("/connectors/<name:name>/edit")
-    def edit(name: str) -> Response:
-        caller().require(Right.EDIT, name)
-        entry = patience.wait(herder.connectors.entry(name))
-        config = inventory.hidden(entry.config)
-        plugin = entry.config.get("connector.class", "")
-        known = _known(herder.plugins.registry(), plugin, PluginKind.CONNECTOR)
-        return pages.shown(name, "edit.html", "edit", plugin=known, config=config, revision=entry.revision)
-
     @blueprint.get("/plugins")
     def catalogue() -> Response:
-        registry = herder.plugins.registry()
+        registry = plugins.registry()
         return shown("plugins.html", kinds=[(kind, registry.entries(kind)) for kind in PluginKind])
 
     @blueprint.get("/plugins/<name:plugin>/config")
     def keys(plugin: str) -> Response:
-        registry = herder.plugins.registry()
+        registry = plugins.registry()
         entry = next((found for kind in PluginKind if (found := _known(registry, plugin, kind))), None)
         if entry is None:
             raise NotFoundError(f"Unknown plugin {plugin}.")
-        described = patience.wait(herder.plugins.keys(plugin, "latest"))
+        described = patience.wait(plugins.keys(plugin, "latest"))
         groups: dict[str, list[dict[str, object]]] = {}
         for key in described:
             groups.setdefault(key.get("group") or "Its own", []).append(key)
         return shown("plugin.html", plugin=entry, groups=groups, count=len(described))
 
 
-def _connectors(registry: PluginRegistry) -> list[PluginEntry]:
+def _connector_plugins(registry: PluginRegistry) -> list[PluginEntry]:
     newest = {entry.class_name: entry for entry in registry.entries(PluginKind.CONNECTOR)}
     return sorted(newest.values(), key=lambda entry: entry.class_name.rpartition(".")[2])
 

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 
 from flask import Blueprint
 
-from rest.access.inventory import Inventory
-from rest.http.waiting import Patience
-from rest.ui.cluster import cluster_page
+from rest.access.stored_configs import StoredConfigs
+from rest.http.timeouts import Patience
 from rest.ui.connector import ConnectorPages
-from rest.ui.editing import editing
 from rest.ui.flows import flows_page
-from rest.ui.overview import overview
+from rest.ui.overview import cluster_page, overview
 from rest.ui.page import Site, page_blueprint
-from rest.ui.repairing import repairing
+from rest.ui.plugins import plugin_pages
 from worker.herder.herder import Herder
 from worker.recent_log import RecentLog
 
@@ -36,11 +34,8 @@ def web_page(
     """The pages. They show what the REST API answers, and change things by its calls alone."""
     blueprint = page_blueprint(site, hide)
     overview(blueprint, herder.connectors, herder.histories, patience)
-    inventory = Inventory(herder)
-    pages = ConnectorPages(site, herder, inventory, recent, patience, hide)
-    pages.put_on(blueprint)
+    ConnectorPages(site, herder, StoredConfigs(herder), recent, patience, hide).put_on(blueprint)
     flows_page(blueprint, herder.connectors, patience)
     cluster_page(blueprint, herder, patience)
-    editing(blueprint, herder, inventory, pages, patience)
-    repairing(blueprint, herder, pages, patience)
+    plugin_pages(blueprint, herder.plugins, patience)
     return blueprint

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from flask.testing import FlaskClient
 
-from rest.flows import FlowState, create_flows_app
+from rest.mirror_driver import FlowState, create_flows_app
 
 
 class _Echo(BaseHTTPRequestHandler):

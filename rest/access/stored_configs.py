@@ -14,12 +14,12 @@ from connect.config import HIDDEN, ConfigType
 from connect.errors import ConnectError, NotFoundError, PluginError
 from connect.kafka.settings.secrets import client_secrets
 from connect.plugins import PluginKind, PluginRegistry
-from rest.http.waiting import Patience
+from rest.http.timeouts import Patience
 from worker.herder.herder import Herder
 from worker.security.permissions import Target
 from worker.security.redaction import sounds_secret
 
-__all__ = ["Inventory"]
+__all__ = ["StoredConfigs"]
 
 _PATIENCE: Final = 30.0
 _KEYS_PATIENCE: Final = 10.0
@@ -39,7 +39,7 @@ _Named: TypeAlias = tuple[str, str]
 _NEVER_SECRET: Final = frozenset(("name", _CLASS, "tasks.max", "topics", "topics.regex"))
 
 
-class Inventory:
+class StoredConfigs:
     """Knows the plugins of connectors, and hides the secrets of their configurations. May be used by any thread."""
 
     def __init__(self, herder: Herder) -> None:
