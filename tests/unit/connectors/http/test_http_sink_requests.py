@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from connect.data import NO_HEADERS, Headers, Schema, SinkRecord, decimal_schema, timestamp_schema
 from connectors.http.client.messages import Request
 from connectors.http.lanes import Lanes
-from connectors.http.outgoing import Job, Outgoing, Refused
 from connectors.http.sink_config import HttpSinkConfig
+from connectors.http.sink_requests import Job, Refused, SinkRequests
 
 URL = "https://api.example/in"
 
@@ -39,7 +39,7 @@ def record(
 
 
 def jobs(config: HttpSinkConfig, *records: SinkRecord) -> list[Job | Refused]:
-    return list(Outgoing(config).jobs(records))
+    return list(SinkRequests(config).jobs(records))
 
 
 def requests(config: HttpSinkConfig, *records: SinkRecord) -> list[Request]:

@@ -1,4 +1,4 @@
-"""Asking a server until it answers: what a status means, how long to wait, and when to give up."""
+"""Exchange a server until it answers: what a status means, how long to wait, and when to give up."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from connectors.http.client.retries import Backoff, pause_asked, retry_after
 from connectors.http.source_config import HttpSourceConfig
 from connectors.http.steps import Ask, Outcome, Rest, Steps, TryLater
 
-__all__ = ["Answer", "Asking", "excerpt"]
+__all__ = ["Answer", "Exchange", "excerpt"]
 
 _UNCHANGED: Final = 304
 _LIMITED: Final = frozenset({403, 429})
@@ -39,7 +39,7 @@ class _Failure:
     most_tries: int | None = None
 
 
-class Asking:
+class Exchange:
     """Makes requests as steps, and makes them again as the options say."""
 
     def __init__(self, config: HttpSourceConfig, read: Callable[[Response], Any]) -> None:

@@ -9,11 +9,11 @@ from typing import Final
 
 from connectors.directory.bookmark import Bookmark
 from connectors.directory.config import DirectoryTaskConfig
-from connectors.directory.finishing import FinishedFile
+from connectors.directory.finished_files import FinishedFile
+from connectors.directory.format_detection import Opened, file_format, is_read_whole
 from connectors.directory.listing import Listing, SourceFile
-from connectors.directory.opening import Opened, file_format, is_read_whole
 
-__all__ = ["FileState", "Share"]
+__all__ = ["FileState", "TaskFiles"]
 
 # I9: names are not kept for ever. A file of an older name is known from the one before it by its fingerprint.
 _REMEMBERED: Final = 10_000
@@ -36,7 +36,7 @@ class FileState:
     opened: dict[str | None, Opened] = field(default_factory=dict)
 
 
-class Share:
+class TaskFiles:
     """The files of one task."""
 
     def __init__(self, config: DirectoryTaskConfig) -> None:

@@ -13,14 +13,14 @@ from connectors.http.client.messages import Request
 from connectors.http.json_text import json_text
 from connectors.http.sink_config import HttpSinkConfig
 
-__all__ = ["Job", "Outgoing", "Place", "Refused", "place_of"]
+__all__ = ["Job", "Position", "Refused", "SinkRequests", "position_of"]
 
-Place = tuple[TopicPartition, int]
-"""The place of a record in Kafka."""
+Position = tuple[TopicPartition, int]
+"""The position of a record in Kafka."""
 
 
-def place_of(record: SinkRecord) -> Place:
-    """The place that a record was consumed from."""
+def position_of(record: SinkRecord) -> Position:
+    """The position that a record was consumed from."""
     return record.origin, record.original_offset
 
 
@@ -33,9 +33,9 @@ class Job:
     lane: Hashable
 
     @property
-    def place(self) -> Place:
-        """The place of its first record."""
-        return place_of(self.records[0])
+    def position(self) -> Position:
+        """The position of its first record."""
+        return position_of(self.records[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class _Batch:
     size: int = 0
 
 
-class Outgoing:
+class SinkRequests:
     """Makes requests of records."""
 
     def __init__(self, config: HttpSinkConfig) -> None:

@@ -12,10 +12,10 @@ from connectors.http.places import Place
 from connectors.http.source_config import HttpSourceConfig
 from connectors.http.templates import MissingValueError
 
-__all__ = ["Requests"]
+__all__ = ["SourceRequests"]
 
 
-class Requests:
+class SourceRequests:
     """Makes requests."""
 
     def __init__(self, config: HttpSourceConfig) -> None:

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from connect.data import SourceRecord
 from connect.errors import ConnectError
 from connectors.http.client.messages import NoAnswerError, Request, Response, TimedOutError
+from connectors.http.list_reading import ListReading
 from connectors.http.paging import Page, Paging, next_link
 from connectors.http.places import Place, check_offset
-from connectors.http.reading import Reading
 from connectors.http.source_config import HttpSourceConfig
 from connectors.http.steps import Ask, Malformed, Outcome, Publish, Rest, TryLater
 from equipment.growth import assert_grows_evenly
@@ -55,7 +55,7 @@ class Life:
     def run(self, *, readings: int = 1, most: int | None = None, most_failures: int = 5) -> Life:
         initial = self.config.initial_fields()
         place = Place.from_offset(self.offset) if self.offset else Place(initial, initial)
-        steps, outcome = Reading(self.config, {"url": URL}).steps(place), None
+        steps, outcome = ListReading(self.config, {"url": URL}).steps(place), None
         while True:
             try:
                 step = steps.send(outcome)

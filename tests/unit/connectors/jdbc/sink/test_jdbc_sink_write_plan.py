@@ -10,8 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from connectors.jdbc.sink.config import InsertMode
-from connectors.jdbc.sink.isolation import isolate
-from connectors.jdbc.sink.steps import Action, Row, Step, plan_steps
+from connectors.jdbc.sink.write_plan import Action, Row, Step, isolate, plan_steps
 from equipment.examples import examples
 
 # A row is a key and a value; None is a delete. "a" and "A" are two keys that some databases take for one.

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import enum
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from connectors.jdbc.sink.config import InsertMode
 
-__all__ = ["Action", "Row", "Step", "plan_steps"]
+__all__ = ["Action", "Row", "Step", "isolate", "plan_steps"]
 
 Row = tuple[Any, ...]
 """The cells of a row as the writer has them, those of the primary key first."""
@@ -54,6 +54,29 @@ def plan_steps(mode: InsertMode, rows: Sequence[Row], key_size: int, deletes: Se
     if mode is InsertMode.INSERT:
         return list(_segments(rows, key_size, deletes))
     return _compacted(mode, rows, key_size, deletes)
+
+
+def isolate(
+    count: int, attempt: Callable[[int, int], None], blames_row: Callable[[Exception], bool]
+) -> Iterator[tuple[int, Exception]]:
+    """Attempt rows ``0`` to ``count`` in order, and yield each that fails with its error.
+
+    ``attempt`` does the rows from a first up to a last, all of them or none. An error that does not blame a row is
+    raised. For ``k`` bad rows there are some ``2 k log2(count / k)`` attempts.
+    """
+    left = [(0, count)]
+    while left:
+        start, stop = left.pop()
+        try:
+            attempt(start, stop)
+        except Exception as error:
+            if not blames_row(error):
+                raise
+            if stop - start == 1:
+                yield start, error
+                continue
+            middle = (start + stop) // 2
+            left += [(middle, stop), (start, middle)]
 
 
 def _last_of_each_key(action: Action, rows: Sequence[Row], key_size: int, places: Sequence[int]) -> Step:

@@ -7,14 +7,14 @@ from typing import Any, Final
 
 from connect.data import NO_HEADERS, Schema, SourceRecord
 from connect.errors import ConnectError, DataError
-from connectors.http.asking import excerpt
 from connectors.http.client.messages import Request
 from connectors.http.client.retries import Backoff, retry_after
 from connectors.http.events import Event, EventParser
+from connectors.http.exchange import excerpt
 from connectors.http.items import Items
 from connectors.http.json_text import parse_json
-from connectors.http.requesting import Requests
 from connectors.http.source_config import HttpSourceConfig
+from connectors.http.source_requests import SourceRequests
 from connectors.http.steps import Malformed, TryLater
 
 __all__ = ["EventReading"]
@@ -28,7 +28,7 @@ class EventReading:
     def __init__(self, config: HttpSourceConfig, partition: Mapping[str, str], last_id: str) -> None:
         self._config = config
         self._partition = dict(partition)
-        self._requests = Requests(config)
+        self._requests = SourceRequests(config)
         self._items = Items(config)
         self._backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
         self._most_tries = -1 if config.max_retries is None else config.max_retries

@@ -13,7 +13,7 @@ from connect.config import ConfigRuleError
 from connect.config.unsupported import UnsupportedKey, given_keys, without_effect
 from connect.errors import ConfigError
 
-__all__ = ["replacement_mistakes", "replacement_warnings"]
+__all__ = ["unsupported_key_errors", "unsupported_key_warnings"]
 
 _REFUSED: Final[Mapping[str, UnsupportedKey]] = {
     "jdbc.credentials.provider.class": UnsupportedKey(
@@ -44,12 +44,12 @@ _WITHOUT_EFFECT: Final[Mapping[str, UnsupportedKey]] = {
 }
 
 
-def replacement_mistakes(props: Mapping[str, str | None]) -> Iterator[ConfigError]:
+def unsupported_key_errors(props: Mapping[str, str | None]) -> Iterator[ConfigError]:
     """Yield an error for each key that asks for what these connectors cannot do."""
     for key, value, told in given_keys(_REFUSED, props):
         yield ConfigRuleError(f"Invalid value {value} for configuration {key}: {told}", key)
 
 
-def replacement_warnings(props: Mapping[str, str | None]) -> Iterator[str]:
+def unsupported_key_warnings(props: Mapping[str, str | None]) -> Iterator[str]:
     """Yield a warning for each key that has no effect."""
     return without_effect(_WITHOUT_EFFECT, props)

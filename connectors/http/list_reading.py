@@ -14,18 +14,18 @@ from typing import Any
 
 from connect.data import SourceRecord
 from connect.errors import DataError
-from connectors.http.asking import Answer, Asking
 from connectors.http.client.messages import Request, Response
+from connectors.http.exchange import Answer, Exchange
 from connectors.http.items import Item, Items, fingerprint
 from connectors.http.json_text import parse_json
 from connectors.http.paging import Page, Paging
 from connectors.http.places import Place, Validators
-from connectors.http.requesting import Requests
 from connectors.http.selection import Selection
 from connectors.http.source_config import EVERYTHING, HttpSourceConfig
+from connectors.http.source_requests import SourceRequests
 from connectors.http.steps import Malformed, Publish, Rest, Steps
 
-__all__ = ["Look", "Reading", "response_content"]
+__all__ = ["ListReading", "Look", "response_content"]
 
 _log = logging.getLogger(__name__)
 
@@ -57,16 +57,16 @@ class Look:
     total: int | None = None
 
 
-class Reading:
+class ListReading:
     """Reads a list again and again."""
 
     def __init__(self, config: HttpSourceConfig, partition: Mapping[str, str]) -> None:
         self._config = config
         self._partition = dict(partition)
-        self._requests = Requests(config)
+        self._requests = SourceRequests(config)
         self._paging = Paging(config)
         self._items = Items(config)
-        self._asking = Asking(config, lambda response: response_content(config, response))
+        self._exchange = Exchange(config, lambda response: response_content(config, response))
         self._list = Selection(config.http_response_list_pointer.strip(), "http.response.list.pointer")
         self._child_list = Selection(config.http_child_list_pointer.strip(), "http.child.list.pointer")
         self._direction = config.http_response_list_order_direction.upper()
@@ -91,7 +91,7 @@ class Reading:
 
     def look(self, place: Place) -> Steps[Look]:
         """The steps to see what there is at a place, with one request."""
-        answer = yield from self._asking.answer(self._requests.page(place, self._paging))
+        answer = yield from self._exchange.answer(self._requests.page(place, self._paging))
         if not answer.has_content or answer.response is None:
             return Look(has_news=False)
         contents = self._contents(answer.content, place)
@@ -115,7 +115,7 @@ class Reading:
     def _page(self, place: Place) -> Steps[Place]:
         """Read one page, and give the place after it."""
         request = self._conditional(self._requests.page(place, self._paging), place)
-        answer = yield from self._asking.answer(request)
+        answer = yield from self._exchange.answer(request)
         if not answer.has_content or answer.response is None:
             return (yield from self._rested(self._without_records(place, answer), found=False))
         contents = self._contents(answer.content, place)
@@ -287,7 +287,7 @@ class Reading:
             record = self._placed(SourceRecord(self._config.kafka_topic, item.content), wanted.after)
             yield Publish([Malformed(record, error)])
             return
-        answer = yield from self._asking.answer(request)
+        answer = yield from self._exchange.answer(request)
         if (name := self._config.http_child_field) is not None:
             part = self._child_list.first(answer.content)
             merged = {**item.content, name: part} if isinstance(item.content, dict) else {name: part}

@@ -6,13 +6,13 @@ import hashlib
 import struct
 from dataclasses import dataclass
 
-__all__ = ["Draw", "below"]
+__all__ = ["RandomBlock", "below"]
 
 _NARROW = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Draw:
+class RandomBlock:
     """The random numbers of one block: a function of the seed, the task, the block and the number of the generator.
 
     They come from a hash and not from a generator with a state, so that a task that starts in mid-stream needs none of
@@ -38,7 +38,7 @@ class Draw:
         return struct.unpack(f"<{count}Q", self.data(stream, 8 * count))
 
 
-def below(draw: Draw, stream: int, count: int, bound: int) -> list[int]:
+def below(draw: RandomBlock, stream: int, count: int, bound: int) -> list[int]:
     """Random whole numbers from 0 up to ``bound``, at most 2**64, which is not among them."""
     if bound <= _NARROW:
         return [word * bound >> 32 for word in draw.words(stream, count)]

@@ -14,9 +14,9 @@ from connectors.http.background import LOOK, Background, Wait, await_outcome
 from connectors.http.client.http_client import HttpClient
 from connectors.http.client.messages import NoAnswerError, Request, Response
 from connectors.http.items import Items
+from connectors.http.list_reading import ListReading, Look
 from connectors.http.paging import Paging
 from connectors.http.places import Place
-from connectors.http.reading import Look, Reading
 from connectors.http.source_config import EVERYTHING, HttpSourceConfig
 from connectors.http.steps import Ask, Outcome, Rest, Steps, TryLater
 
@@ -38,7 +38,7 @@ class ListSplits:
         self._wait = wait
         self._paging = Paging(config)
         self._has_fields = Items(config).has_fields
-        self._reading = Reading(config, partition)
+        self._reading = ListReading(config, partition)
         self._client = HttpClient(config)
         self._background: Background[Response] = Background("http splits")
         self._looking: tuple[Place, Steps[Look]] | None = None

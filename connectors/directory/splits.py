@@ -13,10 +13,10 @@ from connect.source import OffsetStorageReader
 from connectors.directory.bookmark import Bookmark
 from connectors.directory.config import DirectoryTaskConfig
 from connectors.directory.content import Content, is_compressed, members
-from connectors.directory.finishing import Finisher
+from connectors.directory.finished_files import Finisher
+from connectors.directory.format_detection import file_format
 from connectors.directory.listing import SourceFile
-from connectors.directory.opening import file_format
-from connectors.directory.share import FileState, Share
+from connectors.directory.task_files import FileState, TaskFiles
 from connectors.directory.visit import source_partition
 
 __all__ = ["FileSplits", "divided"]
@@ -34,13 +34,13 @@ class FileSplits:
     def __init__(self, config: DirectoryTaskConfig, offsets: OffsetStorageReader) -> None:
         self._config = config
         self._offsets = offsets
-        self._share = Share(config)
+        self._files = TaskFiles(config)
         self._leaves = Finisher(config).leaves
         self._read: dict[str, SourceFile] = {}
 
     def next(self, max_splits: int) -> list[list[str]]:
         """The names of the files of each split."""
-        files = [state for state in self._share.to_read() if self._read.get(state.file.name) != state.file]
+        files = [state for state in self._files.to_read() if self._read.get(state.file.name) != state.file]
         unread = self._unread(files)
         return divided([(state.file.name, state.file.size) for state in unread], max_splits)
 
@@ -57,7 +57,7 @@ class FileSplits:
 
     def _members(self, state: FileState) -> Sequence[str | None]:
         try:
-            return members(state.file.path, self._share.listing.matches)
+            return members(state.file.path, self._files.listing.matches)
         except (DataError, OSError):
             return [None]  # what is wrong with it is for the task to say
 
