@@ -1,4 +1,4 @@
-"""The one line of a trace that a table has room for: what is wrong."""
+"""Reduces a stack trace to the one line that says what is wrong, for tables."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ __all__ = ["cause_of"]
 
 _TRACEBACK: Final = "Traceback (most recent call last)"
 _PREAMBLE: Final = re.compile(r"^(?:connect\.(?:config\.)?errors\.\w+: )?(?:Tolerance exceeded in error handler: )?")
-"""What every such error begins with, and what is no news beside the state FAILED."""
+"""A prefix that every such error has, and that says nothing beyond the state FAILED."""
 
 
 def cause_of(trace: str) -> str:
-    """The line of a trace that says what is wrong: its first, or that of the last error of a bare traceback."""
+    """Return the line that says what is wrong: the first line, or the last error of a bare Python traceback."""
     lines = [line for line in trace.splitlines() if line.strip()]
     if lines and lines[0].startswith(_TRACEBACK):
         last = max(number for number, line in enumerate(lines) if line.startswith(_TRACEBACK))

@@ -1,4 +1,4 @@
-"""Lets only those ask who have signed in, and only for what they may do."""
+"""Authenticates requests and checks that their senders have the rights they need."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ _SECURITY_HEADERS: Final = {
 
 
 class Access:
-    """Decides about the requests to an app: who asks, by ``sign_in``, and what they may do, by the file of ``roles``.
+    """Admits requests to an app: ``sign_in`` authenticates the caller, the file of ``roles`` gives its rights.
 
-    Without such a file everybody who has signed in may do everything. ``health_open`` lets probes ask without signing
-    in. ``passed_on`` finds the caller of a request that another worker has signed, if it has. ``page`` is the path of
-    the web page, as browsers know it.
+    Without such a file every authenticated caller may do everything. ``health_open`` exempts health probes from
+    authentication. ``passed_on`` finds the original caller of a request that another worker has signed. ``page`` is the
+    path of the web page as browsers know it.
     """
 
     def __init__(
@@ -64,27 +64,28 @@ class Access:
         self._passed_on = passed_on
 
     def put_on(self, app: Flask) -> None:
-        """Ask this before anything else of a request is looked at, but after its path was found to exist."""
+        """Check each request of the app, after routing and before anything else."""
         app.before_request(self._admit)
         app.after_request(_secured)
 
     def warnings(self) -> list[str]:
-        """Say which of the files that it depends on are broken as they are now; older contents of them hold on."""
+        """Return a warning for each broken file of users, tokens or roles; the last valid contents stay in force."""
         broken = [] if self._roles is None or self._roles.fault is None else ["of roles"]
         if self.sign_in.faults():
             broken.append("of users or API tokens")
         return [
-            f"The file {which} is broken; what it said before holds on. The worker's log says why." for which in broken
+            f"The file {which} is broken, so its previous contents stay in force. The worker's log says what is wrong."
+            for which in broken
         ]
 
     def permissions(self, principal: Principal) -> Permissions:
-        """Return what a principal may do."""
+        """Return the permissions of a principal."""
         if principal.mechanism == WORKER_MECHANISM:
             return Roles.of_worker()
         return EVERYTHING if self._roles is None else self._roles.read().permissions(principal)
 
     def _admit(self) -> WsgiResponse | None:
-        """Refuse the request, or let it go on in the name of its caller."""
+        """Refuse the request, or continue in the name of its caller."""
         if request.routing_exception is not None or _is_preflight():
             return None
         path = path_of_rule()
@@ -113,7 +114,7 @@ class Access:
 
     def _check(self, need: Need | None) -> None:
         if need is None:
-            raise ForbiddenError(f"Nobody may send {request.method} {request.path} where users sign in.")
+            raise ForbiddenError(f"{request.method} {request.path} is not available on a worker with authentication.")
         if isinstance(need, InBody):
             caller().require_somewhere(need.right)
         elif isinstance(need, Right):
@@ -129,12 +130,12 @@ def path_of_rule() -> str:
 
 
 def _need_of_page(path: str) -> Need:
-    """What a page of the web page needs: the pages show what their caller may see, as the API does."""
+    """Return what a page requires: pages show what their caller may see, as the API does."""
     return Who.ANYBODY if path == _SIGN_IN_PAGE or path.startswith(_UI_STATIC) else Who.SIGNED_IN
 
 
 def _is_preflight() -> bool:
-    """Whether a browser asks if it may send a request; it never sends credentials with that."""
+    """Whether this is a CORS preflight request, with which browsers never send credentials."""
     return request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers
 
 
@@ -147,7 +148,7 @@ def _sign_in_first(error: NotSignedInError) -> Response:
     if request.method == "OPTIONS":
         answer.mimetype = "text/plain"
     if error.bearer:
-        # RFC 6750. For a password there is none, as in Kafka Connect: browsers would show a dialog of their own.
+        # RFC 6750. Basic authentication sends no such header, as in Kafka Connect: browsers would open a login dialog.
         answer.headers["WWW-Authenticate"] = 'Bearer error="invalid_token"'
     return answer
 

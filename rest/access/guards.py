@@ -1,4 +1,4 @@
-"""What stands before the resources of an app: its names, how much it answers, who may ask, and what is written down."""
+"""The checks in front of an app's resources: host names, request rate, access rights and the audit log."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ __all__ = ["NO_GUARDS", "AllowedHosts", "Guards"]
 
 
 class AllowedHosts:
-    """Refuses requests to names that are not this worker's, so that no page can have a name of its own lead here."""
+    """Refuses requests for foreign host names, which prevents DNS rebinding by malicious web pages."""
 
     def __init__(self, patterns: Sequence[str], own: str) -> None:
         self._patterns = tuple(pattern.strip().lower() for pattern in (*patterns, own, "localhost"))
 
     def put_on(self, app: Flask) -> None:
-        """Look at the header ``Host`` of each request first."""
+        """Check the ``Host`` header of each request first."""
         app.before_request(self._check)
 
     def allows(self, host: str) -> bool:
-        """Whether a request may be sent to this value of ``Host``: a name or an address, with or without a port."""
+        """Whether a ``Host`` header, a name or an address with or without a port, is allowed."""
         name = (host[: host.find("]") + 1] if host.startswith("[") else host.partition(":")[0]).lower()
         return _is_address(name.strip("[]")) or any(matches_wildcard(pattern, name) for pattern in self._patterns)
 
@@ -43,7 +43,7 @@ class AllowedHosts:
 
 @dataclass(frozen=True, slots=True)
 class Guards:
-    """The guards of an app, in the order in which they look at a request; what is ``None`` is not asked for."""
+    """The guards of an app, in the order in which they check a request; ``None`` switches a guard off."""
 
     hosts: AllowedHosts | None = None
     rate: RequestRate | None = None
@@ -51,13 +51,13 @@ class Guards:
     auditing: Auditing | None = None
 
     def put_on(self, app: Flask) -> None:
-        """Have them look at each request before its resource does."""
+        """Check each request before it reaches its resource."""
         for guard in (self.hosts, self.rate, self.access, self.auditing):
             if guard is not None:
                 guard.put_on(app)
 
     def warnings(self) -> list[str]:
-        """Say what an operator should mend."""
+        """Return warnings about problems that an operator should fix."""
         return [] if self.access is None else self.access.warnings()
 
 

@@ -1,4 +1,4 @@
-"""What access depends on beside the request: the plugins of connectors, and the secrets of their configurations."""
+"""The stored configurations, as access control needs them: the plugins they name, and the secrets to hide."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["StoredConfigs"]
 _PATIENCE: Final = 30.0
 _KEYS_PATIENCE: Final = 10.0
 _AGAIN_SECONDS: Final = 60.0
-"""A plugin that does not tell its keys is not asked again at once: whoever looks at its connectors would wait."""
+"""How long a plugin that failed to describe its keys is not asked again, so that readers of configs need not wait."""
 _MOST_KEPT: Final = 500
 _CLASS: Final = "connector.class"
 _CHAIN: Final = re.compile(r"((?:transforms|predicates)\.[^.]+)\.type")
@@ -34,13 +34,13 @@ _URL_PASSWORD: Final = re.compile(
     r"(://[^\s:/@?#]*:)[^\s/@?#]+(?=@)|((?:password|passwd|secret|token)=)[^&;\s]+", re.IGNORECASE
 )
 _Named: TypeAlias = tuple[str, str]
-"""The name of a plugin, and the range of versions that is asked for."""
+"""The name of a plugin, and the requested range of versions."""
 
 _NEVER_SECRET: Final = frozenset(("name", _CLASS, "tasks.max", "topics", "topics.regex"))
 
 
 class StoredConfigs:
-    """Knows the plugins of connectors, and hides the secrets of their configurations. May be used by any thread."""
+    """Looks up the plugins of connectors, and hides the secrets of their configurations. Thread-safe."""
 
     def __init__(self, herder: Herder) -> None:
         self._herder = herder
@@ -55,18 +55,18 @@ class StoredConfigs:
         return self._patience.wait(self._herder.connectors.names())
 
     def target(self, connector: str) -> Target:
-        """Return a connector, with the names of its plugin if there is such a connector."""
+        """Return a connector as the target of a permission, with the names of its plugin if the connector exists."""
         return Target(connector, self.plugin_names(self.config(connector).get(_CLASS)))
 
     def config(self, connector: str) -> Mapping[str, str]:
-        """Return the configuration of a connector; empty if there is none of that name."""
+        """Return the configuration of a connector; empty if there is no such connector."""
         try:
             return self._patience.wait(self._herder.connectors.config(connector))
         except NotFoundError:
             return {}
 
     def plugin_names(self, connector_class: object) -> tuple[str, ...]:
-        """Return every name by which a role may mean the plugin that a configuration names; none if there is none."""
+        """Return every name by which a role may refer to a connector class; empty if no class is given."""
         if not isinstance(connector_class, str) or not connector_class.strip():
             return ()
         registry: PluginRegistry = self._herder.plugins.registry()
@@ -77,11 +77,11 @@ class StoredConfigs:
         return tuple(dict.fromkeys((entry.class_name, entry.simple_name, *entry.aliases)))
 
     def hidden(self, config: Mapping[str, Any], plugins: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return a configuration with its secrets hidden; references to config providers stay as they are.
+        """Return a configuration with its secrets hidden; references to config providers are not secrets.
 
-        Secret are the values of keys that a plugin declares as passwords, of keys whose name says so where no plugin
-        declares them, and the passwords within URLs. ``plugins`` is the configuration that names the plugins, if that
-        is another, as it is for a task's.
+        Secrets are the values of keys that a plugin declares as passwords, of undeclared keys whose names suggest a
+        secret, and passwords in URLs. ``plugins`` is the configuration that names the plugins, if it is another one, as
+        for a task config.
         """
         declared = self._declared(config if plugins is None else plugins)
         return {key: self._shown(key, value, declared) for key, value in config.items()}
@@ -94,7 +94,7 @@ class StoredConfigs:
         return _URL_PASSWORD.sub(lambda match: f"{match[1] or match[2]}{HIDDEN}", value)
 
     def _declared(self, config: Mapping[str, Any]) -> dict[str, bool] | None:
-        """Whether each key that a plugin of the configuration declares is a password; ``None`` if that is unknown."""
+        """Return whether each declared key is a password; ``None`` if a plugin's keys are unknown."""
         declared: dict[str, bool] = {}
         for prefix, plugin in _plugins(config):
             keys = self._keys_of(plugin)
@@ -123,7 +123,7 @@ class StoredConfigs:
 
 
 def _plugins(config: Mapping[str, Any]) -> Iterator[tuple[str, _Named]]:
-    """The plugins that a configuration names, each with its version and the prefix of its keys."""
+    """Yield the prefix of each plugin that a configuration names, with the plugin and its version."""
     for key, value in config.items():
         if not isinstance(value, str) or not value.strip():
             continue

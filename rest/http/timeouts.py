@@ -1,4 +1,4 @@
-"""Waiting for the herder's answer, up to the request timeout."""
+"""Waiting for the herder's answers, up to the request timeout."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class RequestTimeoutError(ConnectError):
 
 
 class Patience:
-    """Waits for results, up to a number of seconds each."""
+    """Waits for results, each up to a number of seconds."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
 
     def wait(self, request: Request[T]) -> T:
-        """Return the result of a request. Raises :class:`RequestTimeoutError` if there is none in time."""
+        """Return the result of a request. Raises :class:`RequestTimeoutError` if it does not arrive in time."""
         try:
             return request.result(self._seconds)
         except TimeoutError:

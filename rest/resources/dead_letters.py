@@ -1,4 +1,4 @@
-"""``/connectors/NAME/dlq``: the dead letters of a connector, and delivering them again, also with other parts."""
+"""``/connectors/NAME/dlq``: the dead letters of a connector, their replay and their repair."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["dead_letters"]
 
 
 def dead_letters(dead_letters: DeadLetterRequests, patience: Patience) -> Blueprint:
-    """The resources of dead letter queues."""
+    """Create the resources of dead letters."""
     blueprint = Blueprint("dead_letters", __name__, url_prefix="/connectors/<name:name>/dlq")
 
     @blueprint.get("")

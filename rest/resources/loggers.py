@@ -1,4 +1,4 @@
-"""``/admin/loggers``: the levels from which loggers log."""
+"""``/admin/loggers``: log levels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CLUSTER: Final = "cluster"
 
 
 def loggers(loggers: LoggerRequests, patience: Patience, *, distributed: bool) -> Blueprint:
-    """The resources below ``/admin/loggers``; a worker that is not ``distributed`` is the whole of its cluster."""
+    """Create the resources below ``/admin/loggers``; a worker that is not ``distributed`` is its whole cluster."""
     blueprint = Blueprint("loggers", __name__, url_prefix="/admin/loggers")
 
     @blueprint.get("")

@@ -1,4 +1,4 @@
-"""Previews: what a connector, deployed or not, would do with its next records. Nothing is changed."""
+"""Previews: what a connector, deployed or not, would do with its next records, without changing anything."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["previews"]
 
 
 def previews(previews: PreviewRequests, patience: Patience) -> Blueprint:
-    """The resources of previews, which Kafka Connect has not."""
+    """Create the resources of previews, which are not in Kafka Connect."""
     blueprint = Blueprint("previews", __name__)
 
     @blueprint.post("/connectors/<name:name>/preview")

@@ -16,7 +16,7 @@ _MARGIN: Final = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Sparkline:
-    """A line, as the ``d`` of an SVG path, and what it says in words for those who do not see it."""
+    """A line as the ``d`` attribute of an SVG path, with a description in words for screen readers."""
 
     path: str
     width: int
@@ -26,7 +26,7 @@ class Sparkline:
 
 @dataclass(frozen=True, slots=True)
 class Charts:
-    """The lines of one connector and the newest values; ``None`` where there is too little to draw, or to know."""
+    """The lines and newest values of one connector; ``None`` if unknown, or too little to draw."""
 
     rate: Sparkline | None
     lag: Sparkline | None
@@ -36,7 +36,7 @@ class Charts:
 
 
 def charts_of(part: Part, width: int = 90, height: int = 18) -> dict[str, Charts]:
-    """The charts of each connector of which something is known."""
+    """Return the charts of each connector with a history."""
     return {name: _charts(series, width, height) for name, series in part.connectors.items()}
 
 
@@ -51,9 +51,9 @@ def _charts(series: Series, width: int, height: int) -> Charts:
 
 
 def sparkline(values: Sequence[float | None], what: str, *, width: int = 90, height: int = 18) -> Sparkline | None:
-    """The line of some values at even distances, or ``None`` if there are fewer than two.
+    """Draw values at even distances; ``None`` if fewer than two are known.
 
-    The box begins at 0, so that lines can be compared; where a value is unknown the line has a gap.
+    The box begins at 0, so that lines can be compared; an unknown value leaves a gap in the line.
     """
     known = [value for value in values if value is not None]
     if len(known) < 2:

@@ -1,4 +1,4 @@
-"""``/ui/connectors/NAME`` and the pages below it: one connector."""
+"""``/ui/connectors/NAME`` and the pages below it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _ROOT: Final = "root"
 
 
 class ConnectorPages:
-    """The pages of one connector. They read what the resources of the REST API read, and keep nothing."""
+    """The pages of one connector. They show what the REST API returns, and hold no state."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class ConnectorPages:
         self._configs = configs
 
     def put_on(self, blueprint: Blueprint) -> None:
-        """Put the pages on a blueprint."""
+        """Add the pages to a blueprint."""
         pages: dict[str, Callable[[str], Response]] = {
             "": self._status,
             "/offsets": self._offsets,
@@ -98,7 +98,7 @@ class ConnectorPages:
         return self.shown(name, "dlq.html", "dlq", letters=letters, unread=unread, text=record_text)
 
     def _dead_letter(self, name: str, record: str) -> Response:
-        """One dead letter, to be edited and delivered again."""
+        """Show one dead letter, which can be edited and delivered again."""
         caller().require(Right.DEAD_LETTERS, name)
         found = self._patience.wait(self._herder.dead_letters.one(name, read_place(record)))
         return self.shown(name, "letter.html", "dlq", letter=found, record=record, text=record_text)
@@ -163,12 +163,12 @@ class ConnectorPages:
         return self.shown(name, "measurements.html", "measurements", tables=tables, unread=unread)
 
     def shown(self, name: str, template: str, tab: str, **members: Any) -> Response:
-        """A page of a connector, with the head that all of them have."""
+        """Render a page of a connector, with the head that all of them share."""
         head = members.pop("head", None) or self._head(name)
         return page_shown(template, name=name, tab=tab, **{**head, **members})
 
     def _head(self, name: str) -> dict[str, Any]:
-        """What the head of each page shows of a connector."""
+        """Return the values shown in the head of each page."""
         info = self._patience.wait(self._herder.connectors.info(name))
         try:
             status = self._patience.wait(self._herder.connectors.status(name))
@@ -178,7 +178,7 @@ class ConnectorPages:
         return {"connector": summaries(views)[0], "info": info, "status": status}
 
     def _tried(self, asked: Request[Any]) -> tuple[Any, str | None]:
-        """What was asked for, or why there is none: a part of a page may be missing, and the rest is shown."""
+        """Return the result of a request, or the reason why there is none; the rest of the page is shown anyway."""
         try:
             return self._patience.wait(asked), None
         except NotFoundError:
@@ -187,7 +187,7 @@ class ConnectorPages:
             return None, self._hide(str(error))
 
     def _logger(self, name: str) -> str:
-        """The logger of a connector's plugin: that of its package."""
+        """Return the logger of a connector's plugin: that of its package."""
         config = self._patience.wait(self._herder.connectors.config(name))
         entry = self._plugin(config.get("connector.class", ""))
         return _ROOT if entry is None else entry.class_name.rpartition(".")[0] or _ROOT
@@ -200,13 +200,13 @@ class ConnectorPages:
 
 
 def _workers(status: Mapping[str, Any] | None, own: str) -> list[str]:
-    """The workers that run a part of a connector, and this one."""
+    """Return this worker and the workers that run the connector or its tasks."""
     parts = [] if status is None else [status["connector"], *status["tasks"]]
     return sorted({own, *(part["worker_id"] for part in parts)} - {""})
 
 
 def _for_viewers(page: Callable[[str], Response]) -> Callable[[str], Response]:
-    """The page, for those alone who may see the connector at all."""
+    """Restrict a page to callers who may view the connector."""
 
     def guarded(name: str) -> Response:
         caller().require(Right.VIEW, name)
@@ -216,7 +216,7 @@ def _for_viewers(page: Callable[[str], Response]) -> Callable[[str], Response]:
 
 
 def _level(name: str, levels: Mapping[str, Mapping[str, Any]]) -> str:
-    """The level of a logger, or of the nearest one above it that has one."""
+    """Return the level of a logger, or of its nearest ancestor that has one."""
     while name:
         if name in levels:
             return str(levels[name]["level"])

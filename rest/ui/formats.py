@@ -17,28 +17,28 @@ _SPANS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
 def grouped(value: float | None) -> str:
-    """A whole number with its thousands apart: ``1,234,567``. A whole number stays exact, however large."""
+    """Format a number with thousands separators and no decimals: ``1,234,567``. Integers of any size stay exact."""
     if value is None:
         return UNKNOWN
     return f"{value:,}" if isinstance(value, int) else f"{value:,.0f}"
 
 
 def amount(value: float | None) -> str:
-    """A rate: whole above ten, with one decimal below."""
+    """Format a rate: no decimals from ten on, one decimal below."""
     if value is None:
         return UNKNOWN
     return f"{value:,.0f}" if value >= _TEN or value == 0 else f"{value:,.1f}"
 
 
 def measured(value: float | None) -> str:
-    """A number of any kind: whole where it is whole, else with three decimals."""
+    """Format a number of any kind: without decimals if it is whole, else with three."""
     if value is None:
         return UNKNOWN
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.3f}"
 
 
 def size(value: float | None) -> str:
-    """A number of bytes: ``23.4 MiB``."""
+    """Format a number of bytes: ``23.4 MiB``."""
     if value is None:
         return UNKNOWN
     for unit in _UNITS:
@@ -49,7 +49,7 @@ def size(value: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """A span of time by its largest unit: ``3 h``."""
+    """Format a time span in its largest unit: ``3 h``."""
     if seconds is None:
         return UNKNOWN
     for length, unit in _SPANS:
@@ -59,7 +59,7 @@ def duration(seconds: float | None) -> str:
 
 
 def moment(milliseconds: int | None) -> str | None:
-    """A time in milliseconds since 1970 as ISO 8601, in UTC; ``None`` where it is none."""
+    """Format milliseconds since 1970 as ISO 8601 in UTC; ``None`` if they are not a valid time."""
     if milliseconds is None or milliseconds < 0:
         return None
     try:
@@ -70,7 +70,7 @@ def moment(milliseconds: int | None) -> str | None:
 
 
 def record_text(value: Mapping[str, str] | None) -> str:
-    """A key or value of a dead letter, as text or in base64, and not longer than a page bears."""
+    """Format a key or value of a dead letter, as text or in base64, cut at a length that a page can show."""
     if value is None:
         return "null"
     text = value["text"] if "text" in value else f"base64: {value['base64']}"

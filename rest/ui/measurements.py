@@ -1,7 +1,7 @@
-"""What plugins measure of themselves as tables: a row for each set of labels, a column for each name.
+"""Tables of the measurements that plugins report: one row for each set of labels, one column for each name.
 
-The columns stand in the order in which the plugin tells of them; the rows with the greatest numbers in the first come
-first. So a plugin has the worst on top if it tells first what is worst.
+Columns keep the plugin's order; rows are sorted by the first column, the greatest number first. So a plugin that
+reports its most important measurement first has the worst rows on top.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class MeasuredRow:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredTable:
-    """The numbers that have labels of the same names. ``columns`` are their names, each with a sentence about it."""
+    """The measurements with the same label names. ``columns`` are their names, each with a description."""
 
     labels: tuple[str, ...]
     columns: tuple[tuple[str, str], ...]
@@ -41,12 +41,12 @@ class MeasuredTable:
 
     @property
     def is_whole(self) -> bool:
-        """Whether everything is shown."""
+        """Whether all rows and columns are shown."""
         return (len(self.rows), len(self.columns)) == (self.rows_in_all, self.columns_in_all)
 
 
 def measured_tables(tasks: Sequence[Mapping[str, Any]]) -> list[MeasuredTable]:
-    """The tables of the tasks of ``GET /connectors/NAME/measurements``: 20, of at most 50 rows and 30 columns."""
+    """Build tables from the tasks of ``GET /connectors/NAME/measurements``: at most 20, of 50 rows and 30 columns."""
     drafts: dict[tuple[str, ...], _Draft] = {}
     for task, each in _all(tasks):
         labels = each["labels"]

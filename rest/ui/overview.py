@@ -30,7 +30,7 @@ _OPERATING: Final = (Right.OPERATE, Right.DELETE)
 def overview(
     blueprint: Blueprint, connectors: ConnectorRequests, histories: HistoryRequests, patience: Patience
 ) -> None:
-    """Put the page on the blueprint."""
+    """Add the page of all connectors to the blueprint."""
 
     @blueprint.get("")
     def list_connectors() -> Response:
@@ -56,7 +56,7 @@ def overview(
 
 
 def cluster_page(blueprint: Blueprint, herder: Herder, patience: Patience) -> None:
-    """Put the page of the workers on the blueprint: what each runs, and what the processes of this one use."""
+    """Add the page of the workers and of this worker's processes to the blueprint."""
 
     @blueprint.get("/cluster")
     def cluster_view() -> Response:
@@ -65,7 +65,7 @@ def cluster_page(blueprint: Blueprint, herder: Herder, patience: Patience) -> No
 
 
 def _lacking(views: Mapping[str, Any]) -> dict[str, str]:
-    """The rights for actions that the caller lacks on connectors; where nobody signs in, on none."""
+    """Return the rights that the caller lacks, by connector; empty without authentication."""
     who = caller()
     if who.configs is None:
         return {}

@@ -16,7 +16,7 @@ __all__ = ["plugin_pages"]
 
 
 def plugin_pages(blueprint: Blueprint, plugins: PluginRequests, patience: Patience) -> None:
-    """Put the pages on the blueprint."""
+    """Add the pages to the blueprint."""
 
     @blueprint.get("/new")
     def choose() -> Response:

@@ -1,4 +1,4 @@
-"""What needs attention among connectors: decided from their statuses, for the overview."""
+"""Summaries of connectors for the overview: state, rate, lag, and how much attention each needs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LONGEST: Final = 200
 
 
 class Trouble(enum.IntEnum):
-    """How much attention a connector needs, most first. The words are those of the page's counters."""
+    """How much attention a connector needs, most urgent first. The names appear on the page's counters."""
 
     FAILED = 0
     RESTARTING = 1
@@ -32,7 +32,7 @@ class Trouble(enum.IntEnum):
 
     @property
     def word(self) -> str:
-        """The word for it in an address and on the page."""
+        """The name in addresses and on the page."""
         return self.name.lower()
 
 
@@ -48,7 +48,7 @@ _BY_STATE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ConnectorSummary:
-    """A connector as the overview shows it. ``rate`` and ``lag`` are ``None`` while they are not known."""
+    """A connector as the overview shows it. ``rate`` and ``lag`` are ``None`` while they are unknown."""
 
     name: str
     type: str
@@ -64,13 +64,13 @@ class ConnectorSummary:
 
     @property
     def task_count(self) -> int:
-        """How many tasks have a status."""
+        """The number of tasks that have a status."""
         return sum(self.tasks.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What the overview is to show: an empty text shows all."""
+    """The filter of the overview; an empty string matches everything."""
 
     trouble: str = ""
     type: str = ""
@@ -78,13 +78,13 @@ class Filter:
 
 
 def summaries(views: Mapping[str, Mapping[str, Any]]) -> list[ConnectorSummary]:
-    """The connectors with these ``status`` and ``info`` views, those that need attention first."""
+    """Summarize connectors from their ``status`` and ``info`` views, those that need attention first."""
     found = [_connector(name, view.get("status"), view.get("info", {})) for name, view in views.items()]
     return sorted(found, key=lambda connector: (connector.trouble, connector.name))
 
 
 def counted(connectors: Iterable[ConnectorSummary]) -> dict[Trouble, int]:
-    """How many connectors there are of each trouble that there is, in order."""
+    """Count the connectors by trouble, in order."""
     counts = Counter(connector.trouble for connector in connectors)
     return {trouble: counts[trouble] for trouble in Trouble if counts[trouble] or trouble in _ALWAYS}
 
@@ -93,7 +93,7 @@ _ALWAYS: Final = (Trouble.FAILED, Trouble.RUNNING)
 
 
 def matching(connectors: Iterable[ConnectorSummary], wanted: Filter) -> list[ConnectorSummary]:
-    """The connectors that a filter lets through, in their order."""
+    """Return the connectors that match a filter, in their order."""
     words = wanted.text.casefold().split()
     return [
         connector
@@ -113,7 +113,7 @@ def _connector(name: str, status: Mapping[str, Any] | None, info: Mapping[str, A
     trouble, reason = _trouble(own, tasks, str(status.get("next_run") or ""))
     lag, unit = _lag(tasks)
     if trouble is Trouble.RUNNING and _is_behind(lag, _rate(tasks), unit):
-        trouble, reason = Trouble.BEHIND, "Records wait, and none is delivered"
+        trouble, reason = Trouble.BEHIND, "Records are waiting, but none are delivered"
     return ConnectorSummary(
         name,
         kind,
@@ -130,7 +130,7 @@ def _connector(name: str, status: Mapping[str, Any] | None, info: Mapping[str, A
 
 
 def _trouble(own: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]], next_run: str) -> tuple[Trouble, str]:
-    """The worst of what the connector and its tasks are in, and why."""
+    """Return the worst condition of the connector and its tasks, and the reason."""
     parts = [("", own), *((f"Task {task['id']}: ", task) for task in tasks)]
     worst = min(
         (_BY_STATE.get(str(part["state"]), Trouble.UNASSIGNED), number) for number, (_, part) in enumerate(parts)
@@ -150,7 +150,7 @@ def _trouble(own: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]], next_ru
 
 
 def _rate(tasks: Sequence[Mapping[str, Any]]) -> float | None:
-    """The records a second of all tasks. Without those of one of them there is no sum: it would be too small."""
+    """Return the sum of the tasks' rates; ``None`` if one is unknown, since the sum would be too small."""
     rates = [
         [float(task["metrics"][key]) for key in _RATES if key in task["metrics"]] for task in tasks if "metrics" in task
     ]
@@ -158,7 +158,7 @@ def _rate(tasks: Sequence[Mapping[str, Any]]) -> float | None:
 
 
 def _lag(tasks: Sequence[Mapping[str, Any]]) -> tuple[float | None, str]:
-    """The lag of all tasks and its unit. Without that of one of them there is no sum: it would be too small."""
+    """Return the sum of the tasks' lags and its unit; ``None`` if one is unknown, since the sum would be too small."""
     metrics = [task.get("metrics", {}) for task in tasks]
     lags = [values[_LAG] for values in metrics if _LAG in values]
     if lags:

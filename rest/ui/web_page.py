@@ -1,4 +1,4 @@
-"""The web page of a worker: all of its pages, below ``/ui``."""
+"""The web page of a worker: all pages below ``/ui``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["PageSettings", "web_page"]
 
 @dataclass(frozen=True, slots=True)
 class PageSettings:
-    """Whether there is a web page, and the path under which a proxy serves the worker (``ui.base.path``)."""
+    """Whether the web page is served, and the path under which a proxy serves the worker (``ui.base.path``)."""
 
     enabled: bool = True
     base: str = ""
@@ -31,7 +31,7 @@ class PageSettings:
 def web_page(
     site: Site, herder: Herder, recent: RecentLog, patience: Patience, hide: Callable[[str], str]
 ) -> Blueprint:
-    """The pages. They show what the REST API answers, and change things by its calls alone."""
+    """Create the pages. They show what the REST API returns, and make changes only through its calls."""
     blueprint = page_blueprint(site, hide)
     overview(blueprint, herder.connectors, herder.histories, patience)
     ConnectorPages(site, herder, StoredConfigs(herder), recent, patience, hide).put_on(blueprint)

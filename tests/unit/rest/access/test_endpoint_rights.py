@@ -265,7 +265,7 @@ def test_roles_change_with_their_file_and_a_broken_one_changes_nothing(client: F
     health = ask(client, "nobody", "GET", "/health").get_json()
     assert health["status"] == "healthy"
     assert health["warnings"] == [
-        "The file of roles is broken; what it said before holds on. The worker's log says why."
+        "The file of roles is broken, so its previous contents stay in force. The worker's log says what is wrong."
     ]
     roles_file.write_text(ROLES)
     assert ask(client, "nobody", "GET", "/connectors").get_json() == []

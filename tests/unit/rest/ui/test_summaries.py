@@ -40,7 +40,7 @@ HANGS = {"method": "put", "since": "2026-01-01T00:00:00Z", "line": "x.py:3", "tr
         (
             view("RUNNING", part("RUNNING", metrics={"sink-record-lag": 5, "sink-record-send-rate": 0})),
             Trouble.BEHIND,
-            "Records wait, and none is delivered",
+            "Records are waiting, but none are delivered",
         ),
         (view("PAUSED", part("PAUSED")), Trouble.PAUSED, ""),
         (view("PAUSED", part("FAILED", trace=TRACE)), Trouble.FAILED, "Task 0: ValueError: no"),
