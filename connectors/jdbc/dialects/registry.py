@@ -1,4 +1,4 @@
-"""The dialects there are: ours, and those that installed packages bring."""
+"""The registry of dialects: built-in ones, and those of installed packages."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _OURS: Final = {
 
 
 def dialect_class(name: str) -> type[Dialect]:
-    """The dialect for SQLAlchemy's name of a database, or with the name of a Java class.
+    """Return the dialect for SQLAlchemy's name of a database, or for the name of a Java class.
 
-    Raises ``LookupError``, whose text says what there is.
+    Raises ``LookupError``, whose text lists the available ones.
     """
     if name in _OURS:
         return _loaded(_OURS[name])
@@ -38,8 +38,8 @@ def dialect_class(name: str) -> type[Dialect]:
             return loaded
     known = ", ".join(sorted({*_OURS, *(each.name for each in found)}))
     raise LookupError(
-        f"There is no dialect for {name}; there are {known}. Install a package that has one in its entry points "
-        f"{ENTRY_POINTS}."
+        f"Unknown dialect {name}; available are {known}. Use one of them, or install a package that provides it in "
+        f"its entry points {ENTRY_POINTS}."
     )
 
 

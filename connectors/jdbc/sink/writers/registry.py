@@ -1,4 +1,4 @@
-"""The writers there are: ours, and those that installed packages bring."""
+"""The registry of writers: built-in ones, and those of installed packages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OURS: Final[dict[str, type[Writer]]] = {
 
 
 def writer_class(backend: str) -> type[Writer]:
-    """The writer for SQLAlchemy's name of a database; a ``LookupError``, whose text says what there is, if none."""
+    """Return the writer for SQLAlchemy's name of a database. Raises ``LookupError`` with the known ones."""
     if backend in _OURS:
         return _OURS[backend]
     found = entry_points(group=ENTRY_POINTS)
@@ -35,11 +35,11 @@ def writer_class(backend: str) -> type[Writer]:
             return loaded
     known = ", ".join(sorted({*_OURS, *(each.name for each in found)}))
     raise LookupError(
-        f"The sink cannot write to {backend}; it can write to {known}. Install a package that has a writer in its "
-        f"entry points {ENTRY_POINTS}."
+        f"The sink cannot write to {backend}; it can write to {known}. Use one of them, or install a package that "
+        f"provides a writer in its entry points {ENTRY_POINTS}."
     )
 
 
 def writer_of(dialect: Dialect) -> Writer:
-    """The writer for a dialect."""
+    """Return the writer for a dialect."""
     return writer_class(dialect.backend)(dialect)
