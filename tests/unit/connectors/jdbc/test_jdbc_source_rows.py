@@ -290,7 +290,7 @@ def test_columns_that_are_needed_must_be_there() -> None:
     columns = (ID, Column("name", NativeType("text")))
     with pytest.raises(ConnectError, match="t has no column nr; its columns are id, name"):
         layout_of(PostgresqlDialect(), "t", columns, Mode.INCREMENTING, incrementing="nr")
-    with pytest.raises(ConnectError, match="Column name of t is of type text, which is no time"):
+    with pytest.raises(ConnectError, match="Column name of t is of type text, which is not a time"):
         layout_of(PostgresqlDialect(), "t", columns, Mode.TIMESTAMP, timestamps=["name"])
     with pytest.raises(ConnectError, match="t has more than one column id"):
         layout_of(PostgresqlDialect(), "t", (ID, ID), Mode.BULK)
