@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar, Generic, Protocol, TypeVar
 
-from connect.compaction import CompactedTable
 from connect.config import Config
 from connect.connector import Connector, ConnectorContext, Task
 from connect.data import SinkBatch, SinkRecord, TopicPartition
 from connect.errors import ConnectError
 
-__all__ = ["ErrantRecordReporter", "SinkConnector", "SinkConnectorContext", "SinkTask", "SinkTaskContext"]
+__all__ = [
+    "CompactedTable",
+    "ErrantRecordReporter",
+    "SinkConnector",
+    "SinkConnectorContext",
+    "SinkTask",
+    "SinkTaskContext",
+]
 
 C = TypeVar("C", bound=Config)
 
@@ -31,6 +38,17 @@ class ErrantRecordReporter(Protocol):
 
         Raises ``RetriableError`` if that takes too long.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class CompactedTable:
+    """A table before and after its compaction: how many files it has, and how many bytes these have."""
+
+    table: str
+    files_before: int
+    files_after: int
+    bytes_before: int
+    bytes_after: int
 
 
 class SinkConnectorContext(ConnectorContext, Protocol):
