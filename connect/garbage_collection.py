@@ -1,4 +1,5 @@
-"""The garbage collector: kept from scanning what stays anyway, such as modules, and records again and again."""
+"""Settings of Python's garbage collector that keep it from rescanning long-lived objects such as modules and "
+"records."""
 
 from __future__ import annotations
 
@@ -10,15 +11,15 @@ from typing import Final
 __all__ = ["COLLECT_AFTER", "collect_seldom", "importing"]
 
 COLLECT_AFTER: Final = (50_000, 10, 10)
-"""Thresholds for :func:`gc.set_threshold`. Python's default of 700 objects is less than a batch holds, so each batch
-would be scanned many times while it is made."""
+"""Thresholds for :func:`gc.set_threshold`. Python's default of 700 objects is smaller than a batch, so that each batch
+would be scanned many times while it is built."""
 
 
 def collect_seldom() -> None:
-    """Exempt the objects that exist now from collection, and collect those that come later less often.
+    """Exempt all existing objects from collection, and collect later ones less often.
 
-    Call it after the imports, before the first record. Exempt objects are no longer written to by the collector, so a
-    forked process shares them with its parent: some 7 MB.
+    Call it after the imports and before the first record. The collector no longer writes to exempt objects, so a forked
+    process shares them with its parent: about 7 MB.
     """
     gc.collect()
     gc.freeze()
@@ -27,10 +28,10 @@ def collect_seldom() -> None:
 
 @contextmanager
 def importing() -> Iterator[None]:
-    """Collect nothing while modules are imported, and never scan what is there after that.
+    """Disable collection while modules are imported, and exempt them from it afterwards.
 
-    A worker of a thousand modules is up sooner, and ends in half the time: the interpreter scans all of them again and
-    again as it leaves.
+    A worker of a thousand modules starts faster and exits in half the time; otherwise the interpreter would scan all of
+    them repeatedly on exit.
     """
     gc.disable()
     try:
