@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from confluent_kafka import Producer
 
-from connect.delivery.acknowledged import AcknowledgedProducer
+from connect.delivery.acknowledged_producer import AcknowledgedProducer
 from worker.kafka.topics.creation import NewTopic
 from worker.runtime.clients import Clients
 

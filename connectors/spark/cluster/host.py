@@ -17,7 +17,7 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any, Final
 
-from connect.jvm.shared import has_members
+from connect.jvm.shared_process import has_members
 from connectors.spark.cluster.application import Application, ApplicationFolder
 from connectors.spark.cluster.terms import Terms
 from connectors.spark.failure import root_cause

@@ -15,7 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from connect.bulk import OffsetRange
-from connect.chain.records import ConsumedBatch
+from connect.chain.raw_records import ConsumedBatch
 from connect.consumption.ranges import RangeReader
 from connect.data import Constant, TimestampType, TopicPartition
 

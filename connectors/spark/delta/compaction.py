@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from connect.compaction import CompactedTable
+from connect.sink import CompactedTable
 from connectors.spark.delta.log import is_conflict, quoted_path
 
 if TYPE_CHECKING:

@@ -42,10 +42,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from connect.bulk import OffsetRange
-from connect.compaction import CompactedTable
 from connect.crash import crash_point
 from connect.data import Schema, TopicPartition
 from connect.errors import ConnectError, RetriableError
+from connect.sink import CompactedTable
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.decoding.plugins import has_transformations
 from connectors.spark.failure import root_cause

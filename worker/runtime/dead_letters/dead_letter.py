@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from connect.chain.records import RawRecord
+from connect.chain.raw_records import RawRecord
 from worker.runtime.dead_letters.queue import PREFIX
 from worker.security.redaction import Redaction
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from connect.chain.records import RawRecord
+from connect.chain.raw_records import RawRecord
 from worker.config.connector import SinkConnectorConfig
 from worker.runtime.dead_letters.dead_letter import DeadLetter
 from worker.runtime.sink.topic_choice import INTERNAL_TOPICS, TopicChoice

@@ -22,7 +22,7 @@ from typing import Any, Final
 import confluent_kafka
 from confluent_kafka import Consumer, KafkaException
 
-from connect.chain.records import ConsumedBatch, first_offsets, next_offsets
+from connect.chain.raw_records import ConsumedBatch, first_offsets, next_offsets
 from connect.chain.sink_context import SinkContext, durable_offsets
 from connect.chain.tolerance import StopRequested, Tolerance
 from connect.consumption.messages import Message, by_topic

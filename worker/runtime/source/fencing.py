@@ -11,7 +11,7 @@ from confluent_kafka import KafkaException
 from connect.errors import ConnectError
 from connect.kafka.auth.rights import PRODUCER, explained, on_transactional_id
 from connect.kafka.clients import librdkafka
-from connect.kafka.settings.kind import ClientProperties
+from connect.kafka.settings.client import ClientProperties
 
 __all__ = ["fence"]
 

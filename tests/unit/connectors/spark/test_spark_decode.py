@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from connect.chain.records import RawRecord
+from connect.chain.raw_records import RawRecord
 from connect.chain.tolerance import Stage
 from connect.config import HIGH, Config, option
 from connect.data import Record, Schema

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from connect.errors import ConfigError
-from connect.jvm.shared import Membership, has_members
+from connect.jvm.shared_process import Membership, has_members
 from connectors.spark.cluster.application import Application, ApplicationFolder
 from connectors.spark.cluster.code import is_local, plugin_folders, shipped_folders, shipping_settings
 from connectors.spark.cluster.executors import Answer, ExecutorWatch, unfit_executors

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from connect.chain.traces import stack_trace
+from connect.chain.stack_trace import stack_trace
 from connect.errors import DataError
 
 

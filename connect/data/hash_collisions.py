@@ -8,13 +8,13 @@ from typing import Any, Final
 
 from connect.errors import DataError
 
-__all__ = ["MOST_ALIKE", "refuse_keys_of_one_hash"]
+__all__ = ["MOST_ALIKE", "refuse_colliding_keys"]
 
 MOST_ALIKE: Final = 100
 """The number of different keys that may share a hash."""
 
 
-def refuse_keys_of_one_hash(keys: Sequence[Any]) -> None:
+def refuse_colliding_keys(keys: Sequence[Any]) -> None:
     """Raise a :class:`~connect.errors.DataError` for numbers too many of which share a hash. Repeated keys are one."""
     if len(keys) <= MOST_ALIKE:
         return

@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from connect.garbage import importing
+from connect.garbage_collection import importing
 
 
 def test_nothing_is_collected_while_modules_are_imported_and_they_are_not_scanned_later() -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from connect.data.numerals import integer_text
 
-__all__ = ["shown"]
+__all__ = ["excerpt"]
 
 _LONGEST = 200
 
 
-def shown(value: object) -> str:
+def excerpt(value: object) -> str:
     """Return the ``repr`` of a value, cut where it is too long for a line of a log."""
     try:
         text = integer_text(value) if type(value) is int else repr(value)

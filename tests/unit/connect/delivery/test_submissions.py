@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import weakref
 
-from connect.delivery.submitted import SentRecords, Submission, SubmittedRecords
+from connect.delivery.submissions import SentRecords, Submission, SubmittedRecords
 
 
 def submit(records: SubmittedRecords, key: bytes, offset: int, count: int) -> Submission:

@@ -6,7 +6,7 @@ from itertools import combinations, pairwise
 
 import pytest
 
-from connect.versions import Version, VersionRange, VersionSpecError
+from connect.plugins.versions import Version, VersionRange, VersionSpecError
 from equipment.growth import assert_grows_evenly
 
 IN_ORDER = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from connect.kafka.settings.client import ClientKind
 from connect.kafka.settings.conversion import (
     INT_MAX,
     LONG_MAX,
@@ -16,7 +17,6 @@ from connect.kafka.settings.conversion import (
     servers,
     text,
 )
-from connect.kafka.settings.kind import ClientKind
 
 __all__ = [
     "CLIENT_KEYS",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
 
-from connect.chain.records import ConsumedBatch, RawHeaders
+from connect.chain.raw_records import ConsumedBatch, RawHeaders
 from connect.chain.sink import SinkChain
 from connect.chain.source import SourceChain
 from connect.chain.steps import Step

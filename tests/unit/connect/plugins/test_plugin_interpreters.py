@@ -11,7 +11,7 @@ import pytest
 
 from connect.errors import PluginError
 from connect.plugins import PluginEntry, PluginKind, PluginRegistry, spoken_versions
-from connect.versions import Version
+from connect.plugins.versions import Version
 from equipment.interpreters import add_package, bare_folder, folder_with_interpreter
 from worker.supervisor.messages import messages
 from worker.supervisor.plugin_code import code_state

@@ -8,7 +8,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, Producer
 
 from connect.delivery.delivery import client_timestamp
-from connect.delivery.failures import PRODUCER_FAILURES, kafka_error
+from connect.delivery.producer_errors import PRODUCER_FAILURES, kafka_error
 from connect.errors import ConnectError, RetriableError
 from connect.kafka.auth.rights import PRODUCER, explained, is_denial, on_topic
 
