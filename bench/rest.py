@@ -25,10 +25,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from equipment.snapshots import SINK, snapshot
 from equipment.workers.java_connect import JavaConnect, resolve_java_connect
 from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
-from worker.metrics.buckets import BOUNDS
 from worker.metrics.catalogue import TASK_METRICS, Dialect, Group
 from worker.metrics.families import families
-from worker.metrics.lives import LivesSeen, Starts
+from worker.metrics.histograms import BOUNDS
+from worker.metrics.lifetimes import LivesSeen, Starts
 from worker.metrics.processes import use_of
 from worker.metrics.snapshot import ConnectorSeen
 from worker.metrics.text import exposition

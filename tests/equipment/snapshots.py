@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from equipment.scrapes import Scrape
-from worker.metrics.buckets import PUT
 from worker.metrics.catalogue import Dialect
 from worker.metrics.families import families
-from worker.metrics.lives import LivesSeen, Shares, Starts
+from worker.metrics.histograms import PUT
+from worker.metrics.lifetimes import LivesSeen, Shares, Starts
 from worker.metrics.processes import ProcessUse
 from worker.metrics.snapshot import ClientSeen, ConnectorSeen, GroupSeen, Snapshot, TaskSeen
 from worker.metrics.text import exposition

@@ -11,7 +11,7 @@ from typing import Final
 
 from connect.errors import ConfigError, ConnectError
 from connect.providers.file import AllowedPaths
-from worker.config.own_files import own_files
+from worker.config.file_access import own_files
 
 __all__ = ["SCHEMA_PATHS_KEY", "refused_schema_file"]
 

@@ -17,16 +17,16 @@ from typing import Final
 
 from connect.errors import ConnectError
 from connect.plugins import PluginRegistry
-from worker.herder.cluster.peers import PeerRequests
-from worker.herder.cluster.view import ClusterRequests
+from worker.herder.cluster.peer_requests import PeerRequests
+from worker.herder.cluster.requests import ClusterRequests
 from worker.herder.collaborators import Collaborators
 from worker.herder.connectors.drains import Outcome
 from worker.herder.connectors.requests import ConnectorRequests
 from worker.herder.connectors.versions import VersionRequests
 from worker.herder.dead_letters import DeadLetterRequests
-from worker.herder.histories import HistoryRequests
 from worker.herder.inbox import Inbox, Once, Request, Requests
 from worker.herder.loggers import LoggerRequests
+from worker.herder.metrics_history import HistoryRequests
 from worker.herder.offsets.requests import OffsetRequests
 from worker.herder.plugins import PluginRequests
 from worker.herder.previews import PreviewRequests

@@ -8,14 +8,15 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from worker.formatting import utc_text
 from worker.herder.cluster.publishing import Publishing
-from worker.herder.connectors.reloads import Reloads
+from worker.herder.connectors.automatic_restarts import Reloads
 from worker.herder.connectors.restart_plans import RestartPolicy
-from worker.herder.false_starts import FalseStarts
 from worker.herder.inbox import Action, Inbox
 from worker.herder.reconcile import Action as Step
 from worker.herder.reconcile import Desired, Running, Start, Stop, Tell, desired_units, reconcile
 from worker.herder.settings import Stores, WorkerSettings
+from worker.herder.start_backoff import FalseStarts
 from worker.herder.unit_statuses import AT_REST, UnitStatuses
 from worker.membership.membership import Membership
 from worker.stores.config.store import TargetState
@@ -26,7 +27,6 @@ from worker.supervisor.messages.messages import Drain, Fail, Pause, Resume, RunT
 from worker.supervisor.messages.reconfiguring import TakeConfig
 from worker.supervisor.notices import Changed, Expires, Hangs, Published
 from worker.supervisor.supervisor import Supervisor
-from worker.texts import utc_text
 from worker.unit import Unit
 
 __all__ = ["Units"]

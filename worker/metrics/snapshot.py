@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from worker.metrics.lives import LivesSeen
+from worker.metrics.lifetimes import LivesSeen
 from worker.stores.status.store import Status
 from worker.unit import Unit
 

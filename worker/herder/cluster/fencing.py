@@ -18,10 +18,10 @@ from typing import Final, TypeAlias
 
 from connect.errors import ConnectError
 from worker.herder.cluster.leadership import Leadership
+from worker.herder.connectors.change_queue import Turns
 from worker.herder.inbox import Inbox, Request
 from worker.herder.inquiries import Inquiries
 from worker.herder.settings import WorkerSettings
-from worker.herder.turns import Turns
 from worker.membership.membership import Membership
 from worker.stores.config.store import ConfigStore
 from worker.supervisor.messages import messages

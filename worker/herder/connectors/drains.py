@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from worker.herder.cluster.leadership import Leadership
+from worker.herder.connectors.change_queue import Turns
 from worker.herder.inbox import Inbox, Later, Request
-from worker.herder.turns import Turns
 from worker.stores.config.store import ConfigStore, ConnectorEntry, TargetState
 from worker.stores.status.store import State, Status, StatusStore
 from worker.supervisor.lifecycle import Phase

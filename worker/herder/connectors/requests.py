@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+from worker.herder.connectors.connector_sets import ConnectorSets
 from worker.herder.connectors.connectors import Connectors
-from worker.herder.connectors.plugin_numbers import PluginNumbers
+from worker.herder.connectors.plugin_metrics import PluginNumbers
 from worker.herder.connectors.restarts import Restarts
-from worker.herder.connectors.sets import ConnectorSets
 from worker.herder.connectors.writes import GivenConfig, Writes
 from worker.herder.inbox import Request, Requests
 from worker.stores.config.store import ConnectorEntry, TargetState

@@ -18,8 +18,8 @@ from cronsim import CronSim
 from connect.errors import ConfigError
 from worker.config.restarts import RestartConfig
 from worker.herder.cluster.leadership import Leadership
+from worker.herder.connectors.change_queue import Turns
 from worker.herder.inbox import Inbox, Later, Request
-from worker.herder.turns import Turns
 from worker.stores.config.store import ConfigStore, ConnectorEntry, TargetState
 
 __all__ = ["Schedules", "due", "next_run"]

@@ -20,11 +20,11 @@ from worker.errors import (
 )
 from worker.herder.cluster.leadership import Leadership
 from worker.herder.cluster.publication import Publication, Publications
+from worker.herder.connectors.change_queue import Turns
 from worker.herder.connectors.connectors import Connectors
 from worker.herder.connectors.drains import stop_connector
 from worker.herder.inbox import Inbox, Request, Requests
 from worker.herder.inquiries import Inquiries
-from worker.herder.turns import Turns
 from worker.membership.membership import Membership
 from worker.stores.config.store import ConfigStore, TargetState
 from worker.supervisor.messages import messages

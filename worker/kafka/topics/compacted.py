@@ -39,7 +39,7 @@ from worker.kafka.topics.compacted_clients import (
     write_limit_error,
     writer_properties,
 )
-from worker.kafka.topics.resting import RestingClient
+from worker.kafka.topics.on_demand_client import RestingClient
 
 __all__ = ["CompactedTopic", "TopicRecord"]
 

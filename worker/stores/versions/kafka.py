@@ -21,7 +21,7 @@ from connect.kafka.settings.kind import ClientKind
 from worker.config.worker import DistributedConfig
 from worker.kafka.clients.roles import internal_properties
 from worker.kafka.topics.internal import ensure_internal_topic
-from worker.kafka.topics.seldom import SeldomTopic
+from worker.kafka.topics.on_demand_topic import SeldomTopic
 from worker.stores.java_json import dump
 from worker.stores.versions.version import MOST_VERSIONS, Version, VersionStore, document, parse
 

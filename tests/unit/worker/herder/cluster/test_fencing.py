@@ -11,10 +11,10 @@ from equipment.fakes.herding import Place, WorkedInbox
 from worker.herder.cluster.fencing import Fencing, producers_to_fence
 from worker.herder.cluster.leadership import Leadership
 from worker.herder.cluster.publication import Publication
+from worker.herder.connectors.change_queue import Turns
 from worker.herder.inbox import Request
 from worker.herder.inquiries import Inquiries
 from worker.herder.settings import ClusterSettings, WorkerSettings
-from worker.herder.turns import Turns
 from worker.stores.config.store import MemoryConfigStore, SessionKey
 from worker.supervisor.lease import Lease
 from worker.supervisor.messages import messages

@@ -12,9 +12,9 @@ from worker.errors import BadRequestError, ConflictError, ForwardingError, Rebal
 from worker.herder.cluster.leadership import Leadership
 from worker.herder.cluster.publication import Publication, Publications
 from worker.herder.cluster.publishing import Publishing
+from worker.herder.connectors.change_queue import Turns
 from worker.herder.connectors.writes import Writes
 from worker.herder.inbox import Request
-from worker.herder.turns import Turns
 from worker.stores.config.store import ConfigChange, MemoryConfigStore, SessionKey, TargetState, TasksChanged
 
 CONFIG = {"name": "source"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from equipment.fakes.herding import Place, WorkedInbox
 from worker.herder.cluster.leadership import Leadership
+from worker.herder.connectors.change_queue import Turns
 from worker.herder.connectors.drains import Drains
-from worker.herder.turns import Turns
 from worker.stores.config.store import MemoryConfigStore, TargetState
 from worker.stores.status.store import MemoryStatusStore, State, Status
 from worker.unit import Unit

@@ -10,8 +10,8 @@ from connect.errors import ConfigError
 from equipment.fakes.herding import Place, WorkedInbox
 from worker.config.connector import SourceConnectorConfig
 from worker.herder.cluster.leadership import Leadership
+from worker.herder.connectors.change_queue import Turns
 from worker.herder.connectors.schedules import Schedules, due, next_run
-from worker.herder.turns import Turns
 from worker.stores.config.store import ConnectorEntry, MemoryConfigStore, TargetState
 
 CONFIG = {"name": "nightly", "connector.class": "C", "run.until": "drained", "schedule": "0 2 * * *"}

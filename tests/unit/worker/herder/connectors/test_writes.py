@@ -14,11 +14,11 @@ from equipment.fakes.herding import Place, WorkedInbox
 from worker.errors import ConflictError, InvalidConnectorError, NotLeaderError
 from worker.herder.cluster.leadership import Leadership
 from worker.herder.cluster.publication import Publication
+from worker.herder.connectors.change_queue import Turns
 from worker.herder.connectors.connectors import Connectors, TopicTracking
 from worker.herder.connectors.writes import Writes
 from worker.herder.inbox import Request
 from worker.herder.inquiries import Inquiries
-from worker.herder.turns import Turns
 from worker.metrics.measurements import Measurements
 from worker.stores.config.store import MemoryConfigStore, TargetState
 from worker.stores.status.store import MemoryStatusStore

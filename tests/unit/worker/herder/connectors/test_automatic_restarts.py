@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from equipment.fakes.herding import WorkedInbox
-from worker.herder.connectors.reloads import Reloads
+from worker.herder.connectors.automatic_restarts import Reloads
 from worker.runtime.assembly import Assembly
 from worker.runtime.control import Link
 from worker.runtime.line import Line

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from worker.metrics.lives import Lives, Shares, Starts
+from worker.metrics.lifetimes import Lives, Shares, Starts
 from worker.metrics.processes import use_of
 from worker.supervisor.lifecycle import Phase
 from worker.unit import Unit

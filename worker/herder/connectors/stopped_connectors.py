@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from connect.errors import ConnectError
 from worker.errors import ConflictError, UnknownConnectorError
+from worker.herder.connectors.change_queue import Turns
 from worker.herder.inbox import Action, Inbox, Request
-from worker.herder.turns import Turns
 from worker.herder.units import Units
 from worker.membership.membership import Membership
 from worker.stores.config.store import ConfigStore, ConnectorEntry, TargetState

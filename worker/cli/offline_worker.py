@@ -13,7 +13,7 @@ import click
 from connect.errors import ConnectError
 from connect.plugins import PluginRegistry
 from worker.app.worker import WorkerProperties, plugins_of
-from worker.cli.remedies import Mistake, mistakes_of
+from worker.cli.mistakes import Mistake, mistakes_of
 from worker.config.connector_files import GivenConnector, connector_of, read_document
 from worker.config.worker import DistributedConfig, StandaloneConfig, WorkerConfig
 from worker.log import configure_logging

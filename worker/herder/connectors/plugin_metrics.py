@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+from worker.herder.cluster.other_workers import OtherWorkers
 from worker.herder.connectors.connectors import Connectors
 from worker.herder.inbox import Request
-from worker.herder.other_workers import OtherWorkers
 from worker.metrics.measurements import Measurements
 from worker.metrics.snapshot import OwnSeries, OwnValue
 from worker.stores.status.store import StatusStore

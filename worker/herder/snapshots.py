@@ -13,7 +13,7 @@ from worker.herder.connectors.connectors import Connectors
 from worker.herder.inbox import Inbox
 from worker.herder.settings import Stores, WorkerSettings
 from worker.membership.membership import Membership
-from worker.metrics.lives import Lives
+from worker.metrics.lifetimes import Lives
 from worker.metrics.measurements import Measurements
 from worker.metrics.snapshot import ConnectorSeen, GroupSeen, Snapshot
 from worker.stores.status.store import Status

@@ -13,10 +13,10 @@ from connect.errors import NotFoundError
 from connect.plugins import PluginRegistry
 from equipment.fakes.herding import Place, WorkedInbox
 from rest.peers.owner import own_numbers
+from worker.herder.cluster.other_workers import OtherWorkers
 from worker.herder.connectors.connectors import Connectors, TopicTracking
-from worker.herder.connectors.plugin_numbers import PluginNumbers
+from worker.herder.connectors.plugin_metrics import PluginNumbers
 from worker.herder.inbox import Request
-from worker.herder.other_workers import OtherWorkers
 from worker.metrics.measurements import Measurements
 from worker.metrics.snapshot import OwnSeries, OwnValue
 from worker.stores.config.store import MemoryConfigStore
