@@ -14,12 +14,12 @@ from worker.metrics.snapshot import OwnSeries, OwnValue
 from worker.stores.status.store import StatusStore
 from worker.unit import Unit
 
-__all__ = ["PluginNumbers"]
+__all__ = ["PluginMetrics"]
 
 Document: TypeAlias = dict[str, Any]
 
 
-class PluginNumbers:
+class PluginMetrics:
     """Shows the own numbers of a connector's tasks, wherever these run; a task that has none is left out."""
 
     def __init__(

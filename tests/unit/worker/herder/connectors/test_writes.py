@@ -13,8 +13,8 @@ from connect.plugins import PluginRegistry
 from equipment.fakes.herding import Place, WorkedInbox
 from worker.errors import ConflictError, InvalidConnectorError, NotLeaderError
 from worker.herder.cluster.leadership import Leadership
-from worker.herder.cluster.publication import Publication
-from worker.herder.connectors.change_queue import Turns
+from worker.herder.cluster.publishing import Publication
+from worker.herder.connectors.change_queue import ChangeQueue
 from worker.herder.connectors.connectors import Connectors, TopicTracking
 from worker.herder.connectors.writes import Writes
 from worker.herder.inbox import Request
@@ -89,7 +89,7 @@ class Leader:
             self.leadership,
             inquiries,
             self.inbox,
-            Turns(self.leadership, self.inbox.post),
+            ChangeQueue(self.leadership, self.inbox.post),
         )
         self.leadership.changed()
         self.inbox.work()
