@@ -13,7 +13,7 @@ from rest.ui.charts import charts_of
 from rest.ui.page import shown
 from rest.ui.trouble import Filter, connectors_of, counted, matching
 from worker.herder.connectors.requests import ConnectorRequests
-from worker.herder.histories import HistoryRequests
+from worker.herder.metrics_history import HistoryRequests
 from worker.metrics.history import added
 from worker.mirror.flow import flows_of
 from worker.security.permissions import Right

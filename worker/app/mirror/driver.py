@@ -30,7 +30,7 @@ from worker.app.mirror.keys import connector_keys
 from worker.app.mirror.supervision import End, Restart, after
 from worker.app.stop_signals import StopSignals
 from worker.app.worker import COULD_NOT_START, OK, WorkerProperties, log_end
-from worker.config.own_files import WORKER_FILE
+from worker.config.file_access import WORKER_FILE
 from worker.config.worker import DistributedConfig
 
 __all__ = ["Driver", "run_mirror"]

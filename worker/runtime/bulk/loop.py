@@ -31,7 +31,7 @@ from connect.kafka.auth.rights import CONSUMER, explained, is_denial, on_group, 
 from connect.kafka.settings.client import PropertyValue
 from connect.offset_set import OffsetSet
 from worker.config.connector import SinkConnectorConfig
-from worker.metrics.buckets import PUT
+from worker.metrics.histograms import PUT
 from worker.runtime.assembly import Assembly
 from worker.runtime.bulk.left_out import LeftOut
 from worker.runtime.bulk.loads import Loads

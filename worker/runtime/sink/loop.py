@@ -31,7 +31,7 @@ from connect.errors import ConnectError, RetriableError
 from connect.kafka.auth.rights import CONSUMER, explained, on_group, on_topics
 from connect.sink import SinkTask
 from worker.config.connector import SinkConnectorConfig
-from worker.metrics.buckets import PUT
+from worker.metrics.histograms import PUT
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.control import Control

@@ -16,9 +16,9 @@ class Metrics:
     """Counters and gauges of a task by name; counters only grow while the process lives.
 
     ``values`` are shown in statuses, ``details`` only to who scrapes; ``histograms`` have a sum and the counts of the
-    buckets (:mod:`worker.metrics.buckets`). ``own`` is what has changed of the plugin's own: of each a name, its labels
-    by turns with their values, a sentence about it, and the number; ``None`` if it is there no longer. ``cpu`` is how
-    many seconds of a core the task's threads have taken since it began.
+    buckets (:mod:`worker.metrics.histograms`). ``own`` is what has changed of the plugin's own: of each a name, its
+    labels by turns with their values, a sentence about it, and the number; ``None`` if it is there no longer. ``cpu``
+    is how many seconds of a core the task's threads have taken since it began.
     """
 
     values: dict[str, float]

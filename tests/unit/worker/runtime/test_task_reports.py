@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from connect.chain.tolerance import ErrorCounts
-from worker.metrics.buckets import POLL
+from worker.metrics.histograms import POLL
 from worker.runtime.metrics import TaskMetrics
 from worker.supervisor.messages.messages import Metrics
 

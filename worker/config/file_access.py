@@ -1,4 +1,8 @@
-"""The files that a worker needs for itself, which no connector's configuration may read."""
+"""Decides which files a connector's configuration may name: not the worker's own, and only allowed schema files.
+
+A configuration comes from whoever reaches the REST API, and the datagen connector reads the file that its
+configuration names (``datagen.allowed.paths``). The rule is that of the config providers that read files.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +13,20 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from connect.errors import ConfigError
+from connect.errors import ConfigError, ConnectError
+from connect.providers.file import AllowedPaths
 from worker.security.login_file import EXTENSIONS_KEY, LOGIN_CONFIG_KEY, users_file
 
-__all__ = ["WORKER_FILE", "own_files"]
+__all__ = ["SCHEMA_PATHS_KEY", "WORKER_FILE", "own_files", "refused_schema_file"]
 
 WORKER_FILE: Final = "sluice.worker.file"
 """The key under which the processes of a worker find the path of its file. It is not a key of that file."""
 
+SCHEMA_PATHS_KEY: Final = "datagen.allowed.paths"
+"""The worker's key with the folders of schema files."""
+
+_DATAGEN: Final = "connectors.datagen."
+_FILE: Final = "schema.filename"
 _RELATIVE: Final = ("file", "filename", "location")
 _PATH: Final = re.compile(r"""(?:^|(?<=[\s"'=,;]))/[^\s"',;]+""")
 # What a worker refers to may be in one file with what connectors refer to.
@@ -51,3 +61,18 @@ def _is_folder(path: Path) -> bool:
         return path.is_dir()
     except (OSError, ValueError):
         return False
+
+
+def refused_schema_file(
+    worker: Mapping[str, str], connector_class: str, props: Mapping[str, str]
+) -> Iterator[ConfigError]:
+    """Give an error if ``props`` name a schema file that the worker's file does not allow a connector to read."""
+    name = props.get(_FILE)
+    if not name or not connector_class.startswith(_DATAGEN):
+        return
+    allowed = [path.strip() for path in worker.get(SCHEMA_PATHS_KEY, "").split(",") if path.strip()]
+    try:
+        AllowedPaths(allowed, own_files(worker)).resolve(name)
+    except ConnectError:
+        where = f"in {' or '.join(allowed)}" if allowed else "that belongs neither to the worker nor to the system"
+        yield ConfigError(_FILE, name, f"Name a file {where}, or have the worker's {SCHEMA_PATHS_KEY} changed")

@@ -10,7 +10,7 @@ from typing import Final
 from worker.supervisor.lifecycle import Phase
 from worker.unit import Unit
 
-__all__ = ["Lives", "LivesSeen", "Shares", "Starts"]
+__all__ = ["Lifetimes", "LifetimesSeen", "Shares", "Starts"]
 
 _UP: Final = (Phase.RUNNING, Phase.DRAINED, Phase.PAUSED)
 _LIVE: Final = (*_UP, Phase.STOPPING)
@@ -33,7 +33,7 @@ class Shares:
 
 
 @dataclass(frozen=True, slots=True)
-class LivesSeen:
+class LifetimesSeen:
     """The lives at one moment. ``processes`` are the ids of those that run."""
 
     connectors: Starts
@@ -68,7 +68,7 @@ class _Life:
         return Shares(min(1.0, running / life), min(1.0, paused / life))
 
 
-class Lives:
+class Lifetimes:
     """Follows the units. Used by one thread."""
 
     def __init__(self) -> None:
@@ -107,9 +107,9 @@ class Lives:
         """Drop the counts of a connector that was deleted."""
         self._failures = Counter({unit: count for unit, count in self._failures.items() if unit.connector != connector})
 
-    def seen(self, now: float) -> LivesSeen:
+    def seen(self, now: float) -> LifetimesSeen:
         """How it is now."""
-        return LivesSeen(
+        return LifetimesSeen(
             Starts(self._succeeded[False], self._failed[False]),
             Starts(self._succeeded[True], self._failed[True]),
             {unit: life.pid for unit, life in self._lives.items() if life.pid is not None},

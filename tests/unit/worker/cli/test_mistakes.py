@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from worker.cli.remedies import Mistake, mistakes_of, mistakes_text
+from worker.cli.mistakes import Mistake, mistakes_of, mistakes_text
 
 
 def info(name: str, *errors: str, **definition: Any) -> dict[str, Any]:

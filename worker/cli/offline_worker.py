@@ -13,7 +13,7 @@ import click
 from connect.errors import ConnectError
 from connect.plugins import PluginRegistry
 from worker.app.worker import WorkerProperties, plugins_of
-from worker.cli.remedies import Mistake, mistakes_of
+from worker.cli.mistakes import Mistake, mistakes_of
 from worker.config.connector_files import GivenConnector, connector_of, read_document
 from worker.config.worker import DistributedConfig, StandaloneConfig, WorkerConfig
 from worker.log import configure_logging
@@ -26,7 +26,7 @@ from worker.supervisor.messages import messages
 from worker.supervisor.plugin_homes import PluginHomes
 from worker.supervisor.process import ForkServerLauncher
 
-__all__ = ["NOT_ASKED", "GivenWorker", "read_given"]
+__all__ = ["NOT_ASKED", "OfflineWorker", "read_given"]
 
 NOT_ASKED: Final = 2
 """The exit status where nothing could be found out: a file cannot be read, or the worker's is wrong."""
@@ -41,14 +41,14 @@ _DEFAULTS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class GivenWorker:
+class OfflineWorker:
     """A worker's configuration; ``config`` is ``None`` where no file is given and defaults stand for it."""
 
     props: dict[str, str] = field(repr=False)
     config: WorkerConfig | None = field(repr=False)
 
     @classmethod
-    def read(cls, file: Path | None) -> GivenWorker:
+    def read(cls, file: Path | None) -> OfflineWorker:
         """Read the worker's file and check it; a mistake in it ends the command."""
         configure_logging(logging.WARNING)
         if file is None:

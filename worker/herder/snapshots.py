@@ -13,7 +13,7 @@ from worker.herder.connectors.connectors import Connectors
 from worker.herder.inbox import Inbox
 from worker.herder.settings import Stores, WorkerSettings
 from worker.membership.membership import Membership
-from worker.metrics.lives import Lives
+from worker.metrics.lifetimes import Lifetimes
 from worker.metrics.measurements import Measurements
 from worker.metrics.snapshot import ConnectorSeen, GroupSeen, Snapshot
 from worker.stores.status.store import Status
@@ -21,14 +21,14 @@ from worker.supervisor.lifecycle import Phase
 from worker.supervisor.notices import Changed, ClientMeasured, Launched, Measured, Rested
 from worker.unit import Unit
 
-__all__ = ["Scrapes"]
+__all__ = ["Snapshots"]
 
 _INTERVAL: Final = 2.0
 _PROTOCOL_KEY: Final = "connect.protocol"
 _DEFAULT_PROTOCOL: Final = "sessioned"
 
 
-class Scrapes:
+class Snapshots:
     """Takes in what units report, and makes snapshots of it."""
 
     def __init__(
@@ -48,7 +48,7 @@ class Scrapes:
         self._measurements = measurements
         self._connectors = connectors
         self._inbox = inbox
-        self._lives = Lives()
+        self._lives = Lifetimes()
         self.latest: Snapshot | None = None
         """The last snapshot; any thread may read it."""
 

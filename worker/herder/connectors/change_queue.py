@@ -26,7 +26,7 @@ from connect.errors import ConnectError
 from worker.herder.cluster.leadership import Leadership
 from worker.herder.inbox import Action, Request
 
-__all__ = ["LEAD_LOST", "Turns", "broken_off"]
+__all__ = ["LEAD_LOST", "ChangeQueue", "broken_off"]
 
 LEAD_LOST: Final = "this worker ceased to lead the cluster"
 
@@ -40,7 +40,7 @@ class _Turn:
     exclusive: bool
 
 
-class Turns:
+class ChangeQueue:
     """The turns of each connector, first come, first served. ``post`` has something done in the herder's thread."""
 
     def __init__(self, leadership: Leadership, post: Callable[[Action], None]) -> None:

@@ -11,14 +11,14 @@ from typing import Final, Generic, TypeVar
 
 from confluent_kafka import Consumer, Producer
 
-__all__ = ["RestingClient"]
+__all__ = ["OnDemandClient"]
 
 C = TypeVar("C", Consumer, Producer)
 
 _AT_REST: Final = 30.0
 
 
-class RestingClient(Generic[C]):
+class OnDemandClient(Generic[C]):
     """Has a client as long as it is used, and for half a minute after that. Used by one thread at a time.
 
     The first is made at once, so that settings which are refused are known before they are needed.

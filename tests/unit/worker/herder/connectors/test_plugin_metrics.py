@@ -13,10 +13,10 @@ from connect.errors import NotFoundError
 from connect.plugins import PluginRegistry
 from equipment.fakes.herding import Place, WorkedInbox
 from rest.peers.owner import own_numbers
+from worker.herder.cluster.other_workers import OtherWorkers
 from worker.herder.connectors.connectors import Connectors, TopicTracking
-from worker.herder.connectors.plugin_numbers import PluginNumbers
+from worker.herder.connectors.plugin_metrics import PluginMetrics
 from worker.herder.inbox import Request
-from worker.herder.other_workers import OtherWorkers
 from worker.metrics.measurements import Measurements
 from worker.metrics.snapshot import OwnSeries, OwnValue
 from worker.stores.config.store import MemoryConfigStore
@@ -37,7 +37,7 @@ class Worker:
         self.measurements = Measurements(worker_id, statuses, Place(), self.inbox, None)
         connectors = Connectors(self.configs, statuses, PluginRegistry.discover(()), TopicTracking(), self.measurements)
         others = OtherWorkers(worker_id, statuses, Place(), self.inbox, self if peer else None)
-        self.numbers = PluginNumbers(worker_id, statuses, connectors, self.measurements, others)
+        self.numbers = PluginMetrics(worker_id, statuses, connectors, self.measurements, others)
         self.configs.put_connector("mirror", {"name": "mirror", "connector.class": "MirrorSourceConnector"}, None)
         for task, runs_it in enumerate((HERE, THERE)):
             statuses.put(Unit("mirror", task), Status(State.RUNNING, runs_it, 1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from worker.herder.cluster.view import cluster_document
+from worker.herder.cluster.requests import cluster_document
 from worker.stores.status.store import State, Status
 from worker.unit import Unit
 

@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from worker.herder.cluster.other_workers import LIVE, OtherWorkers
 from worker.herder.connectors.connectors import Connectors
 from worker.herder.inbox import Inbox, Request, Requests
-from worker.herder.other_workers import LIVE, OtherWorkers
 from worker.membership.membership import Membership
 from worker.metrics.history import SLOT, History, Part, Point, Recorded
 from worker.metrics.measurements import Measurements, Owners, Values

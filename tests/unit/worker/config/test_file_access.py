@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from worker.config.own_files import WORKER_FILE, own_files
+from worker.config.file_access import WORKER_FILE, own_files
 
 
 def test_they_are_its_file_and_what_that_names(tmp_path: Path) -> None:

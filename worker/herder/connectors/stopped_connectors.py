@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from connect.errors import ConnectError
 from worker.errors import ConflictError, UnknownConnectorError
+from worker.herder.connectors.change_queue import ChangeQueue
 from worker.herder.inbox import Action, Inbox, Request
-from worker.herder.turns import Turns
 from worker.herder.units import Units
 from worker.membership.membership import Membership
 from worker.stores.config.store import ConfigStore, ConnectorEntry, TargetState
@@ -30,14 +30,14 @@ class StoppedConnectors:
         configs: ConfigStore,
         units: Units,
         membership: Membership,
-        turns: Turns,
+        changes: ChangeQueue,
         inbox: Inbox,
         reconcile: Action,
     ) -> None:
         self._configs = configs
         self._units = units
         self._membership = membership
-        self._turns = turns
+        self._changes = changes
         self._inbox = inbox
         self._reconcile = reconcile
 
@@ -53,18 +53,18 @@ class StoppedConnectors:
         One that is not stopped is refused. Raises :class:`~worker.errors.ConflictError` while another request holds
         the connector.
         """
-        if self._turns.is_held(name):
+        if self._changes.is_held(name):
             raise ConflictError(
                 f"The offsets of connector {name} are being modified, or its dead letters replayed; ask again in a "
                 "moment"
             )
-        self._turns.take(name, request, lambda: self._begin(request, name, refusal, begin), exclusive=True)
+        self._changes.take(name, request, lambda: self._begin(request, name, refusal, begin), exclusive=True)
 
     def changed(self, name: str) -> None:
         """Break off what was begun to a connector that another writer of the config topic has started or removed."""
         entry = self._configs.connectors().get(name)
-        if self._turns.is_held(name) and (entry is None or entry.target is not TargetState.STOPPED):
-            self._turns.break_off(name, "the connector was started or removed by another worker")
+        if self._changes.is_held(name) and (entry is None or entry.target is not TargetState.STOPPED):
+            self._changes.break_off(name, "the connector was started or removed by another worker")
 
     def _begin(
         self,

@@ -13,7 +13,7 @@ from worker.herder.inbox import Action, Inbox
 from worker.supervisor.messages.messages import RunConnector, RunTask
 from worker.unit import Unit
 
-__all__ = ["FalseStarts"]
+__all__ = ["StartBackoff"]
 
 _FIRST_WAIT: Final = 0.5
 _LONGEST_WAIT: Final = 60.0
@@ -27,7 +27,7 @@ class _Tried:
     waits: bool
 
 
-class FalseStarts:
+class StartBackoff:
     """Remembers false starts until a unit runs; ``reconcile`` starts what is wanted and has waited long enough."""
 
     def __init__(self, inbox: Inbox, reconcile: Action) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from equipment.fakes.herding import WorkedInbox
-from worker.herder.connectors.reloads import Reloads
+from worker.herder.connectors.automatic_restarts import ExpiryRestarts
 from worker.runtime.assembly import Assembly
 from worker.runtime.control import Link
 from worker.runtime.line import Line
@@ -35,7 +35,7 @@ class Restarted:
     def __init__(self) -> None:
         self.inbox = WorkedInbox()
         self.units: list[Unit] = []
-        self.reloads = Reloads(self._restart, self.inbox)
+        self.reloads = ExpiryRestarts(self._restart, self.inbox)
 
     def expires(self, unit: Unit, seconds: float) -> None:
         self.reloads.expires(Expires(unit, seconds))

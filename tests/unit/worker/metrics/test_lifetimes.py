@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from worker.metrics.lives import Lives, Shares, Starts
+from worker.metrics.lifetimes import Lifetimes, Shares, Starts
 from worker.metrics.processes import use_of
 from worker.supervisor.lifecycle import Phase
 from worker.unit import Unit
@@ -15,7 +15,7 @@ CONNECTOR, TASK = Unit("c"), Unit("c", 0)
 
 
 def test_a_start_succeeds_once_it_runs_and_fails_if_it_fails_before() -> None:
-    lives = Lives()
+    lives = Lifetimes()
     lives.launched(CONNECTOR, 10, 0.0)
     lives.changed(CONNECTOR, Phase.RUNNING, 1.0)
     lives.changed(CONNECTOR, Phase.FAILED, 2.0)
@@ -33,7 +33,7 @@ def test_a_start_succeeds_once_it_runs_and_fails_if_it_fails_before() -> None:
 
 
 def test_the_shares_are_of_the_whole_life() -> None:
-    lives = Lives()
+    lives = Lifetimes()
     lives.launched(TASK, 11, 0.0)
     lives.changed(TASK, Phase.RUNNING, 1.0)
     lives.changed(TASK, Phase.PAUSED, 3.0)
@@ -44,7 +44,7 @@ def test_the_shares_are_of_the_whole_life() -> None:
 
 
 def test_a_process_is_known_while_it_runs() -> None:
-    lives = Lives()
+    lives = Lifetimes()
     lives.launched(TASK, 11, 0.0)
     lives.launched(CONNECTOR, 10, 0.0)
     assert lives.seen(1.0).processes == {TASK: 11, CONNECTOR: 10}
@@ -56,7 +56,7 @@ def test_a_process_is_known_while_it_runs() -> None:
 
 
 def test_a_unit_without_a_process_of_its_own_lives_too() -> None:
-    lives = Lives()
+    lives = Lifetimes()
     lives.changed(TASK, Phase.RUNNING, 1.0)
     assert (lives.seen(2.0).tasks, lives.seen(2.0).processes) == (Starts(1, 0), {})
 

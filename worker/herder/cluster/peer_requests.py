@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from worker.errors import ForbiddenError
 from worker.herder.cluster.fencing import Fencing
-from worker.herder.cluster.publication import Publication
+from worker.herder.cluster.publishing import Publication
 from worker.herder.connectors.connectors import Connectors
 from worker.herder.connectors.writes import Writes
 from worker.herder.inbox import Request, Requests

@@ -7,8 +7,8 @@ from concurrent.futures import Future
 import pytest
 
 from equipment.fakes.herding import Place, WorkedInbox
-from worker.herder.histories import Histories
 from worker.herder.inbox import Request
+from worker.herder.metrics_history import Histories
 from worker.metrics.history import Part, Recorded, Series
 from worker.metrics.measurements import Measurements
 from worker.stores.status.store import MemoryStatusStore, State, Status

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from worker.cli.states import failures, hanging, summed
+from worker.cli.status_summary import failures, hanging, summed
 
 
 def test_the_connector_and_its_tasks_may_have_failed() -> None:

@@ -20,7 +20,7 @@ from worker.kafka.topics.compacted_clients import (
     writer_properties,
 )
 
-__all__ = ["SeldomTopic"]
+__all__ = ["OnDemandTopic"]
 
 _AT_ONCE: Final = 500
 _POLL_SECONDS: Final = 0.5
@@ -29,7 +29,7 @@ _READ_SECONDS: Final = 30.0
 _WRITE_SECONDS: Final = 30.0
 
 
-class SeldomTopic:
+class OnDemandTopic:
     """Reads all of a topic at once, and writes to it. Used by one thread, which its methods keep waiting.
 
     ``prepare`` is called before the first write. The methods raise :class:`~connect.errors.ConnectError`, a

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from connect.errors import ConfigError
-from worker.config.schema_files import SCHEMA_PATHS_KEY, refused_schema_file
+from worker.config.file_access import SCHEMA_PATHS_KEY, refused_schema_file
 from worker.runtime.assembly import Assembly
 from worker.runtime.inquiries.validation import validate
 from worker.runtime.log import Redaction

@@ -6,20 +6,20 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+from worker.herder.cluster.other_workers import OtherWorkers
 from worker.herder.connectors.connectors import Connectors
 from worker.herder.inbox import Request
-from worker.herder.other_workers import OtherWorkers
 from worker.metrics.measurements import Measurements
 from worker.metrics.snapshot import OwnSeries, OwnValue
 from worker.stores.status.store import StatusStore
 from worker.unit import Unit
 
-__all__ = ["PluginNumbers"]
+__all__ = ["PluginMetrics"]
 
 Document: TypeAlias = dict[str, Any]
 
 
-class PluginNumbers:
+class PluginMetrics:
     """Shows the own numbers of a connector's tasks, wherever these run; a task that has none is left out."""
 
     def __init__(
