@@ -22,7 +22,7 @@ from typing import Final
 
 from connect.errors import ConfigError, ConnectError
 from connectors.mirror.flows import Flow, Flows, lost_keys
-from rest.flows import FlowState, create_flows_app
+from rest.mirror_driver import FlowState, create_flows_app
 from rest.server.server import RestServer
 from rest.server.tls import TlsSettings
 from worker.app.mirror.flow import REFUSED, Relay, flow_path, worker_properties
