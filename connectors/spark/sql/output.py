@@ -10,14 +10,14 @@ from connect.data import Schema
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from connectors.spark.loader import Output
+    from connectors.spark.loading.request import Output
     from connectors.spark.sql.query import Query, Result
 
 __all__ = ["QueryOutput"]
 
 
 class QueryOutput:
-    """An :class:`~connectors.spark.loader.Output` that writes the result of a query to another one.
+    """An :class:`~connectors.spark.loading.request.Output` that writes the result of a query to another one.
 
     The rows that come in have the schema of the records; what goes out has that of the table, ``known`` so far.
     """

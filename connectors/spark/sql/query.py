@@ -15,12 +15,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from connect.data import Schema
 from connect.errors import ConnectError, DataError, SchemaError
-from connectors.spark.failure import root_cause
+from connectors.spark.arrow_types import table_type
+from connectors.spark.errors import root_cause
 from connectors.spark.schema import Evolution, widen
 from connectors.spark.sql.options import RECORDS, JdbcTable, SqlOptions, StoredTable
 from connectors.spark.sql.statement import check_query
 from connectors.spark.sql.types import schema_of_result
-from connectors.spark.types import table_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

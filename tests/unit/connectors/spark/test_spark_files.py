@@ -22,7 +22,7 @@ from connectors.spark import field_paths, row_counts
 from connectors.spark.avro_file import avro_rows
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.formats import make_format, paths_of
-from connectors.spark.ledger.merging import DataFile, all_groups, data_file, merge_groups
+from connectors.spark.ledger.merge_groups import DataFile, all_groups, data_file, merge_groups
 
 RECORDS = {
     "type": "record",

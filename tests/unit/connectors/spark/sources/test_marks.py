@@ -6,7 +6,7 @@ import pytest
 
 from connect.errors import ConfigError
 from connectors.spark.sources.files.bookmark import Bookmark, FoundFile, Limits, files_due
-from connectors.spark.sources.pieces import Mark, NumberedPieces, marked_partition, numbered_pieces, shares, unmarked
+from connectors.spark.sources.marks import Mark, NumberedPieces, marked_partition, numbered_pieces, shares, unmarked
 from equipment.growth import assert_grows_evenly
 
 

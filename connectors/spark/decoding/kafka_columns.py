@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from connect.data import ArrowColumn, Column, Schema
 from connect.data.arrow import arrow_type
 from connect.data.logical import TIMESTAMP_NAME
-from connectors.spark.decoding.raw import RawBatch
+from connectors.spark.decoding.raw_batch import RawBatch
 from connectors.spark.schema import BesideColumns
 
 __all__ = ["METADATA", "beside_columns", "value_part"]

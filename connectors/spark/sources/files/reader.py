@@ -13,17 +13,17 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from connect.errors import ConfigError, ConnectError, DataError, RetriableError
-from connectors.spark.failure import root_cause
+from connectors.spark.errors import root_cause
 from connectors.spark.sources.files.bookmark import FoundFile
 from connectors.spark.sources.files.config import PartitionFields, SparkFileSourceConfig
-from connectors.spark.sources.pieces import shares
+from connectors.spark.sources.marks import shares
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from connectors.spark.sources.frames import RecordFrame
-    from connectors.spark.sources.publishing import RowPublisher
+    from connectors.spark.sources.record_frame import RecordFrame
+    from connectors.spark.sources.row_publisher import RowPublisher
 
 __all__ = ["BadFile", "FileGroup", "FilePart", "FileReader", "file_groups", "readable_parts"]
 
@@ -132,7 +132,7 @@ class FileReader:
         return part
 
     def _part(self, group: FileGroup, files: Sequence[FoundFile], columns: StructType | None = None) -> FilePart:
-        from connectors.spark.sources.frames import RowReading, line_frame  # noqa: PLC0415 - brings pyspark
+        from connectors.spark.sources.record_frame import RowReading, line_frame  # noqa: PLC0415 - brings pyspark
 
         frame = self._publisher.run(lambda: self._frame(group, files, columns))
         if self._config.format == "StringFormat":

@@ -16,14 +16,14 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from connect.data import Schema
 from connect.data.arrow import conform
 from connect.errors import ConnectError
-from connectors.spark.failure import root_cause
+from connectors.spark.arrow_types import table_type
+from connectors.spark.errors import root_cause
 from connectors.spark.formats import FileFormat, paths_of
 from connectors.spark.ledger.manifest import Move
-from connectors.spark.ledger.merging import DataFile, MergeGroup, data_file
+from connectors.spark.ledger.merge_groups import DataFile, MergeGroup, data_file
 from connectors.spark.ledger.staging import counted_rows
 from connectors.spark.options.layout import LayoutOptions
 from connectors.spark.stores.store import StagedFile, Store
-from connectors.spark.types import table_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

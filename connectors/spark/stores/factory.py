@@ -12,8 +12,8 @@ from connectors.spark.stores.gcs import GcsStore
 from connectors.spark.stores.google_objects import google_service_of
 from connectors.spark.stores.hadoop import HadoopStore, Java
 from connectors.spark.stores.local import LocalStore
-from connectors.spark.stores.objects import service_of
 from connectors.spark.stores.s3 import S3Store
+from connectors.spark.stores.s3_objects import service_of
 from connectors.spark.stores.store import Store
 
 if TYPE_CHECKING:

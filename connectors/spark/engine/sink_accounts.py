@@ -10,7 +10,7 @@ from typing import Self
 from connect.data import TopicPartition
 from connect.offset_set import OffsetSet
 from connectors.spark.decoding.report import Rejection
-from connectors.spark.engine.outgoing import Outgoing
+from connectors.spark.engine.task_publisher import Outgoing
 
 __all__ = ["Account", "Accounts", "Outcome"]
 

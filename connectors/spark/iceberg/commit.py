@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 from connect.crash import crash_point
 from connect.errors import ConnectError, RetriableError
-from connectors.spark.failure import root_cause
+from connectors.spark.errors import root_cause
 from connectors.spark.stores.local import LocalStore
 
 __all__ = ["ConflictError", "swap"]

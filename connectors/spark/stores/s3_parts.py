@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from connectors.spark.stores.objects import Objects, Service, client_for
 from connectors.spark.stores.parts import PartAttempt, PartStream, PieceStream
+from connectors.spark.stores.s3_objects import Objects, Service, client_for
 
 __all__ = ["UploadPlace"]
 

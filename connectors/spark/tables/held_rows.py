@@ -33,7 +33,7 @@ from connectors.spark.sql.windows import OpenWindows, WindowPolicy
 from connectors.spark.stores.store import Store
 
 if TYPE_CHECKING:
-    from connectors.spark.sql.held import WindowState
+    from connectors.spark.sql.window_output import WindowState
 
 __all__ = ["NO_STATE", "HeldRows", "HeldTable", "TopicWindows"]
 
@@ -167,7 +167,7 @@ class TopicWindows:
 
     def state(self, policy: WindowPolicy | None) -> WindowState:
         """What the loader has to know."""
-        from connectors.spark.sql.held import WindowState  # noqa: PLC0415 - it brings pyspark
+        from connectors.spark.sql.window_output import WindowState  # noqa: PLC0415 - it brings pyspark
 
         before = {name: held.windows for state in self._before.values() for name, held in state.items()}
         return WindowState(policy, before, self._rows.new_folder, self._rows.uri, self._keep, self._is_done)

@@ -11,8 +11,8 @@ from pyspark.sql import types as spark
 
 from connect.data import Schema
 from connect.errors import ConfigError
-from connectors.spark.sources.columns import record_schema
 from connectors.spark.sources.options import FineTimes, RowOptions
+from connectors.spark.sources.record_schema import record_schema
 from connectors.spark.sources.rows import KEY, TIMESTAMP, VALUE, RowPlan
 
 if TYPE_CHECKING:

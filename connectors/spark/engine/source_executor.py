@@ -29,8 +29,8 @@ from connect.plugins import class_name
 from connect.source import SourceTask, TransactionContext
 from connectors.spark.decoding.executor import spare_the_collector
 from connectors.spark.decoding.plugins import executor_connector
-from connectors.spark.engine.publishing import Publication, Published, Publisher, TopicsMissing, UntoldError
-from connectors.spark.failure import TOO_LITTLE_MEMORY
+from connectors.spark.engine.publisher import Publication, Published, Publisher, TopicsMissing, UntoldError
+from connectors.spark.errors import TOO_LITTLE_MEMORY
 
 __all__ = ["OUTCOME", "KnownOffsets", "SplitOrders", "SplitOutcome", "SplitRun", "outcome_of", "run_split"]
 

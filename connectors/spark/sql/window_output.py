@@ -30,8 +30,8 @@ from connect.data import Schema, Type
 from connect.data.logical import DATE_NAME, TIMESTAMP_NAME
 from connect.errors import ConnectError, RetriableError
 from connect.offset_set import OffsetSet
+from connectors.spark.arrow_types import table_type
 from connectors.spark.sql.windows import OpenWindows, WindowPolicy
-from connectors.spark.types import table_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -12,19 +12,19 @@ from connect.data import Schema
 from connect.errors import ConnectError
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.decoding.placement import Placement
-from connectors.spark.failure import load_error
-from connectors.spark.loading.agreement import agreed_tables, disagreeing_loads
+from connectors.spark.errors import load_error
 from connectors.spark.loading.jobs import width_for
+from connectors.spark.loading.progress import LoadProgress
 from connectors.spark.loading.request import Loaded, LoadRequest, Output
+from connectors.spark.loading.shared_tables import agreed_tables, disagreeing_loads
+from connectors.spark.loading.splits import splits_of
 from connectors.spark.loading.topic import LoadSession, TopicLoad, TopicMemory
-from connectors.spark.progress import LoadProgress
-from connectors.spark.reader import splits_of
 from connectors.spark.sql.query import Query
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["LoadRequest", "Loaded", "Loader", "Output"]
+__all__ = ["Loader"]
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Final, NamedTuple
 
 from connect.delivery.acknowledged import AcknowledgedProducer
-from connectors.spark.engine.publishing import acknowledged_by
+from connectors.spark.engine.publisher import acknowledged_by
 
 __all__ = ["Outgoing", "TaskPublisher"]
 

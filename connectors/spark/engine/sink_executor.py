@@ -34,10 +34,10 @@ from connectors.spark.decoding.executor import spare_the_collector
 from connectors.spark.decoding.failures import FAILURE_ROWS, failure_row
 from connectors.spark.decoding.plugins import executor_connector, executor_plugins
 from connectors.spark.decoding.report import PassReports, Rejection
-from connectors.spark.engine.accounts import Account, Accounts, Outcome
-from connectors.spark.engine.orders import SinkOrders
-from connectors.spark.engine.outgoing import TaskPublisher
-from connectors.spark.failure import TOO_LITTLE_MEMORY
+from connectors.spark.engine.sink_accounts import Account, Accounts, Outcome
+from connectors.spark.engine.sink_orders import SinkOrders
+from connectors.spark.engine.task_publisher import TaskPublisher
+from connectors.spark.errors import TOO_LITTLE_MEMORY
 
 __all__ = ["RECORDS_OF_MARK", "SinkRun", "run_partition"]
 

@@ -19,7 +19,7 @@ from connect.chain.tolerance import Failure, Stage
 from connect.data import SourceRecord
 from connect.delivery.transaction import SupersededError
 from connect.errors import ConnectError, DataError
-from connectors.spark.engine.publishing import Publication, Published, Publisher, TopicsMissing, UntoldError
+from connectors.spark.engine.publisher import Publication, Published, Publisher, TopicsMissing, UntoldError
 from connectors.spark.sources.rows import RowPlan, rows_of
 
 if TYPE_CHECKING:

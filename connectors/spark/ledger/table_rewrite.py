@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from connect.data import Schema
 from connect.errors import ConnectError
+from connectors.spark.ledger.files_merger import FilesMerger
 from connectors.spark.ledger.manifest import Move
-from connectors.spark.ledger.merger import FilesMerger
-from connectors.spark.ledger.merging import all_groups
+from connectors.spark.ledger.merge_groups import all_groups
 from connectors.spark.schema import rewritten_columns
 
 __all__ = ["Rewritten", "rewrite"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from connect.errors import RetriableError
-from connectors.spark.iceberg.swap import ConflictError, swap
+from connectors.spark.iceberg.commit import ConflictError, swap
 
 
 class RefusalError(Exception):

@@ -17,7 +17,7 @@ from connectors.spark.tables.upsert import key_columns, last_changes, without_ch
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from connectors.spark.loader import Loader
+    from connectors.spark.loading.loader import Loader
 
 __all__ = ["Peeked", "preview_tables"]
 
@@ -37,7 +37,7 @@ class Peeked:
 
 
 class _FirstRows:
-    """An :class:`~connectors.spark.loader.Output` that keeps the first rows of each table and writes nothing."""
+    """An :class:`~connectors.spark.loading.request.Output` that keeps each table's first rows and writes nothing."""
 
     commits = False
 

@@ -12,7 +12,7 @@ from connect.bulk import OffsetRange
 from connect.data import TopicPartition
 from connect.errors import ConnectError
 from connectors.spark.iceberg.metadata import TableMetadata
-from connectors.spark.iceberg.progress import Progress, next_offsets, next_step, parse_progress
+from connectors.spark.iceberg.positions import Progress, next_offsets, next_step, parse_progress
 
 TP = TopicPartition("orders", 0)
 

@@ -14,7 +14,7 @@ So nothing is lost (invariants I1 and I3), and what may come again is one load: 
 partitions of a table, as the options of the source say.
 
 Where the worker supports exactly-once sources, the rows of a load are published in units, each in a transaction with
-the mark of its pieces (:mod:`connectors.spark.sources.pieces`), and each by one task of Spark.
+the mark of its pieces (:mod:`connectors.spark.sources.marks`), and each by one task of Spark.
 
 ==========================================  =====================================================================
 killed                                      then
@@ -42,7 +42,7 @@ from connect.bulk_source import BulkSourceTaskContext, ReachedOffsets
 from connect.chain.tolerance import Failure, Stage
 from connect.data import Offset, SourceRecord
 from connect.errors import ConnectError, RetriableError
-from connectors.spark.engine.publishing import (
+from connectors.spark.engine.publisher import (
     Publication,
     Published,
     Publisher,
@@ -50,13 +50,10 @@ from connectors.spark.engine.publishing import (
     failure_digest,
     settle,
 )
-from connectors.spark.engine.slots import Slots
+from connectors.spark.engine.transaction_slots import Slots
 from connectors.spark.loading.jobs import Jobs, Work
-from connectors.spark.progress import LoadProgress
-from connectors.spark.sources.frames import RecordFrame
-from connectors.spark.sources.pieces import MOST_SLOTS, Mark, marked_partition
-from connectors.spark.sources.rows import RowPlan
-from connectors.spark.sources.units import (
+from connectors.spark.loading.progress import LoadProgress
+from connectors.spark.sources.frame_executor import (
     TASK,
     UNIT_COLUMNS,
     UnitOrders,
@@ -66,6 +63,9 @@ from connectors.spark.sources.units import (
     publish_unit,
     whole_frame,
 )
+from connectors.spark.sources.marks import MOST_SLOTS, Mark, marked_partition
+from connectors.spark.sources.record_frame import RecordFrame
+from connectors.spark.sources.rows import RowPlan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

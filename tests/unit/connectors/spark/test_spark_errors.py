@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from connect.errors import ConnectError, RetriableError
-from connectors.spark.failure import failure_cause, load_error, missing_right
+from connectors.spark.errors import failure_cause, load_error, missing_right
 
 JAVA = "org.apache.kafka.common.errors."
 COMMAND = "kafka-acls.sh --add --allow-principal User:NAME --operation Read"
