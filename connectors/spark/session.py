@@ -18,9 +18,9 @@ from connect.extras import how_to_install
 from connect.jvm.home import sluice_home
 from connect.jvm.jars import read_lock, resolve_jars
 from connect.jvm.java import Java, find_java
+from connectors.spark.cluster.application import SESSION_KEY, session_name
 from connectors.spark.cluster.code import is_local, shipping_settings
 from connectors.spark.cluster.kubernetes import pod_settings
-from connectors.spark.cluster.terms import SESSION_KEY, session_name
 from connectors.spark.errors import root_cause
 from connectors.spark.gateway import launch_java
 from connectors.spark.java_log import java_output

@@ -21,8 +21,7 @@ from pyspark.sql import SparkSession, SQLContext
 
 from connect.errors import ConfigError, ConnectError
 from connect.jvm.shared import SHARED_MARK, Membership
-from connectors.spark.cluster.application import Application, ApplicationFolder
-from connectors.spark.cluster.terms import SESSION_KEY, agree, split_settings
+from connectors.spark.cluster.application import SESSION_KEY, Application, ApplicationFolder, agree, split_settings
 from connectors.spark.gateway import attach_gateway
 
 __all__ = ["SharedSession", "join_application"]

@@ -14,11 +14,10 @@ from connect.data import Schema, TopicPartition
 from connect.errors import ConnectError, SchemaError
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.decoding.plugins import has_transformations
-from connectors.spark.delta.compaction import compact_table
 from connectors.spark.delta.log import table_names
+from connectors.spark.delta.operations import append_rows, compact_table, merge_changes
 from connectors.spark.delta.positions import latest_ids
 from connectors.spark.delta.table import DeltaTable
-from connectors.spark.delta.writing import append_rows, merge_changes
 from connectors.spark.loading.request import LoadRequest
 from connectors.spark.preview import Peeked
 from connectors.spark.sql.windows import lost_query

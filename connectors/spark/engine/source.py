@@ -58,8 +58,8 @@ from connect.data import Offset
 from connect.errors import ConnectError, RetriableError
 from connect.source import SPLIT_OF, ExactlyOnceSupport, OffsetStorageReader, SourceConnector
 from connectors.spark.decoding.plugins import chain_properties, executor_connector
+from connectors.spark.engine.config import SparkSourceEngineConfig
 from connectors.spark.engine.publisher import Publication, Published, failure_digest, settle
-from connectors.spark.engine.source_config import SparkSourceEngineConfig
 from connectors.spark.engine.transaction_slots import Slots
 from connectors.spark.errors import failure_cause
 from connectors.spark.retries import Losses

@@ -36,7 +36,7 @@ from connectors.spark.loading.progress import LoadProgress
 from connectors.spark.loading.request import Loaded, LoadRequest, Output
 from connectors.spark.loading.splits import split_numbers, tasks_for
 from connectors.spark.schema import in_common
-from connectors.spark.sql.output import QueryOutput
+from connectors.spark.sql.query import QueryOutput
 from connectors.spark.sql.window_output import HoldingOutput
 
 if TYPE_CHECKING:
