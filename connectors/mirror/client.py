@@ -13,9 +13,9 @@ from confluent_kafka import KafkaException
 
 from connect.data import TopicPartition
 from connect.errors import DataError
-from connectors.mirror.asking import Asking, refusal
 from connectors.mirror.clients import Clients, Cluster
 from connectors.mirror.internal_topics import READING, InternalTopics
+from connectors.mirror.patience import Patience, refusal
 from connectors.mirror.policies import ReplicationPolicy, hops, replication_policy, upstream_clusters
 from connectors.mirror.records import Checkpoint
 
@@ -90,7 +90,7 @@ class MirrorClient:
         self._policy = replication_policy(props)
         self._clients = Clients({**props, **{f"target.cluster.{key}": value for key, value in props.items()}, **_NAMES})
         self._admin = self._clients.admin(Cluster.TARGET, "admin")
-        self._asking = Asking(props.get("bootstrap.servers", ""), seconds, lambda _: True)
+        self._patience = Patience(props.get("bootstrap.servers", ""), seconds, lambda _: True)
 
     def __enter__(self) -> Self:
         return self
@@ -107,9 +107,9 @@ class MirrorClient:
     def topics(self) -> MirrorTopics:
         """The topics that there are now. Ask it for several things at the cost of one request."""
         try:
-            found = self._admin.list_topics(timeout=self._asking.seconds).topics
+            found = self._admin.list_topics(timeout=self._patience.seconds).topics
         except KafkaException as error:
-            raise refusal(self._asking.cluster, "list its topics", error.args[0]) from error
+            raise refusal(self._patience.cluster, "list its topics", error.args[0]) from error
         return MirrorTopics(self._policy, found.keys())
 
     def heartbeat_topics(self) -> frozenset[str]:
@@ -142,7 +142,7 @@ class MirrorClient:
         """The same for all groups of the cluster ``alias`` whose whole name matches."""
         found: dict[str, dict[TopicPartition, RemoteOffset]] = {}
         consumer = self._clients.consumer(Cluster.TARGET, "checkpoints-target-consumer", READING)
-        reading = InternalTopics(consumer, (self._policy.checkpoints_topic(alias),), self._asking)
+        reading = InternalTopics(consumer, (self._policy.checkpoints_topic(alias),), self._patience)
         try:
             for message in reading.to_end():
                 try:

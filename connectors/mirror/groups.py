@@ -11,8 +11,8 @@ from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, To
 from confluent_kafka.admin import AdminClient
 
 from connect.errors import ConnectError, RetriableError
-from connectors.mirror.asking import Asking, refusal
 from connectors.mirror.checkpoints import GroupOffset
+from connectors.mirror.patience import Patience, refusal
 
 __all__ = ["GroupState", "Groups"]
 
@@ -36,18 +36,18 @@ class GroupState(Enum):
 class Groups:
     """Asks a cluster for its groups, and commits offsets for them, with clients that ``connect`` makes. For one thread.
 
-    Each method raises :class:`~connectors.mirror.asking.StoppedError` when whoever asks is to stop.
+    Each method raises :class:`~connectors.mirror.patience.StoppedError` when whoever asks is to stop.
     """
 
-    def __init__(self, connect: Callable[[], AdminClient], asking: Asking) -> None:
+    def __init__(self, connect: Callable[[], AdminClient], patience: Patience) -> None:
         self._connect = connect
         self._client: AdminClient | None = None
-        self._asking = asking
-        self._request_timeout = asking.seconds + _LONGER
+        self._patience = patience
+        self._request_timeout = patience.seconds + _LONGER
 
     def names(self) -> list[str]:
         """The names of all consumer groups, classic and new, in order."""
-        listed = self._asking.answer(
+        listed = self._patience.answer(
             "list its groups", self._admin.list_consumer_groups(request_timeout=self._request_timeout)
         )
         return sorted(group.group_id for group in listed.valid)
@@ -77,7 +77,7 @@ class Groups:
         if isinstance(done, ConnectError):
             raise done
         return [
-            refusal(self._asking.cluster, f"{what} in {place.topic}-{place.partition}", place.error)
+            refusal(self._patience.cluster, f"{what} in {place.topic}-{place.partition}", place.error)
             for place in done.topic_partitions or ()
             if place.error is not None
         ]
@@ -102,7 +102,7 @@ class Groups:
         finds it (librdkafka pull request 5397). So requests are given up before they time out, with their client.
         """
         try:
-            return self._asking.answers(what, futures)
+            return self._patience.answers(what, futures)
         finally:
             if not all(future.done() for future in futures.values()):
                 self._client = None

@@ -7,17 +7,39 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from connect.config import LOW, Long, Short, option
 from connect.data import Offset, Schema, SourceRecord
 from connect.source import SourceConnector, SourceTask
-from connectors.mirror.asking import Asking, StoppedError
 from connectors.mirror.clients import Clients, Cluster
-from connectors.mirror.config.heartbeat import MirrorHeartbeatConfig
+from connectors.mirror.config.flow import FlowConfig
 from connectors.mirror.internal_topics import create_compacted
-from connectors.mirror.own_offsets import HEARTBEAT_MEMBERS, NO_OFFSET, check_own_offset, heartbeat_partition
+from connectors.mirror.patience import Patience, StoppedError
 from connectors.mirror.policies import replication_policy
 from connectors.mirror.records import Heartbeat
+from connectors.mirror.source_offsets import HEARTBEAT_MEMBERS, NO_OFFSET, check_own_offset, heartbeat_partition
 
-__all__ = ["MirrorHeartbeatConnector", "MirrorHeartbeatTask"]
+__all__ = ["MirrorHeartbeatConfig", "MirrorHeartbeatConnector", "MirrorHeartbeatTask"]
+
+
+class MirrorHeartbeatConfig(FlowConfig):
+    """The options of the heartbeat connector of a flow."""
+
+    emit_heartbeats_enabled: bool = option(
+        default=True,
+        importance=LOW,
+        doc="Whether to write heartbeats; a connector that does not has no task.",
+    )
+    emit_heartbeats_interval_seconds: Long = option(
+        default=1,
+        importance=LOW,
+        doc="Seconds between two heartbeats.",
+    )
+    heartbeats_topic_replication_factor: Short = option(
+        default=3,
+        importance=LOW,
+        doc="How many replicas the topic of heartbeats has when it is created.",
+    )
+
 
 _BYTES: Final = Schema.bytes()
 _MS: Final = 1000
@@ -52,8 +74,8 @@ class MirrorHeartbeatTask(SourceTask[MirrorHeartbeatConfig]):
             return
         config = self.config
         admin = Clients(config.originals).admin(Cluster.TARGET, "heartbeats-target-admin")
-        asking = Asking(config.target_cluster_alias, config.admin_timeout_ms / _MS, self.context.wait)
-        create_compacted(admin, asking, self._topic, _REPLICAS, config.heartbeats_topic_replication_factor)
+        patience = Patience(config.target_cluster_alias, config.admin_timeout_ms / _MS, self.context.wait)
+        create_compacted(admin, patience, self._topic, _REPLICAS, config.heartbeats_topic_replication_factor)
         self._has_topic = True
 
     def _record(self, timestamp: int) -> SourceRecord:

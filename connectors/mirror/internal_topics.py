@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from connect.errors import ConfigError, ConnectError, RetriableError
-from connectors.mirror.asking import Asking, refusal
+from connectors.mirror.patience import Patience, refusal
 
 __all__ = ["READING", "InternalTopics", "create_compacted"]
 
@@ -34,9 +34,9 @@ class InternalTopics:
     A topic that does not exist is looked for again and again, and never created.
     """
 
-    def __init__(self, consumer: Consumer, topics: Collection[str], asking: Asking) -> None:
+    def __init__(self, consumer: Consumer, topics: Collection[str], patience: Patience) -> None:
         self._consumer = consumer
-        self._asking = asking
+        self._patience = patience
         self._missing = set(topics)
         self._look_at = 0.0
         self._behind: dict[str, int] = {}
@@ -45,17 +45,17 @@ class InternalTopics:
     def to_end(self) -> Iterator[Message]:
         """The records up to the end that each topic has by then, however fast it grows.
 
-        Raises a ``ConnectError`` if they cannot be read, and :class:`~connectors.mirror.asking.StoppedError`.
+        Raises a ``ConnectError`` if they cannot be read, and :class:`~connectors.mirror.patience.StoppedError`.
         """
         self._look_for_missing()
-        deadline = time.monotonic() + self._asking.seconds
+        deadline = time.monotonic() + self._patience.seconds
         while self._behind:
-            self._asking.go_on()
+            self._patience.raise_if_stopped()
             for message in self._taken(_SLICE):
-                deadline = time.monotonic() + self._asking.seconds
+                deadline = time.monotonic() + self._patience.seconds
                 yield message
             if self._behind and time.monotonic() > deadline:
-                raise RetriableError(f"The cluster {self._asking.cluster} does not give {self._names()} to its end.")
+                raise RetriableError(f"The cluster {self._patience.cluster} does not give {self._names()} to its end.")
 
     def new(self) -> Iterator[Message]:
         """What has come since, if anything."""
@@ -72,7 +72,7 @@ class InternalTopics:
         try:
             messages = self._consumer.consume(_MESSAGES, seconds)
         except KafkaException as error:
-            raise refusal(self._asking.cluster, f"read {self._names()}", error.args[0]) from error
+            raise refusal(self._patience.cluster, f"read {self._names()}", error.args[0]) from error
         for message in messages:
             failure = message.error()
             if failure is None:
@@ -82,7 +82,7 @@ class InternalTopics:
                 # After the last record there may be the marks of transactions, which are not given.
                 self._behind.pop(message.topic() or "", None)
             elif not failure.retriable():
-                raise refusal(self._asking.cluster, f"read {message.topic()}", failure)
+                raise refusal(self._patience.cluster, f"read {message.topic()}", failure)
 
     def _note_read(self, topic: str, position: int) -> None:
         # The client tells of an end only when it waits there for more, which it never does while others go on writing.
@@ -98,47 +98,47 @@ class InternalTopics:
             self._consumer.incremental_assign([TopicPartition(topic, 0, 0) for topic in sorted(found)])
 
     def _exists(self, topic: str) -> bool:
-        self._asking.go_on()
+        self._patience.raise_if_stopped()
         try:
-            described = self._consumer.list_topics(topic, timeout=min(_LOOK_UP, self._asking.seconds)).topics[topic]
+            described = self._consumer.list_topics(topic, timeout=min(_LOOK_UP, self._patience.seconds)).topics[topic]
         except KafkaException as error:
-            raise refusal(self._asking.cluster, f"describe the topic {topic}", error.args[0]) from error
+            raise refusal(self._patience.cluster, f"describe the topic {topic}", error.args[0]) from error
         if described.error is None:
             return 0 in described.partitions
         if described.error.code() in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.LEADER_NOT_AVAILABLE}:
             return False
-        raise refusal(self._asking.cluster, f"describe the topic {topic}", described.error)
+        raise refusal(self._patience.cluster, f"describe the topic {topic}", described.error)
 
     def _end(self, topic: str) -> int:
-        timeout = min(_LOOK_UP, self._asking.seconds)
+        timeout = min(_LOOK_UP, self._patience.seconds)
         try:
             return self._consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=timeout)[1]
         except KafkaException as error:
-            raise refusal(self._asking.cluster, f"tell where the topic {topic} ends", error.args[0]) from error
+            raise refusal(self._patience.cluster, f"tell where the topic {topic} ends", error.args[0]) from error
 
     def _names(self) -> str:
         return " and ".join(sorted(self._behind)) or "its internal topics"
 
 
-def create_compacted(admin: AdminClient, asking: Asking, topic: str, replicas_key: str, replicas: int) -> None:
+def create_compacted(admin: AdminClient, patience: Patience, topic: str, replicas_key: str, replicas: int) -> None:
     """Create a topic of one partition unless it exists; ``replicas_key`` is the key that ``replicas`` comes from.
 
-    Raises a ``ConnectError`` if the cluster does not do it, and :class:`~connectors.mirror.asking.StoppedError`.
+    Raises a ``ConnectError`` if the cluster does not do it, and :class:`~connectors.mirror.patience.StoppedError`.
     """
-    seconds = asking.seconds
+    seconds = patience.seconds
     described = admin.describe_topics(TopicCollection([topic]), request_timeout=seconds)[topic]
-    if not isinstance(asking.answers("describe a topic", {topic: described})[topic], ConnectError):
+    if not isinstance(patience.answers("describe a topic", {topic: described})[topic], ConnectError):
         return
     new = NewTopic(topic, 1, replicas, config={"cleanup.policy": "compact"})
     created = admin.create_topics([new], request_timeout=seconds)[topic]
-    found = asking.answers(f"create the topic {topic}", {topic: created})[topic]
+    found = patience.answers(f"create the topic {topic}", {topic: created})[topic]
     if not isinstance(found, ConnectError):
         return
     match _code(created):
         case KafkaError.TOPIC_ALREADY_EXISTS:
             return
         case KafkaError.INVALID_REPLICATION_FACTOR:
-            reason = f"The cluster {asking.cluster} has fewer brokers, so that it cannot create {topic}: set fewer"
+            reason = f"The cluster {patience.cluster} has fewer brokers, so that it cannot create {topic}: set fewer"
             raise ConfigError(replicas_key, replicas, reason)
     raise found
 

@@ -9,17 +9,17 @@ from typing import Final
 from confluent_kafka import Message
 
 from connect.errors import DataError
-from connectors.mirror.asking import Asking, Wait
 from connectors.mirror.checkpoints import OffsetTranslator
 from connectors.mirror.clients import Clients, Cluster
 from connectors.mirror.config.flow import TopicsConfig
 from connectors.mirror.internal_topics import READING, InternalTopics
+from connectors.mirror.patience import Patience, Wait
 from connectors.mirror.policies import ReplicationPolicy
 from connectors.mirror.records import Checkpoint, OffsetSync
 from connectors.mirror.run_records import StoredRuns
 from connectors.mirror.sync_store import SyncStore
 
-__all__ = ["OffsetTopics", "alias_of", "asking", "read_checkpoints"]
+__all__ = ["OffsetTopics", "alias_of", "patience_with", "read_checkpoints"]
 
 logger = logging.getLogger(__name__)
 
@@ -42,13 +42,13 @@ class OffsetTopics:
         other = config.alias_in_syncs
         self._syncs_topic, runs_topic = policy.offset_syncs_topic(other), policy.offset_runs_topic(other)
         consumer = clients.consumer(cluster, f"offset-syncs-{cluster}-consumer", READING)
-        self._topics = InternalTopics(consumer, (self._syncs_topic, runs_topic), asking(config, cluster, wait))
+        self._topics = InternalTopics(consumer, (self._syncs_topic, runs_topic), patience_with(config, cluster, wait))
         self.translator = OffsetTranslator(SyncStore(keeps_history=keeps_history), StoredRuns())
 
     def read_to_end(self) -> None:
         """Read what there is; before this nothing is translated.
 
-        Raises a ``ConnectError`` if it cannot be read, and :class:`~connectors.mirror.asking.StoppedError`.
+        Raises a ``ConnectError`` if it cannot be read, and :class:`~connectors.mirror.patience.StoppedError`.
         """
         for message in self._topics.to_end():
             self._take(message)
@@ -77,7 +77,7 @@ def read_checkpoints(
     """Read the checkpoints that a flow has written; raises what :meth:`OffsetTopics.read_to_end` does."""
     consumer = clients.consumer(Cluster.TARGET, "checkpoints-target-consumer", READING)
     topic = policy.checkpoints_topic(config.source_cluster_alias)
-    topics = InternalTopics(consumer, (topic,), asking(config, Cluster.TARGET, wait))
+    topics = InternalTopics(consumer, (topic,), patience_with(config, Cluster.TARGET, wait))
     try:
         for message in topics.to_end():
             _read(message, lambda key, value: take(Checkpoint.decode(key, value)))
@@ -90,9 +90,9 @@ def alias_of(config: TopicsConfig, cluster: Cluster) -> str:
     return config.source_cluster_alias if cluster is Cluster.SOURCE else config.target_cluster_alias
 
 
-def asking(config: TopicsConfig, cluster: Cluster, wait: Wait) -> Asking:
+def patience_with(config: TopicsConfig, cluster: Cluster, wait: Wait) -> Patience:
     """How long the answers of a cluster are waited for."""
-    return Asking(alias_of(config, cluster), config.admin_timeout_ms / _MS, wait)
+    return Patience(alias_of(config, cluster), config.admin_timeout_ms / _MS, wait)
 
 
 def _read(message: Message, take: Callable[[bytes | None, bytes | None], None]) -> None:

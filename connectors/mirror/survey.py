@@ -10,8 +10,8 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from connect.errors import ConnectError
-from connectors.mirror.asking import Asking
 from connectors.mirror.groups import Groups
+from connectors.mirror.patience import Patience
 
 __all__ = ["Survey", "survey"]
 
@@ -45,7 +45,7 @@ def survey(admin: AdminClient, alias: str, *, with_groups: bool) -> Survey:
 
 
 def _groups(admin: AdminClient, alias: str) -> dict[str, Collection[str]]:
-    groups = Groups(lambda: admin, Asking(alias, _TIMEOUT, lambda _: True))
+    groups = Groups(lambda: admin, Patience(alias, _TIMEOUT, lambda _: True))
     found: dict[str, Collection[str]] = {}
     for name, committed in groups.committed(groups.names()).items():
         if isinstance(committed, ConnectError):

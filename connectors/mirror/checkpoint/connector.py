@@ -9,10 +9,10 @@ from typing import Final
 from connect.data import Offset
 from connect.source import SHARE_KEYS, SourceConnector
 from connectors.mirror.checkpoint.monitor import GroupMonitor
-from connectors.mirror.checkpoint.sharing import ASSIGNED, INDEX, shared, written
 from connectors.mirror.checkpoint.task import MirrorCheckpointTask
 from connectors.mirror.config.checkpoint import MirrorCheckpointConfig
-from connectors.mirror.own_offsets import CHECKPOINT_MEMBERS, check_own_offset
+from connectors.mirror.shares import ASSIGNED_GROUPS, INDEX, group_shares, written_groups
+from connectors.mirror.source_offsets import CHECKPOINT_MEMBERS, check_own_offset
 
 __all__ = ["MirrorCheckpointConnector"]
 
@@ -39,9 +39,14 @@ class MirrorCheckpointConnector(SourceConnector[MirrorCheckpointConfig]):
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:
         """The groups that are known, divided; none before the source has answered."""
         groups = self._monitor.groups(_PATIENCE) if self._monitor is not None else ()
-        self._shares = shared(groups, max_tasks, self._shares)
+        self._shares = group_shares(groups, max_tasks, self._shares)
         return [
-            {**self.config.originals, ASSIGNED: written(share), INDEX: str(index), SHARE_KEYS: ASSIGNED}
+            {
+                **self.config.originals,
+                ASSIGNED_GROUPS: written_groups(share),
+                INDEX: str(index),
+                SHARE_KEYS: ASSIGNED_GROUPS,
+            }
             for index, share in enumerate(self._shares)
         ]
 

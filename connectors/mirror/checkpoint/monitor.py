@@ -9,12 +9,12 @@ from typing import Final
 
 from connect.errors import ConnectError, RetriableError
 from connect.source import SourceConnectorContext
-from connectors.mirror.asking import StoppedError
 from connectors.mirror.clients import Clients, Cluster
 from connectors.mirror.config.checkpoint import MirrorCheckpointConfig
 from connectors.mirror.groups import Groups
 from connectors.mirror.internal_topics import create_compacted
-from connectors.mirror.offset_topics import asking
+from connectors.mirror.offset_topics import patience_with
+from connectors.mirror.patience import StoppedError
 from connectors.mirror.policies import replication_policy
 from connectors.mirror.selection import GroupSelection
 
@@ -63,7 +63,7 @@ class GroupMonitor:
     def _run(self) -> None:
         try:
             clients = Clients(self._config.originals)
-            waiting = asking(self._config, Cluster.SOURCE, self._wait)
+            waiting = patience_with(self._config, Cluster.SOURCE, self._wait)
             groups = Groups(lambda: clients.admin(Cluster.SOURCE, "checkpoint-source-admin"), waiting)
             while not self._stopped.is_set():
                 self._look(clients, groups)
@@ -97,7 +97,7 @@ class GroupMonitor:
         config = self._config
         topic = replication_policy(config.originals).checkpoints_topic(config.source_cluster_alias)
         admin = clients.admin(Cluster.TARGET, "checkpoint-target-admin")
-        waiting = asking(config, Cluster.TARGET, self._wait)
+        waiting = patience_with(config, Cluster.TARGET, self._wait)
         create_compacted(admin, waiting, topic, _REPLICAS, config.checkpoints_topic_replication_factor)
         self._has_topic = True
 

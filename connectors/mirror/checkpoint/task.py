@@ -5,30 +5,57 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from heapq import nlargest
 from typing import Final
 
 from connect.data import Schema, SourceRecord
 from connect.errors import ConnectError, RetriableError
 from connect.measurement import Measurement
 from connect.source import SourceTask
-from connectors.mirror.asking import StoppedError
-from connectors.mirror.checking.verified import FollowedVerifications
 from connectors.mirror.checkpoint.group_sync import GroupSync
-from connectors.mirror.checkpoint.numbers import FailoverNumbers
-from connectors.mirror.checkpoint.sharing import assigned
 from connectors.mirror.checkpoints import Checkpoints, FlowTopics, GroupOffset
 from connectors.mirror.clients import Clients, Cluster
 from connectors.mirror.config.checkpoint import MirrorCheckpointTaskConfig
 from connectors.mirror.filters import topic_filter
 from connectors.mirror.groups import Groups
-from connectors.mirror.offset_topics import OffsetTopics, asking, read_checkpoints
-from connectors.mirror.own_offsets import NO_OFFSET, checkpoint_partition
+from connectors.mirror.offset_topics import OffsetTopics, patience_with, read_checkpoints
+from connectors.mirror.patience import StoppedError
 from connectors.mirror.policies import replication_policy
 from connectors.mirror.records import Checkpoint
+from connectors.mirror.shares import assigned_groups
+from connectors.mirror.source_offsets import NO_OFFSET, checkpoint_partition
+from connectors.mirror.verification.results import FollowedVerifications
 
-__all__ = ["MirrorCheckpointTask"]
+__all__ = ["FailoverMeasurements", "MirrorCheckpointTask"]
 
 logger = logging.getLogger(__name__)
+
+_MOST: Final = 200
+"""Most groups of a task that are told of: those that would read most again."""
+
+_AGAIN: Final = "Records that the group would read again at most if it failed over now."
+_UNKNOWN: Final = "Partitions of the group whose offset cannot be translated."
+
+
+class FailoverMeasurements:
+    """The groups of one task, each with what was found of it last. For one thread."""
+
+    def __init__(self, source_alias: str, target_alias: str) -> None:
+        self._labels = (("source", source_alias), ("target", target_alias))
+        self._found: dict[str, tuple[int, int]] = {}
+
+    def note(self, group: str, again: int, unknown: int) -> None:
+        """Say how many records a group would read again, and of how many partitions that is not known."""
+        self._found[group] = again, unknown
+
+    def measurements(self) -> Iterator[Measurement]:
+        """The numbers of the groups that would read most again."""
+        for group in nlargest(_MOST, self._found, key=self._found.__getitem__):
+            again, unknown = self._found[group]
+            labels = (*self._labels, ("group", group))
+            yield Measurement("mirror_failover_read_again", again, _AGAIN, labels)
+            yield Measurement("mirror_failover_unknown_partitions", unknown, _UNKNOWN, labels)
+
 
 _BYTES: Final = Schema.bytes()
 _MS: Final = 1000
@@ -43,12 +70,12 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointTaskConfig]):
 
     def start(self) -> None:
         config = self.config
-        self._groups = assigned(config.task_assigned_groups)
+        self._groups = assigned_groups(config.task_assigned_groups)
         self._offsets: OffsetTopics | None = None
         self._checkpoints = Checkpoints()
         self._due = self._sync_due = 0.0
         self._untold: frozenset[str] = frozenset()
-        self._numbers = FailoverNumbers(config.source_cluster_alias, config.target_cluster_alias)
+        self._numbers = FailoverMeasurements(config.source_cluster_alias, config.target_cluster_alias)
         policy = replication_policy(config.originals)
         self._policy = policy
         self._topic = policy.checkpoints_topic(config.source_cluster_alias)
@@ -66,7 +93,7 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointTaskConfig]):
 
     def reconfigure(self, config: MirrorCheckpointTaskConfig) -> bool:
         """Translate new groups besides those that it has."""
-        self._groups = assigned(config.task_assigned_groups)
+        self._groups = assigned_groups(config.task_assigned_groups)
         # What was emitted of the new ones is read before anything is.
         self._leave_offsets()
         self._due = self._sync_due = 0.0
@@ -108,7 +135,9 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointTaskConfig]):
 
     def _groups_at(self, cluster: Cluster) -> Groups:
         name = f"checkpoint-{cluster}-admin"
-        return Groups(lambda: self._clients.admin(cluster, name), asking(self.config, cluster, self.context.wait))
+        return Groups(
+            lambda: self._clients.admin(cluster, name), patience_with(self.config, cluster, self.context.wait)
+        )
 
     def _read(self) -> OffsetTopics:
         """Read what was emitted, and what the flow has written of its offsets."""

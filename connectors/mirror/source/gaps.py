@@ -6,16 +6,17 @@ import json
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Literal, TypeAlias
 
 from connect.data import Constant, Schema, SourceBatch, TopicPartition, ValueColumn
 from connect.errors import ConnectError
-from connectors.mirror.source.offsets import RecordOffsets, source_partition
+from connect.source import OffsetStorageReader
+from connectors.mirror.source_offsets import RESET, RecordOffsets, source_offset, source_partition
 
-__all__ = ["Gap", "GapPolicy", "Gaps", "Reason"]
+__all__ = ["Gap", "GapPolicy", "Gaps", "Reason", "Renewals"]
 
 logger = logging.getLogger(__name__)
 
@@ -148,3 +149,41 @@ class Gaps:
             timestamps=[now],
             partitions=Constant(0, 1),
         )
+
+
+_LOOK_AGAIN: Final = 0.5
+
+
+class Renewals:
+    """Partitions that wait until nothing that is stored speaks of their former topic. For the task's thread.
+
+    That is once their offset is :data:`~connectors.mirror.source_offsets.RESET`, which the task passes. Only then may
+    it be written which topic they have now, and only then are they read.
+
+    Crash points: before the offset is reset, the next start finds another topic than the one that is written, and
+    begins with this again. After it, and before the topic is written, it finds that there is nothing to begin with.
+    After that, the first offset of the new topic is stored as every other.
+    """
+
+    def __init__(self, alias: str, offsets: OffsetStorageReader) -> None:
+        self._alias = alias
+        self._offsets = offsets
+        self._waiting: set[TopicPartition] = set()
+        self._look_at = 0.0
+
+    def begin(self, partitions: Iterable[TopicPartition]) -> None:
+        """Wait for these as well."""
+        self._waiting.update(partitions)
+
+    def ready(self) -> list[TopicPartition]:
+        """Return those whose offset is reset. It may be called at every poll: it asks twice a second at most."""
+        if not self._waiting or time.monotonic() < self._look_at:
+            return []
+        self._look_at = time.monotonic() + _LOOK_AGAIN
+        waiting = sorted(self._waiting)
+        stored = self._offsets.offsets([source_partition(self._alias, each) for each in waiting])
+        return [each for each, offset in zip(waiting, stored, strict=True) if offset == source_offset(RESET)]
+
+    def end(self, partitions: Iterable[TopicPartition]) -> None:
+        """These are read again."""
+        self._waiting.difference_update(partitions)

@@ -4,23 +4,76 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final
+from typing import Final, TypeAlias
 from uuid import UUID
 
 from confluent_kafka import KafkaError, Message, Producer
 
 from connect.data import TopicPartition
+from connect.errors import DataError
+from connectors.mirror.clients import Clients, Cluster
+from connectors.mirror.config.source import MirrorSourceTaskConfig
+from connectors.mirror.internal_topics import READING, InternalTopics
+from connectors.mirror.patience import Patience, Wait
+from connectors.mirror.policies import ReplicationPolicy
 from connectors.mirror.records import OffsetSync
 from connectors.mirror.run_records import RunWriter, StoredRuns
 from connectors.mirror.runs import UNKNOWN, Generation, Runs
-from connectors.mirror.source.syncs import Pair, SyncSchedule
+from connectors.mirror.source.gaps import Gap, Reason
+from connectors.mirror.topics.cluster import ClusterTopics
 
-__all__ = ["JournalTopics", "OffsetJournal", "in_step", "is_other"]
+__all__ = ["JournalOpening", "JournalTopics", "OffsetJournal", "Pair", "SyncSchedule", "in_step", "is_other"]
 
 logger = logging.getLogger(__name__)
+
+Pair: TypeAlias = tuple[int, int]
+"""The offset of a record at the source, and at the target."""
+
+
+class SyncSchedule:
+    """Tells which offset syncs of one partition are due, as MirrorMaker 2 does. For one thread.
+
+    One is due at once for the first record, after a hole at the source, when the target has gone back, and when the
+    target is more than ``lag`` records past the last that was due at once. Otherwise the newest pair waits for the
+    next commit.
+    """
+
+    def __init__(self, lag: int) -> None:
+        self._lag = lag
+        self._last: Pair | None = None
+        self._synced: int | None = None
+        self._delayed: Pair | None = None
+
+    def acknowledged(self, upstream: int, downstream: int, length: int = 1) -> list[Pair]:
+        """Take ``length`` records in step from these offsets on; answer the syncs that are due at once, in order."""
+        due: list[Pair] = []
+        at = 0 if self._is_due(upstream, downstream) else self._next(downstream, 0)
+        while at < length:
+            due.append((upstream + at, downstream + at))
+            self._synced = downstream + at
+            at = self._next(downstream, at + 1)
+        self._last = upstream + length - 1, downstream + length - 1
+        self._delayed = None if due and due[-1] == self._last else self._last
+        return due
+
+    def committed(self) -> Pair | None:
+        """The sync that is due at a commit, if one waits."""
+        delayed, self._delayed = self._delayed, None
+        return delayed
+
+    def _is_due(self, upstream: int, downstream: int) -> bool:
+        if self._last is None or self._synced is None:
+            return True
+        return upstream != self._last[0] + 1 or downstream < self._last[1]
+
+    def _next(self, downstream: int, least: int) -> int:
+        """How far after ``downstream`` the next is due by its distance from the last, but not before ``least``."""
+        assert self._synced is not None
+        return max(least, self._synced + 1 + self._lag - downstream)
+
 
 _RUNS_SECONDS: Final = 1.0
 """How long runs may wait to be written while records come."""
@@ -172,3 +225,132 @@ def in_step(upstream: Sequence[int], downstream: Sequence[int | None]) -> Iterat
     breaks = [index for index, (one, other) in enumerate(pairwise(known), start=1) if other != (one[0] + 1, one[1] + 1)]
     for start, stop in pairwise([0, *breaks, len(known)]):
         yield known[start][0], known[start][1], stop - start
+
+
+_READ_SECONDS: Final = 60.0
+_ASK_SECONDS: Final = 10.0
+
+
+class JournalOpening:
+    """Looks at both clusters before a task mirrors partitions, and tells ``meet`` of gaps. For the task's thread."""
+
+    def __init__(
+        self,
+        config: MirrorSourceTaskConfig,
+        policy: ReplicationPolicy,
+        meet: Callable[[Gap], None],
+        *,
+        from_beginning: bool,
+    ) -> None:
+        self._config = config
+        self._policy = policy
+        self._meet = meet
+        self._from_beginning = from_beginning
+        self._clients = Clients(config.originals, config.task_index)
+
+    def open(
+        self, stored: Mapping[TopicPartition, int | None], wait: Wait, journal: OffsetJournal | None
+    ) -> tuple[OffsetJournal, set[TopicPartition]]:
+        """The journal, and the partitions whose stored offsets speak of a topic that is no more.
+
+        What is written of the latter stays as it is until their offsets are reset. ``stored`` says where each partition
+        is to be read from; they join those of ``journal``. Raises what ``meet``
+        does, a ``RetriableError`` if a cluster does not answer, and :class:`~connectors.mirror.patience.StoppedError`.
+        """
+        at, alias = Cluster(self._config.offset_syncs_topic_location), self._config.alias_in_syncs
+        topics = JournalTopics(self._policy.offset_syncs_topic(alias), self._policy.offset_runs_topic(alias))
+        records = self._stored_runs(at, topics.runs, wait)
+        source, target = self._topics(Cluster.SOURCE), self._topics(Cluster.TARGET)
+        share = tuple(stored)
+        now = self._generations(share, source, target)
+        remotes = {partition: TopicPartition(self._remote(partition), partition.partition) for partition in share}
+        upstream_ends = source.ends(share)
+        downstream_ends = target.ends(remotes.values())
+        if journal is None:
+            producer = self._clients.producer(at, f"offset-syncs-{at}-producer")
+            journal = OffsetJournal(producer, topics, self._config.offset_lag_max)
+        anew: set[TopicPartition] = set()
+        for partition in share:
+            position, end = stored[partition], downstream_ends.get(remotes[partition])
+            before = records.runs(*partition)
+            if (gap := _gap(partition, before, now[partition], position, end)) is not None:
+                self._meet(gap)
+            if before is not None and gap is not None and gap.reason is Reason.SOURCE_ANEW:
+                anew.add(partition)
+                journal.open(partition, records, before.generation)
+                continue
+            runs = journal.open(partition, records, now[partition])
+            if _has_lost(runs, now[partition], end):
+                runs.clear(now[partition])
+            self._resume(runs, position)
+            if end is not None:
+                runs.await_copies(max(0, end - (runs.downstream_end or 0)), upstream_ends.get(partition, 0))
+        journal.settle()
+        return journal, anew
+
+    def generations(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, Generation]:
+        """The topics that there are now of each partition, by their ids."""
+        return self._generations(partitions, self._topics(Cluster.SOURCE), self._topics(Cluster.TARGET))
+
+    def _generations(
+        self, partitions: Sequence[TopicPartition], source: ClusterTopics, target: ClusterTopics
+    ) -> dict[TopicPartition, Generation]:
+        upstream = source.ids({partition.topic for partition in partitions})
+        downstream = target.ids({self._remote(partition) for partition in partitions})
+        return {
+            partition: Generation(upstream.get(partition.topic), downstream.get(self._remote(partition)))
+            for partition in partitions
+        }
+
+    def _stored_runs(self, at: Cluster, topic: str, wait: Wait) -> StoredRuns:
+        records = StoredRuns()
+        consumer = self._clients.consumer(at, "offset-runs-consumer", READING)
+        topics = InternalTopics(consumer, (topic,), Patience(self._alias(at), _READ_SECONDS, wait))
+        try:
+            for message in topics.to_end():
+                try:
+                    records.read(message.key(), message.value())
+                except DataError as error:
+                    logger.warning("The record %s of %s is left out: %s", message.offset(), topic, error)
+        finally:
+            topics.close()
+        return records
+
+    def _resume(self, runs: Runs, position: int | None) -> None:
+        """Go on with runs; what was mirrored after their end is not known, if anything was."""
+        end = runs.upstream_end
+        if not position:
+            if position == 0 or self._from_beginning:
+                # Before the oldest record there is none.
+                runs.resume(0)
+        elif end is not None and position <= end:
+            runs.resume(position)
+
+    def _topics(self, cluster: Cluster) -> ClusterTopics:
+        admin = self._clients.admin(cluster, f"replication-{cluster}-admin")
+        return ClusterTopics(admin, self._alias(cluster), _ASK_SECONDS)
+
+    def _alias(self, cluster: Cluster) -> str:
+        config = self._config
+        return config.source_cluster_alias if cluster is Cluster.SOURCE else config.target_cluster_alias
+
+    def _remote(self, partition: TopicPartition) -> str:
+        return self._policy.format_remote_topic(self._config.source_cluster_alias, partition.topic)
+
+
+def _gap(
+    partition: TopicPartition, before: Runs | None, now: Generation, position: int | None, end: int | None
+) -> Gap | None:
+    """What has happened to the topics of a partition while nothing was mirrored; ``end`` is where the target ends."""
+    if before is None or not position:
+        return None
+    if is_other(before.generation.source, now.source):
+        return Gap(partition, Reason.SOURCE_ANEW, position, None, 0)
+    if _has_lost(before, now, end):
+        return Gap(partition, Reason.TARGET_ANEW, 0, position - 1, position)
+    return None
+
+
+def _has_lost(runs: Runs, now: Generation, end: int | None) -> bool:
+    """Whether the target does not have any more what runs tell of; ``end`` is where it ends."""
+    return is_other(runs.generation.target, now.target) or (end is not None and end < (runs.downstream_end or 0))

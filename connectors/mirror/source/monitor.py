@@ -16,15 +16,14 @@ from confluent_kafka.admin import AdminClient
 from connect.data import TopicPartition
 from connect.errors import RetriableError
 from connect.source import SourceConnectorContext
-from connectors.mirror.asking import StoppedError
 from connectors.mirror.clients import Clients, Cluster
 from connectors.mirror.config.source import MirrorSourceConfig
 from connectors.mirror.filters import config_property_filter
+from connectors.mirror.patience import StoppedError
 from connectors.mirror.policies import replication_policy
 from connectors.mirror.selection import TopicSelection
 from connectors.mirror.topics.cluster import ClusterTopics
-from connectors.mirror.topics.deletion import Deletions
-from connectors.mirror.topics.deletion_notes import DeletionNotes
+from connectors.mirror.topics.deletion import DeletionNotes, Deletions
 from connectors.mirror.topics.upkeep import TopicUpkeep
 
 __all__ = ["TopicMonitor"]

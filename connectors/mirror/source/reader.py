@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -12,13 +13,42 @@ from confluent_kafka import TopicPartition as Place
 
 from connect.data import TopicPartition
 from connect.errors import RetriableError
-from connectors.mirror.source.columns import Message, by_partition
+from connectors.mirror.source.batches import Message, by_partition
 from connectors.mirror.source.gaps import Gap, Reason
-from connectors.mirror.source.numbers import Standing
+from connectors.mirror.source.measurements import Position
 
-__all__ = ["Read", "SourceReader"]
+__all__ = ["Read", "SourceReader", "Throttle"]
 
 logger = logging.getLogger(__name__)
+
+
+class Throttle:
+    """A bucket that fills with ``rate`` bytes a second and holds as many. For one thread.
+
+    What was read is taken out whole, so that the bucket may be overdrawn; until it is level nothing more is to be read.
+    """
+
+    def __init__(self, rate: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate = rate
+        self._clock = clock
+        self._left = float(rate)
+        self._looked = clock()
+
+    def take(self, amount: int) -> None:
+        """Note that so many bytes were read."""
+        self._fill()
+        self._left -= amount
+
+    def wait(self) -> float:
+        """How many seconds to wait before anything is read; 0 if nothing is owed."""
+        self._fill()
+        return max(0.0, -self._left / self._rate)
+
+    def _fill(self) -> None:
+        now = self._clock()
+        self._left = min(float(self._rate), self._left + (now - self._looked) * self._rate)
+        self._looked = now
+
 
 Read = tuple[TopicPartition, list[Message]]
 
@@ -86,14 +116,14 @@ class SourceReader:
         places = self.places()
         return sum(max(0, place.end - place.next) for place in places.values()) if places else None
 
-    def places(self) -> dict[TopicPartition, Standing]:
+    def places(self) -> dict[TopicPartition, Position]:
         """Where the partitions stand of which the client knows it without asking."""
-        found: dict[TopicPartition, Standing] = {}
+        found: dict[TopicPartition, Position] = {}
         for partition, at in self._next.items():
             if at >= 0:
                 _, end = self._consumer.get_watermark_offsets(Place(*partition), cached=True)
                 if end >= 0:
-                    found[partition] = Standing(at, end)
+                    found[partition] = Position(at, end)
         return found
 
     def close(self) -> None:

@@ -17,16 +17,27 @@ from connect.errors import RetriableError
 from connect.kafka.settings.kind import ClientKind
 from connect.measurement import Measurement
 from connect.source import SHARE_KEYS, Delivered, ExactlyOnceSupport, SourceConnector, SourceTask
-from connectors.mirror.asking import StoppedError
 from connectors.mirror.clients import Clients, Cluster, Role, java_settings
 from connectors.mirror.config.source import MirrorSourceConfig, MirrorSourceTaskConfig
+from connectors.mirror.patience import StoppedError
 from connectors.mirror.policies import ReplicationPolicy, replication_policy
-from connectors.mirror.source.columns import Message, foreign, mirrored, size
-from connectors.mirror.source.gaps import Gaps
-from connectors.mirror.source.journal import OffsetJournal
+from connectors.mirror.shares import (
+    ASSIGNED_PARTITIONS,
+    BYTES,
+    GROWING_PARTITIONS,
+    IDS,
+    INDEX,
+    assigned_partitions,
+    partition_shares,
+    written_partitions,
+)
+from connectors.mirror.source.batches import Message, Provenance, foreign, mirrored, size
+from connectors.mirror.source.gaps import Gaps, Renewals
+from connectors.mirror.source.journal import JournalOpening, OffsetJournal
+from connectors.mirror.source.measurements import MirrorMeasurements
 from connectors.mirror.source.monitor import TopicMonitor
-from connectors.mirror.source.numbers import MirrorNumbers
-from connectors.mirror.source.offsets import (
+from connectors.mirror.source.reader import SourceReader, Throttle
+from connectors.mirror.source_offsets import (
     RESET,
     RecordOffsets,
     check_offset,
@@ -34,12 +45,6 @@ from connectors.mirror.source.offsets import (
     source_offset,
     source_partition,
 )
-from connectors.mirror.source.opening import JournalOpening
-from connectors.mirror.source.provenance import Provenance
-from connectors.mirror.source.reader import SourceReader
-from connectors.mirror.source.renewal import Renewals
-from connectors.mirror.source.sharing import ASSIGNED, BYTES, GROWING, IDS, INDEX, assigned, shared, written
-from connectors.mirror.source.throttle import Throttle
 
 __all__ = ["MirrorSourceConnector", "MirrorSourceTask"]
 
@@ -74,7 +79,7 @@ class MirrorSourceTask(SourceTask[MirrorSourceTaskConfig]):
         self._policy: ReplicationPolicy = replication_policy(config.originals)
         self._clients = Clients(config.originals, config.task_index)
         self._gaps_topic = self._policy.gaps_topic(config.source_cluster_alias)
-        self._share = assigned(config.task_assigned_partitions)
+        self._share = assigned_partitions(config.task_assigned_partitions)
         self._pending: deque[SourceBatch | _Passed] = deque()
         rate, header = config.task_bytes_per_second, config.mirror_provenance_header
         self._throttle = Throttle(rate) if rate else None
@@ -87,7 +92,7 @@ class MirrorSourceTask(SourceTask[MirrorSourceTaskConfig]):
         self._renewals = Renewals(config.source_cluster_alias, self.context.offset_storage_reader)
         self._names = self._remote_names()
         labels = ("source", config.source_cluster_alias), ("target", config.target_cluster_alias)
-        self._numbers = MirrorNumbers(labels, self._names)
+        self._numbers = MirrorMeasurements(labels, self._names)
         self._reader: SourceReader | None = None
         self._journal: OffsetJournal | None = None
         settings = java_settings(config.originals, _CONSUMER)
@@ -99,7 +104,7 @@ class MirrorSourceTask(SourceTask[MirrorSourceTaskConfig]):
 
     def reconfigure(self, config: MirrorSourceTaskConfig) -> bool:
         """Read new partitions besides those that are read."""
-        before, self._share = self._share, assigned(config.task_assigned_partitions)
+        before, self._share = self._share, assigned_partitions(config.task_assigned_partitions)
         self._names |= self._remote_names()
         if self._reader is not None:
             self._joining = (*self._joining, *(partition for partition in self._share if partition not in before))
@@ -269,7 +274,7 @@ class MirrorSourceConnector(SourceConnector[MirrorSourceConfig]):
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:
         if self._monitor is None:
             return []
-        self._shares = shared(self._monitor.partitions(_FIRST_LOOK), max_tasks, self._shares)
+        self._shares = partition_shares(self._monitor.partitions(_FIRST_LOOK), max_tasks, self._shares)
         self._monitor.may_delete(
             topic for topic, count in self._monitor.orphans.items() if self._has_mirrored(topic, count)
         )
@@ -283,7 +288,12 @@ class MirrorSourceConnector(SourceConnector[MirrorSourceConfig]):
     def _task_config(self, monitor: TopicMonitor, index: int) -> Mapping[str, str | None]:
         share = self._shares[index]
         rate = self.config.mirror_bytes_per_second
-        own = {ASSIGNED: written(share), INDEX: str(index), IDS: monitor.ids_of(share), SHARE_KEYS: GROWING}
+        own = {
+            ASSIGNED_PARTITIONS: written_partitions(share),
+            INDEX: str(index),
+            IDS: monitor.ids_of(share),
+            SHARE_KEYS: GROWING_PARTITIONS,
+        }
         if rate:
             own[BYTES] = str(max(1, rate // len(self._shares)))
         return {**self.config.originals, **own}

@@ -31,8 +31,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from connect.data import TopicPartition
 from connect.errors import ConnectError, RetriableError
-from connectors.mirror.topics.acls import AclBinding
-from connectors.mirror.topics.settings import Setting
+from connectors.mirror.topics.attributes import AclBinding, Setting
 
 __all__ = ["ClusterTopics"]
 

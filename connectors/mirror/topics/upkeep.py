@@ -11,11 +11,9 @@ from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 from connect.data import TopicPartition
 from connectors.mirror.filters import ConfigPropertyFilter
 from connectors.mirror.selection import LeftOut, TopicSelection
-from connectors.mirror.topics.acls import AclBinding, mirrored_acl
+from connectors.mirror.topics.attributes import AclBinding, mirrored_acl, settings_at_creation, settings_to_alter
 from connectors.mirror.topics.cluster import ClusterTopics
-from connectors.mirror.topics.deletion import Deletions
-from connectors.mirror.topics.deletion_notes import DeletionNotes
-from connectors.mirror.topics.settings import settings_at_creation, settings_to_alter
+from connectors.mirror.topics.deletion import DeletionNotes, Deletions
 
 __all__ = ["TopicUpkeep"]
 

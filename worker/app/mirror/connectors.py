@@ -1,4 +1,4 @@
-"""The connectors of a flow, kept as the file of flows has them.
+"""The connectors of a flow, kept as the file of flows has them, and the keys that they share.
 
 A worker that takes the lead of its flow writes what the file says, as MirrorMaker does: so a changed file takes effect
 with a restart, one node after the other, and two nodes with different files do not fight.
@@ -13,12 +13,24 @@ from queue import SimpleQueue
 from typing import Final
 
 from connect.errors import ConnectError, NotFoundError
+from connectors.mirror.config.checkpoint import MirrorCheckpointConfig
+from connectors.mirror.config.source import MirrorSourceConfig
+from connectors.mirror.heartbeat import MirrorHeartbeatConfig
+from worker.config.connector import ConnectorConfig
 from worker.errors import BadRequestError, InvalidConnectorError, NotLeaderError
 from worker.herder.herder import Herder
 
-__all__ = ["FlowConnectors"]
+__all__ = ["FlowConnectors", "connector_keys"]
 
 logger = logging.getLogger(__name__)
+
+
+def connector_keys() -> frozenset[str]:
+    """The keys of the connectors, and those that every connector has. Keys of sources alone are not among them."""
+    kinds = (ConnectorConfig, MirrorSourceConfig, MirrorCheckpointConfig, MirrorHeartbeatConfig)
+    return frozenset(key.name for kind in kinds for key in kind.definitions())
+
+
 _PATIENCE: Final = 120.0
 _AGAIN: Final = 1.0
 

@@ -19,8 +19,7 @@ from connect.config import read_properties
 from connectors.mirror.flows import Flow, Flows
 from rest.http.paths import escaped
 from worker.app.distributed import Setting, run_in_setting
-from worker.app.mirror.connectors import FlowConnectors
-from worker.app.mirror.keys import connector_keys
+from worker.app.mirror.connectors import FlowConnectors, connector_keys
 from worker.app.worker import WorkerProperties
 from worker.herder.herder import Herder
 from worker.recent_log import RecentLog

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from connect.data import TopicPartition
-    from connectors.mirror.moves import Move
+    from connectors.mirror.failover import Move
 
 __all__ = ["cut_over"]
 
@@ -45,7 +45,7 @@ def cut_over(file: Path, flow: str | None, back: bool, seconds: int, dry_run: bo
     found something to do.
     """
     from connect.errors import ConnectError  # noqa: PLC0415 - only this command needs it
-    from connectors.mirror.moving import Direction, GroupMover  # noqa: PLC0415
+    from connectors.mirror.failover import Direction, GroupMover  # noqa: PLC0415
 
     named = FlowFile.read(file).named(flow)
     try:
@@ -76,7 +76,7 @@ def cut_over(file: Path, flow: str | None, back: bool, seconds: int, dry_run: bo
 
 def _drained(props: Mapping[str, str], seconds: float) -> Mapping[TopicPartition, int]:
     """What is left to mirror after so many seconds, or as soon as that is nothing."""
-    from connectors.mirror.checking.drain import Drain  # noqa: PLC0415 - only this command needs it
+    from connectors.mirror.verification.drain import Drain  # noqa: PLC0415 - only this command needs it
 
     deadline = time.monotonic() + seconds
     with Drain(props) as drain:

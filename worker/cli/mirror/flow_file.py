@@ -14,7 +14,7 @@ from connect.errors import ConnectError
 from connectors.mirror.clients import Clients, Cluster
 from connectors.mirror.flows import Flow, Flows
 from connectors.mirror.survey import Survey, survey
-from worker.app.mirror.keys import connector_keys
+from worker.app.mirror.connectors import connector_keys
 from worker.app.worker import WorkerProperties
 from worker.config.own_files import WORKER_FILE
 from worker.log import configure_logging

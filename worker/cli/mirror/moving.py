@@ -17,7 +17,7 @@ from worker.texts import utc_text
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from connectors.mirror.moves import Move
+    from connectors.mirror.failover import Move
 
 __all__ = ["failback", "failover", "groups", "moves_text"]
 
@@ -79,8 +79,11 @@ def groups(file: Path, flow: str | None, output: Output) -> None:
     Exit status: 0 done, 1 a cluster does not answer.
     """
     from connect.errors import ConnectError  # noqa: PLC0415 - only these commands need it
-    from connectors.mirror.moves import read_again  # noqa: PLC0415
-    from connectors.mirror.moving import Direction, GroupMover  # noqa: PLC0415
+    from connectors.mirror.failover import (  # noqa: PLC0415
+        Direction,
+        GroupMover,
+        read_again,
+    )
 
     named = FlowFile.read(file).named(flow)
     try:
@@ -110,7 +113,7 @@ def moves_text(moves: Mapping[str, Sequence[Move]]) -> str:
 def _verified(props: Mapping[str, str]) -> dict[tuple[str, int], str]:
     """When partitions of the source were verified last; that it cannot be told changes nothing of the rest."""
     from connect.errors import ConnectError  # noqa: PLC0415 - only this command needs it
-    from connectors.mirror.checking.verified import VerifiedTopic  # noqa: PLC0415
+    from connectors.mirror.verification.results import VerifiedTopic  # noqa: PLC0415
 
     try:
         kept = VerifiedTopic(props).kept()
@@ -135,7 +138,7 @@ def _move(
     file: Path, group: str, flow: str | None, way: str, output: Output, *, from_checkpoints: bool, dry_run: bool
 ) -> None:
     from connect.errors import ConnectError  # noqa: PLC0415 - only these commands need it
-    from connectors.mirror.moving import Direction, GroupMover  # noqa: PLC0415
+    from connectors.mirror.failover import Direction, GroupMover  # noqa: PLC0415
 
     named = FlowFile.read(file).named(flow)
     try:

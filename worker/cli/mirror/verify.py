@@ -15,7 +15,7 @@ from worker.texts import utc_text
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from connectors.mirror.checking.comparison import PartitionReport
+    from connectors.mirror.verification.comparison import PartitionReport
 
 __all__ = ["verify"]
 
@@ -39,7 +39,7 @@ def verify(file: Path, flow: str | None, last: int | None, kept: bool, output: O
     Exit status: 0 all is equal, 1 a cluster does not answer, 3 differences.
     """
     from connect.errors import ConnectError  # noqa: PLC0415 - only this command needs it
-    from connectors.mirror.checking.verifier import FlowVerifier  # noqa: PLC0415
+    from connectors.mirror.verification.verifier import FlowVerifier  # noqa: PLC0415
 
     named = FlowFile.read(file).named(flow)
     if kept:
@@ -58,7 +58,7 @@ def verify(file: Path, flow: str | None, last: int | None, kept: bool, output: O
 def _keep(props: Mapping[str, str], reports: Sequence[PartitionReport], last: int | None) -> None:
     """Keep what was found; that it cannot be kept changes nothing of it."""
     from connect.errors import ConnectError  # noqa: PLC0415 - only this command needs it
-    from connectors.mirror.checking.verified import Verified, VerifiedTopic  # noqa: PLC0415
+    from connectors.mirror.verification.results import Verified, VerifiedTopic  # noqa: PLC0415
 
     at = time.time_ns() // 1_000_000
     try:
@@ -69,7 +69,7 @@ def _keep(props: Mapping[str, str], reports: Sequence[PartitionReport], last: in
 
 def _show_kept(props: Mapping[str, str], output: Output) -> None:
     from connect.errors import ConnectError  # noqa: PLC0415 - only this command needs it
-    from connectors.mirror.checking.verified import VerifiedTopic  # noqa: PLC0415
+    from connectors.mirror.verification.results import VerifiedTopic  # noqa: PLC0415
 
     try:
         found = VerifiedTopic(props).kept()

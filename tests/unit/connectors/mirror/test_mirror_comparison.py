@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from connectors.mirror.checking.comparison import Difference, Part, Piece, compared, pieces
-from connectors.mirror.checking.stretches import Content, Stretch
 from connectors.mirror.runs import Run
+from connectors.mirror.verification.comparison import Difference, Part, Piece, compared, pieces
+from connectors.mirror.verification.stretches import Content, Stretch
 
 
 def test_a_partition_is_divided_without_a_gap() -> None:

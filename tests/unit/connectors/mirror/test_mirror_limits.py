@@ -8,9 +8,9 @@ import pytest
 
 from connect.data import TopicPartition
 from connect.errors import ConnectError
+from connectors.mirror.source.batches import Provenance
 from connectors.mirror.source.gaps import Gap, Gaps, Reason
-from connectors.mirror.source.provenance import Provenance
-from connectors.mirror.source.throttle import Throttle
+from connectors.mirror.source.reader import Throttle
 from connectors.mirror.topics.deletion import Deletions
 
 PLACE = TopicPartition("orders", 3)

@@ -7,17 +7,17 @@ from dataclasses import replace
 from typing import Final
 
 from connect.errors import ConfigError
-from connectors.mirror.asking import Wait
-from connectors.mirror.checking.comparison import Part, PartitionReport, Piece, compared, hole, pieces
-from connectors.mirror.checking.stretches import STRETCHES, Content, Stretch, StretchReader
 from connectors.mirror.clients import Clients, Cluster
 from connectors.mirror.config.flow import EMIT_OFFSET_SYNCS
 from connectors.mirror.config.source import MirrorSourceConfig
-from connectors.mirror.offset_topics import OffsetTopics, alias_of, asking
+from connectors.mirror.offset_topics import OffsetTopics, alias_of, patience_with
+from connectors.mirror.patience import Wait
 from connectors.mirror.policies import replication_policy
 from connectors.mirror.selection import TopicSelection
-from connectors.mirror.source.provenance import Provenance
+from connectors.mirror.source.batches import Provenance
 from connectors.mirror.topics.cluster import ClusterTopics
+from connectors.mirror.verification.comparison import Part, PartitionReport, Piece, compared, hole, pieces
+from connectors.mirror.verification.stretches import STRETCHES, Content, Stretch, StretchReader
 
 __all__ = ["FlowVerifier"]
 
@@ -109,7 +109,7 @@ class FlowVerifier:
         isolation = {"isolation.level": self._config.isolation_level} if cluster is Cluster.SOURCE else {}
         forced = {**STRETCHES, **isolation}
         consumer = self._clients.consumer(cluster, f"verify-{cluster}-consumer", forced)
-        return StretchReader(consumer, asking(self._config, cluster, self._wait))
+        return StretchReader(consumer, patience_with(self._config, cluster, self._wait))
 
     def _partitions(self) -> dict[str, int]:
         found = self._cluster(Cluster.SOURCE).partitions()
@@ -124,7 +124,7 @@ class FlowVerifier:
         )
 
     def _cluster(self, cluster: Cluster) -> ClusterTopics:
-        waiting = asking(self._config, cluster, self._wait)
+        waiting = patience_with(self._config, cluster, self._wait)
         return ClusterTopics(
             self._clients.admin(cluster, f"verify-{cluster}-admin"), alias_of(self._config, cluster), waiting.seconds
         )

@@ -9,10 +9,9 @@ from typing import Any, Final, TypeAlias
 import confluent_kafka
 
 from connect.data import BytesHeaders, Constant, Offset, Schema, SourceBatch, TopicPartition, ValueColumn
-from connectors.mirror.source.offsets import RecordOffsets
-from connectors.mirror.source.provenance import Provenance
+from connectors.mirror.source_offsets import RecordOffsets
 
-__all__ = ["Message", "by_partition", "foreign", "mirrored", "size"]
+__all__ = ["Message", "Provenance", "by_partition", "foreign", "mirrored", "size"]
 
 Message: TypeAlias = Any
 """A ``confluent_kafka.Message``. Its stubs have every attribute optional, which only those of errors are."""
@@ -85,3 +84,23 @@ def size(messages: Sequence[Message]) -> int:
     total = sum(map(len, messages)) + sum(map(len, filter(None, map(_key, messages))))
     headers = (header for of in filter(None, map(_headers, messages)) for header in of)
     return total + sum(len(name) + len(value or b"") for name, value in headers)
+
+
+Pairs: TypeAlias = Sequence[tuple[str, Any]]
+"""The headers of a record as the client has them."""
+
+
+class Provenance:
+    """The header ``name`` of one flow: a record has one for each cluster that it came from, with its alias."""
+
+    def __init__(self, name: str, source_alias: str, target_alias: str) -> None:
+        self._own = (name, source_alias.encode())
+        self._back = (name, target_alias.encode())
+
+    def comes_from_target(self, headers: Pairs | None) -> bool:
+        """Whether a record with these headers has been at the target."""
+        return headers is not None and self._back in headers
+
+    def added(self, headers: Pairs | None) -> list[tuple[str, Any]]:
+        """The headers of the copy of a record."""
+        return [*(headers or ()), self._own]

@@ -11,8 +11,8 @@ from typing import Any, Final, TypeAlias
 from confluent_kafka import TIMESTAMP_CREATE_TIME, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from connect.errors import RetriableError
-from connectors.mirror.asking import Asking, refusal
 from connectors.mirror.internal_topics import READING
+from connectors.mirror.patience import Patience, refusal
 
 __all__ = ["STRETCHES", "Content", "Stretch", "StretchReader"]
 
@@ -50,9 +50,9 @@ class StretchReader:
     It is quick where each stretch begins near the end of the last one.
     """
 
-    def __init__(self, consumer: Consumer, asking: Asking) -> None:
+    def __init__(self, consumer: Consumer, patience: Patience) -> None:
         self._consumer = consumer
-        self._asking = asking
+        self._patience = patience
         self._place: tuple[str, int] | None = None
         self._next = 0
         self._ahead: deque[Message] = deque()
@@ -62,11 +62,11 @@ class StretchReader:
     def bounds(self, topic: str, partition: int) -> tuple[int, int]:
         """Where a partition begins, and where it ends; raise a ``ConnectError`` if the cluster does not tell."""
         try:
-            found = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), self._asking.seconds)
+            found = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), self._patience.seconds)
         except KafkaException as error:
-            raise refusal(self._asking.cluster, f"tell the ends of {topic}-{partition}", error.args[0]) from error
+            raise refusal(self._patience.cluster, f"tell the ends of {topic}-{partition}", error.args[0]) from error
         if found is None:
-            raise RetriableError(f"The cluster {self._asking.cluster} does not tell the ends of {topic}-{partition}.")
+            raise RetriableError(f"The cluster {self._patience.cluster} does not tell the ends of {topic}-{partition}.")
         return int(found[0]), int(found[1])
 
     def read(self, topic: str, partition: int, first: int, end: int) -> dict[int, Content]:
@@ -76,15 +76,15 @@ class StretchReader:
         """
         self._go_to(topic, partition, first)
         records: dict[int, Content] = {}
-        deadline = time.monotonic() + self._asking.seconds
+        deadline = time.monotonic() + self._patience.seconds
         while self._next < end and self._end is None:
             if self._ahead:
                 self._take(end, records)
             elif self._fetched():
-                deadline = time.monotonic() + self._asking.seconds
+                deadline = time.monotonic() + self._patience.seconds
             elif time.monotonic() > deadline:
                 raise RetriableError(
-                    f"The cluster {self._asking.cluster} does not give {topic}-{partition} to its end."
+                    f"The cluster {self._patience.cluster} does not give {topic}-{partition} to its end."
                 )
         return {offset: content for offset, content in records.items() if offset >= first}
 
@@ -106,7 +106,7 @@ class StretchReader:
         self._consumer.assign([TopicPartition(topic, partition, first)])
 
     def _fetched(self) -> bool:
-        self._asking.go_on()
+        self._patience.raise_if_stopped()
         found = self._consumer.consume(_MOST, _SLICE)
         self._ahead.extend(found)
         return bool(found)
@@ -134,7 +134,7 @@ class StretchReader:
             self._next = max(self._next, offset or 0)
         elif not error.retriable():
             topic, partition = self._place or ("", 0)
-            raise refusal(self._asking.cluster, f"read {topic}-{partition}", error)
+            raise refusal(self._patience.cluster, f"read {topic}-{partition}", error)
 
 
 def _content(message: Message) -> Content:

@@ -13,14 +13,14 @@ from confluent_kafka import KafkaError, Message
 
 from connect.errors import ConnectError, DataError, RetriableError
 from connect.measurement import Measurement
-from connectors.mirror.asking import Wait, refusal
-from connectors.mirror.checking.comparison import PartitionReport
 from connectors.mirror.clients import Clients, Cluster
 from connectors.mirror.config.flow import TopicsConfig
 from connectors.mirror.config.source import MirrorSourceConfig
 from connectors.mirror.internal_topics import READING, InternalTopics, create_compacted
-from connectors.mirror.offset_topics import asking
+from connectors.mirror.offset_topics import patience_with
+from connectors.mirror.patience import Wait, refusal
 from connectors.mirror.policies import replication_policy
+from connectors.mirror.verification.comparison import PartitionReport
 
 __all__ = ["FollowedVerifications", "Verified", "VerifiedTopic"]
 
@@ -93,13 +93,13 @@ class VerifiedTopic:
     def __init__(self, props: Mapping[str, str], wait: Wait = lambda _: True) -> None:
         self._config = config = MirrorSourceConfig.parse(props)
         self._clients = Clients(props)
-        self._asking = asking(config, Cluster.TARGET, wait)
+        self._patience = patience_with(config, Cluster.TARGET, wait)
         self._topic = replication_policy(props).verified_topic(config.source_cluster_alias)
 
     def keep(self, found: Iterable[Verified]) -> None:
         """Write what was found; the topic is made if it is missing."""
         admin = self._clients.admin(Cluster.TARGET, "verified-target-admin")
-        create_compacted(admin, self._asking, self._topic, _REPLICAS, self._config.replication_factor)
+        create_compacted(admin, self._patience, self._topic, _REPLICAS, self._config.replication_factor)
         producer = self._clients.producer(Cluster.TARGET, "verified-target-producer")
         failed: list[KafkaError] = []
 
@@ -110,14 +110,14 @@ class VerifiedTopic:
         for each in found:
             producer.produce(self._topic, each.value(), each.key(), 0, on_delivery=told)
         if producer.flush(_FLUSH_SECONDS):
-            raise RetriableError(f"The cluster {self._asking.cluster} has not taken all records of {self._topic}.")
+            raise RetriableError(f"The cluster {self._patience.cluster} has not taken all records of {self._topic}.")
         if failed:
-            raise refusal(self._asking.cluster, f"write {self._topic}", failed[0])
+            raise refusal(self._patience.cluster, f"write {self._topic}", failed[0])
 
     def kept(self) -> list[Verified]:
         """What is kept, by topic and partition."""
         consumer = self._clients.consumer(Cluster.TARGET, "verified-target-consumer", READING)
-        topics = InternalTopics(consumer, (self._topic,), self._asking)
+        topics = InternalTopics(consumer, (self._topic,), self._patience)
         found: dict[bytes | None, Verified] = {}
         try:
             for message in topics.to_end():
@@ -137,12 +137,14 @@ class FollowedVerifications:
         policy, alias = replication_policy(config.originals), config.source_cluster_alias
         consumer = clients.consumer(Cluster.TARGET, "verified-target-consumer", READING)
         topic = policy.verified_topic(alias)
-        self._topics: InternalTopics | None = InternalTopics(consumer, (topic,), asking(config, Cluster.TARGET, wait))
+        self._topics: InternalTopics | None = InternalTopics(
+            consumer, (topic,), patience_with(config, Cluster.TARGET, wait)
+        )
         self._found: dict[bytes | None, Verified] = {}
         self._labels = (("source", alias), ("target", config.target_cluster_alias))
 
     def follow(self) -> None:
-        """Read what has come since; raises :class:`~connectors.mirror.asking.StoppedError`."""
+        """Read what has come since; raises :class:`~connectors.mirror.patience.StoppedError`."""
         if self._topics is None:
             return
         try:

@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, KafkaException
 from connect.errors import ConnectError, RetriableError
 from connect.kafka.auth.rights import explained
 
-__all__ = ["Asking", "StoppedError", "Wait", "refusal"]
+__all__ = ["Patience", "StoppedError", "Wait", "refusal"]
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -44,7 +44,7 @@ class StoppedError(Exception):
     """Whoever asks is to stop or pause, so that no answer is wanted any more."""
 
 
-class Asking:
+class Patience:
     """Waits for the answers of one cluster, for at most ``seconds``, and only while ``wait`` says so.
 
     ``cluster`` is its alias, for messages.
@@ -55,7 +55,7 @@ class Asking:
         self.seconds = seconds
         self._wait = wait
 
-    def go_on(self) -> None:
+    def raise_if_stopped(self) -> None:
         """Raise :class:`StoppedError` if whoever asks is to stop."""
         if not self._wait(_LOOK):
             raise StoppedError
@@ -77,7 +77,7 @@ class Asking:
         while waiting and time.monotonic() < deadline:
             waiting = wait_for(waiting, _SLICE).not_done
             if waiting:
-                self.go_on()
+                self.raise_if_stopped()
         return {key: self._outcome(what, future) for key, future in futures.items()}
 
     def _outcome(self, what: str, future: Future[Any]) -> Any:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from connect.errors import DataError
-from connectors.mirror.checking.comparison import Difference, PartitionReport
-from connectors.mirror.checking.verified import Verified
+from connectors.mirror.verification.comparison import Difference, PartitionReport
+from connectors.mirror.verification.results import Verified
 
 
 def test_what_was_verified_comes_back_from_its_record() -> None:

@@ -1,14 +1,14 @@
-"""Which settings a mirrored topic has, by those of its source."""
+"""Settings and ACLs of a mirrored topic, by those of its source."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from connectors.mirror.filters import ConfigPropertyFilter
 
-__all__ = ["Setting", "settings_at_creation", "settings_to_alter"]
+__all__ = ["AclBinding", "Setting", "mirrored_acl", "settings_at_creation", "settings_to_alter"]
 
 _DEFAULT: Final = "DEFAULT_CONFIG"
 _BROKER_FILE: Final = "STATIC_BROKER_CONFIG"
@@ -52,3 +52,28 @@ def _taken(source: Iterable[Setting], chosen: ConfigPropertyFilter) -> Iterator[
 
 def _has_target_default(setting: Setting, chosen: ConfigPropertyFilter) -> bool:
     return setting.source == _DEFAULT and not chosen.should_replicate_source_default(setting.name)
+
+
+@dataclass(frozen=True, slots=True)
+class AclBinding:
+    """An ACL of one topic, named literally: ``permission`` and ``operation`` by Kafka's names, such as ALLOW READ."""
+
+    topic: str
+    principal: str
+    host: str
+    operation: str
+    permission: str
+
+
+def mirrored_acl(binding: AclBinding, remote_topic: str) -> AclBinding | None:
+    """The ACL of the mirrored topic; ``None`` if there is none.
+
+    Only the mirror writes to the topic: who is allowed to write to the source is not, and who is allowed all may read.
+    What is denied stays denied.
+    """
+    if binding.permission != "ALLOW":
+        return replace(binding, topic=remote_topic)
+    if binding.operation == "WRITE":
+        return None
+    operation = "READ" if binding.operation == "ALL" else binding.operation
+    return replace(binding, topic=remote_topic, operation=operation)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from connectors.mirror.checkpoints import FlowTopics, GroupOffset, OffsetTranslator
+from connectors.mirror.failover import moves_back, moves_by_checkpoints, moves_over
 from connectors.mirror.filters import topic_filter
-from connectors.mirror.moves import moves_back, moves_by_checkpoints, moves_over
 from connectors.mirror.policies import replication_policy
 from connectors.mirror.records import Checkpoint, OffsetSync
 from connectors.mirror.run_records import RunWriter, StoredRuns

@@ -11,7 +11,7 @@ from typing import Final, cast
 from connect.data import SourceBatch, TopicPartition
 from connect.measurement import Measurement
 
-__all__ = ["MirrorNumbers", "Recent", "Standing"]
+__all__ = ["MirrorMeasurements", "Position", "Recent"]
 
 _WINDOW: Final = 30.0
 _MOST: Final = 200
@@ -71,7 +71,7 @@ class _Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Position:
     """Where a partition stands at the source: the offset that is read next, and the one after its last record."""
 
     next: int
@@ -91,7 +91,7 @@ class _Partition:
     bytes_total: int = 0
 
 
-class MirrorNumbers:
+class MirrorMeasurements:
     """Counts what a task reads and what Kafka has acknowledged, a batch at a time. For the task's thread.
 
     Times are in seconds since 1970. ``labels`` are those of all its numbers; ``names`` has the name at the target of
@@ -125,7 +125,7 @@ class MirrorNumbers:
             kept.caught_up = max(kept.caught_up, batch.latest / 1000)
 
     def measurements(
-        self, places: Mapping[TopicPartition, Standing], gaps: Mapping[TopicPartition, int], now: float
+        self, places: Mapping[TopicPartition, Position], gaps: Mapping[TopicPartition, int], now: float
     ) -> Iterator[Measurement]:
         """The numbers of the partitions that lag most."""
         lags = {partition: self._lag(partition, place, now) for partition, place in places.items()}
@@ -139,7 +139,7 @@ class MirrorNumbers:
             for name, value, text in self._of(kept, lags[partition], gaps.get(partition, 0), now):
                 yield Measurement(f"mirror_{name}", value, text, labels)
 
-    def _lag(self, partition: TopicPartition, place: Standing, now: float) -> int:
+    def _lag(self, partition: TopicPartition, place: Position, now: float) -> int:
         kept = self._partition(partition, now)
         lag = max(0, place.end - (kept.under_way[0].first if kept.under_way else place.next))
         if not lag:

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Self
 
 from connect.data import TopicPartition
-from connectors.mirror.asking import Wait
-from connectors.mirror.checking.stretches import STRETCHES, StretchReader
 from connectors.mirror.clients import Clients, Cluster
 from connectors.mirror.config.source import MirrorSourceConfig
-from connectors.mirror.offset_topics import OffsetTopics, alias_of, asking
+from connectors.mirror.offset_topics import OffsetTopics, alias_of, patience_with
+from connectors.mirror.patience import Wait
 from connectors.mirror.policies import replication_policy
 from connectors.mirror.selection import TopicSelection
 from connectors.mirror.topics.cluster import ClusterTopics
+from connectors.mirror.verification.stretches import STRETCHES, StretchReader
 
 __all__ = ["Drain"]
 
@@ -30,7 +30,7 @@ class Drain:
         clients = Clients(props)
         policy = replication_policy(props)
         self._selection = TopicSelection.configured(props)
-        waiting = asking(config, Cluster.SOURCE, wait)
+        waiting = patience_with(config, Cluster.SOURCE, wait)
         alias = alias_of(config, Cluster.SOURCE)
         self._cluster = ClusterTopics(clients.admin(Cluster.SOURCE, "drain-source-admin"), alias, waiting.seconds)
         self._offsets = OffsetTopics(config, clients, policy, wait)

@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner, Result
 from confluent_kafka import Consumer, Producer
 
-from connectors.mirror.checking.verified import FollowedVerifications
 from connectors.mirror.clients import Clients
 from connectors.mirror.config.checkpoint import MirrorCheckpointTaskConfig
+from connectors.mirror.verification.results import FollowedVerifications
 from equipment.brokers.topics import committed
 from equipment.brokers.written_flow import WrittenFlow
 from equipment.waiting import wait_until

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from connectors.mirror.checking.stretches import Content, Stretch
 from connectors.mirror.runs import Run
+from connectors.mirror.verification.stretches import Content, Stretch
 
 __all__ = ["Difference", "Part", "PartitionReport", "Piece", "compared", "hole", "pieces"]
 
