@@ -1,6 +1,6 @@
-"""The REST API of a mirror's driver: its flows, and below the path of each the REST API of its worker.
+"""The REST API of a mirror's driver: its flows, and the REST API of each flow's worker below the flow's path.
 
-A flow's worker is a process of its own that listens for this machine alone; requests are passed on to it as they are.
+A flow's worker is a process of its own that listens on the loopback interface; requests are relayed unchanged.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OF_WORKERS: Final = (
     ("POST", re.compile(r"/connectors/[^/]+/tasks")),
     ("PUT", re.compile(r"/connectors/[^/]+/fence")),
 )
-"""What the workers of a flow ask each other."""
+"""Requests that the workers of a flow send each other."""
 
 _HOP_BY_HOP: Final = frozenset(
     ("connection", "keep-alive", "te", "trailers", "transfer-encoding", "upgrade", "content-length", "date", "server")
@@ -34,7 +34,7 @@ _HOP_BY_HOP: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class FlowState:
-    """A flow: below which path it is served, where its worker listens while it is up, and how often it has failed."""
+    """The path below which a flow is served, the URL of its worker while that is up, and its number of failures."""
 
     source: str
     target: str
@@ -43,7 +43,7 @@ class FlowState:
     failures: int
 
     def document(self) -> dict[str, Any]:
-        """Return it as users see it."""
+        """Return the state as users see it."""
         return {
             "flow": f"{self.source}->{self.target}",
             "path": self.path,
@@ -53,7 +53,7 @@ class FlowState:
 
 
 def create_flows_app(states: Callable[[], Sequence[FlowState]], *, public: bool) -> Flask:
-    """The application of a driver; unless it is ``public``, it answers the workers of other nodes and nobody else."""
+    """Return the application of a driver; unless it is ``public``, it answers only the workers of other nodes."""
     app = Flask("sluice-mirror", static_folder=None)
     app.wsgi_app = RawPaths(app.wsgi_app)  # type: ignore[method-assign]
 
@@ -69,7 +69,7 @@ def create_flows_app(states: Callable[[], Sequence[FlowState]], *, public: bool)
             return _nothing()
         if found.url is None:
             return _refused(
-                HTTPStatus.SERVICE_UNAVAILABLE, "The worker of this flow is starting. Ask again in a moment."
+                HTTPStatus.SERVICE_UNAVAILABLE, "The worker of this flow is starting. Try again in a moment."
             )
         return _passed_on(found.url, asked)
 
@@ -93,7 +93,8 @@ def _passed_on(url: str, path: str) -> Response | tuple[Response, int]:
         body = answer.read()
     except (OSError, HTTPException):
         return _refused(
-            HTTPStatus.BAD_GATEWAY, "The worker of this flow has ended. It may have done it: look before you ask again."
+            HTTPStatus.BAD_GATEWAY,
+            "The worker of this flow ended. The request may have succeeded: check before you retry.",
         )
     finally:
         connection.close()

@@ -31,45 +31,45 @@ __all__ = ["Direction", "GroupMover", "Move", "moves_back", "moves_by_checkpoint
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """What a group has committed at one cluster, and where it continues at the other; ``None`` if that is not known."""
+    """The committed offset of a group at one cluster, and where it continues at the other, if that is known."""
 
     origin: GroupOffset
     topic: str
     found: Translation | None
     there: int | None
-    """The offset that the group has at the other cluster already."""
+    """The offset that the group already has at the other cluster."""
 
     is_measured: bool = True
-    """Whether it is known how much is read again."""
+    """Whether the number of records that are read again is known."""
 
     @property
     def is_due(self) -> bool:
-        """Whether the offset is to be committed: none is ever moved back."""
+        """Whether the offset is to be committed. No offset is moved back."""
         return self.found is not None and (self.there is None or self.found.offset > self.there)
 
     @property
     def remark(self) -> str:
-        """What a reader should know: whether the offset is exact, and why it is not committed, if so."""
+        """Whether the offset is exact, or why it is not committed."""
         if self.found is None:
-            return "unknown: the mirror has noted nothing before this offset"
+            return "unknown: no run or offset sync is this old"
         if self.there is not None and not self.is_due:
-            return "is there already" if self.there == self.found.offset else f"stays at {self.there}, further on"
+            return "already there" if self.there == self.found.offset else f"stays at {self.there}, which is further"
         if not self.is_measured:
             return "by the last checkpoint"
         return "exact" if self.found.is_exact else "conservative"
 
     def committed(self) -> GroupOffset:
-        """What to commit; only for one that is due."""
+        """Return the offset to commit; only for a move that is due."""
         assert self.found is not None
         return GroupOffset(self.topic, self.origin.partition, self.found.offset, self.origin.metadata)
 
     @property
     def read_again(self) -> int | None:
-        """How many records the group reads again at most; ``None`` if that is not known."""
+        """The most records that the group reads again; ``None`` if that is unknown."""
         return self.found.again if self.found is not None and self.is_measured else None
 
     def document(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
+        """Return the move as JSON has it."""
         return {
             "topic": self.origin.topic,
             "partition": self.origin.partition,
@@ -85,7 +85,7 @@ class Move:
 def moves_over(
     flow: FlowTopics, translator: OffsetTranslator, committed: Iterable[GroupOffset], there: Iterable[GroupOffset]
 ) -> Iterator[Move]:
-    """How a group of the source continues at the target."""
+    """Yield how a group of the source continues at the target."""
     known = _by_place(there)
     for place in sorted(committed, key=_order):
         if flow.filter.should_replicate_topic(place.topic):
@@ -95,7 +95,7 @@ def moves_over(
 
 
 def moves_by_checkpoints(checkpoints: Iterable[Checkpoint], there: Iterable[GroupOffset]) -> Iterator[Move]:
-    """How a group continues at the target by what was told of it last. How much it reads again is not known then."""
+    """Yield how a group continues at the target by its last checkpoints, which do not say what is read again."""
     known = _by_place(there)
     for each in sorted(checkpoints, key=lambda each: (each.topic, each.partition)):
         origin = GroupOffset(each.topic, each.partition, each.upstream, each.metadata)
@@ -106,7 +106,7 @@ def moves_by_checkpoints(checkpoints: Iterable[Checkpoint], there: Iterable[Grou
 def moves_back(
     flow: FlowTopics, translator: OffsetTranslator, committed: Iterable[GroupOffset], there: Iterable[GroupOffset]
 ) -> Iterator[Move]:
-    """How a group that has read mirrored topics at the target continues at the source. Other topics are left out."""
+    """Yield how a group that has read mirrored topics at the target continues at the source."""
     known = _by_place(there)
     for place in sorted(committed, key=_order):
         topic = source_topic(flow.policy, flow.source_alias, place.topic)
@@ -116,7 +116,7 @@ def moves_back(
 
 
 def read_again(moves: Iterable[Move]) -> int:
-    """How many records a group reads again in all its partitions, at most, as far as that is known."""
+    """Return the most records that a group reads again in all its partitions, as far as that is known."""
     return sum(move.read_again or 0 for move in moves)
 
 
@@ -132,7 +132,7 @@ T = TypeVar("T")
 
 
 class Direction(Enum):
-    """Which way a group moves."""
+    """The direction in which a group moves."""
 
     OVER = "failover"
     """From the source to the target."""
@@ -142,7 +142,7 @@ class Direction(Enum):
 
 
 class GroupMover:
-    """Moves groups of one flow, by the configuration of its checkpoint connector. For one thread.
+    """Moves the groups of one flow, by the configuration of its checkpoint connector. For one thread.
 
     Each method raises a ``ConnectError`` if a cluster does not answer or refuses.
     """
@@ -162,11 +162,11 @@ class GroupMover:
         self._there = self._groups(self._to)
 
     def planned(self, group: str) -> list[Move]:
-        """Where the group continues, by what it has committed where it comes from."""
+        """Return where a group continues, by the offsets it has committed at the cluster it leaves."""
         return self._planned([group])[group]
 
     def planned_for_all(self) -> dict[str, list[Move]]:
-        """The same for each group that ``groups`` names and that has something to move."""
+        """Return the same for each group that ``groups`` selects and that has offsets to move."""
         chosen = group_filter(self._config.originals)
         names = [name for name in self._groups(self._from).names() if chosen.should_replicate_group(name)]
         return {group: moves for group, moves in self._planned(names).items() if moves}
@@ -186,36 +186,36 @@ class GroupMover:
         }
 
     def planned_by_checkpoints(self, group: str) -> list[Move]:
-        """Where the group continues at the target by its last checkpoints, without the source."""
+        """Return where a group continues at the target, by its last checkpoints, without asking the source."""
         checkpoints = Checkpoints()
         read_checkpoints(self._config, self._clients, self._policy, self._wait, checkpoints.read)
         return list(moves_by_checkpoints(checkpoints.of_group(group).values(), self._committed_there(group)))
 
     def in_use(self, groups: Iterable[str]) -> list[str]:
-        """Those of the groups that have members where they come from."""
+        """Return those of the groups that have members at the cluster they leave."""
         states = self._groups(self._from).states(groups)
         return [group for group in states if _answered(states[group]) is GroupState.ACTIVE]
 
     def check_stopped(self, group: str) -> None:
-        """Refuse a group that has members where it comes from: what they read now would be read again."""
+        """Refuse a group that has members at the cluster it leaves: what they read now would be read again."""
         if self.in_use([group]):
             raise ConnectError(
-                f"The group {group} has members at {self._patience(self._from).cluster}: stop them first, so that it "
-                "continues where they have ended."
+                f"The group {group} has members at {self._patience(self._from).cluster}. Stop them first, so that it "
+                "continues where they stopped."
             )
 
     def commit(self, group: str, moves: Sequence[Move]) -> None:
-        """Commit the offsets that are due; refused while the group has members there.
+        """Commit the offsets that are due; refused while the group has members at the cluster it moves to.
 
-        That it has none where it comes from is for the caller to see (:meth:`in_use`), if that cluster is there.
+        Check :meth:`in_use` before, if the cluster that the group leaves can be reached.
         """
         due = [move.committed() for move in moves if move.is_due]
         if not due:
             return
         if _answered(self._there.states([group])[group]) is GroupState.ACTIVE:
             raise ConnectError(
-                f"The group {group} has members at {self._patience(self._to).cluster}, which alone may commit its "
-                "offsets: stop them first."
+                f"The group {group} has members at {self._patience(self._to).cluster}, and only they may commit its "
+                "offsets. Stop them first."
             )
         refused = self._there.commit(group, due)
         if refused:

@@ -1,4 +1,4 @@
-"""The heartbeat connector of a flow: signs of life, which show how long a flow that mirrors them takes."""
+"""The heartbeat connector of a flow, which shows that the flow is alive and how long records take."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class MirrorHeartbeatConfig(FlowConfig):
     emit_heartbeats_enabled: bool = option(
         default=True,
         importance=LOW,
-        doc="Whether to write heartbeats; a connector that does not has no task.",
+        doc="Whether to write heartbeats. If false, the connector has no task.",
     )
     emit_heartbeats_interval_seconds: Long = option(
         default=1,
@@ -37,7 +37,7 @@ class MirrorHeartbeatConfig(FlowConfig):
     heartbeats_topic_replication_factor: Short = option(
         default=3,
         importance=LOW,
-        doc="How many replicas the topic of heartbeats has when it is created.",
+        doc="Number of replicas with which the heartbeats topic is created.",
     )
 
 
@@ -49,7 +49,7 @@ _REPLICAS: Final = "heartbeats.topic.replication.factor"
 class MirrorHeartbeatTask(SourceTask[MirrorHeartbeatConfig]):
     """Writes a heartbeat at each interval.
 
-    Crash points: none matters. A heartbeat that is lost is followed by the next one.
+    Crash points: none matters. A lost heartbeat is followed by the next one.
     """
 
     def start(self) -> None:
@@ -94,10 +94,10 @@ class MirrorHeartbeatTask(SourceTask[MirrorHeartbeatConfig]):
 
 
 class MirrorHeartbeatConnector(SourceConnector[MirrorHeartbeatConfig]):
-    """Writes the time to the topic of heartbeats at the target, again and again.
+    """Writes the time to the heartbeats topic at the target, again and again.
 
-    A flow that mirrors from there carries the heartbeats on, which shows that it lives and how long it takes. It has
-    one task, or none with ``emit.heartbeats.enabled=false``.
+    A flow that mirrors from there carries the heartbeats on, which shows that it is alive and how long records take.
+    The connector has one task, or none with ``emit.heartbeats.enabled=false``.
     """
 
     task_class = MirrorHeartbeatTask

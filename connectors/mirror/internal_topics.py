@@ -1,4 +1,4 @@
-"""The internal topics of a mirror: made, read from their beginnings, and followed as they grow."""
+"""Creates the internal topics of a mirror, reads them from their beginnings, and follows them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ READING: Final = {
     "allow.auto.create.topics": "false",
     "isolation.level": "read_committed",
 }
-"""What a consumer of internal topics has in any case."""
+"""Settings that every consumer of internal topics has."""
 
 _MESSAGES: Final = 1000
 _SLICE: Final = 0.1
@@ -31,7 +31,7 @@ _LOOK_AGAIN: Final = 1.0
 class InternalTopics:
     """Reads partition 0 of some topics with a consumer of its own, which it closes. For one thread.
 
-    A topic that does not exist is looked for again and again, and never created.
+    A topic that does not exist is looked for repeatedly, and never created.
     """
 
     def __init__(self, consumer: Consumer, topics: Collection[str], patience: Patience) -> None:
@@ -40,10 +40,10 @@ class InternalTopics:
         self._missing = set(topics)
         self._look_at = 0.0
         self._behind: dict[str, int] = {}
-        """The end that each topic had when it was found, until it is read up to there."""
+        """The end that each topic had when it was found, until it has been read up to there."""
 
     def to_end(self) -> Iterator[Message]:
-        """The records up to the end that each topic has by then, however fast it grows.
+        """Yield the records up to the current end of each topic, however fast it grows.
 
         Raises a ``ConnectError`` if they cannot be read, and :class:`~connectors.mirror.patience.StoppedError`.
         """
@@ -55,10 +55,12 @@ class InternalTopics:
                 deadline = time.monotonic() + self._patience.seconds
                 yield message
             if self._behind and time.monotonic() > deadline:
-                raise RetriableError(f"The cluster {self._patience.cluster} does not give {self._names()} to its end.")
+                raise RetriableError(
+                    f"The cluster {self._patience.cluster} has stopped returning records of {self._names()}."
+                )
 
     def new(self) -> Iterator[Message]:
-        """What has come since, if anything."""
+        """Yield the records that have arrived since."""
         if self._missing and time.monotonic() >= self._look_at:
             self._look_for_missing()
         while taken := list(self._taken(0)):
@@ -79,13 +81,13 @@ class InternalTopics:
                 yield message
                 self._note_read(message.topic() or "", (message.offset() or 0) + 1)
             elif failure.code() == KafkaError._PARTITION_EOF:
-                # After the last record there may be the marks of transactions, which are not given.
+                # Transaction markers may follow the last record; they are not returned.
                 self._behind.pop(message.topic() or "", None)
             elif not failure.retriable():
                 raise refusal(self._patience.cluster, f"read {message.topic()}", failure)
 
     def _note_read(self, topic: str, position: int) -> None:
-        # The client tells of an end only when it waits there for more, which it never does while others go on writing.
+        # The client reports an end only when it waits there, which it never does while others keep writing.
         if position >= self._behind.get(topic, position + 1):
             del self._behind[topic]
 
@@ -123,7 +125,7 @@ class InternalTopics:
 def create_compacted(admin: AdminClient, patience: Patience, topic: str, replicas_key: str, replicas: int) -> None:
     """Create a topic of one partition unless it exists; ``replicas_key`` is the key that ``replicas`` comes from.
 
-    Raises a ``ConnectError`` if the cluster does not do it, and :class:`~connectors.mirror.patience.StoppedError`.
+    Raises a ``ConnectError`` if the cluster refuses, and :class:`~connectors.mirror.patience.StoppedError`.
     """
     seconds = patience.seconds
     described = admin.describe_topics(TopicCollection([topic]), request_timeout=seconds)[topic]
@@ -138,7 +140,7 @@ def create_compacted(admin: AdminClient, patience: Patience, topic: str, replica
         case KafkaError.TOPIC_ALREADY_EXISTS:
             return
         case KafkaError.INVALID_REPLICATION_FACTOR:
-            reason = f"The cluster {patience.cluster} has fewer brokers, so that it cannot create {topic}: set fewer"
+            reason = f"The cluster {patience.cluster} has fewer brokers than that and cannot create {topic}. Lower it"
             raise ConfigError(replicas_key, replicas, reason)
     raise found
 

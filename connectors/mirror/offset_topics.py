@@ -1,4 +1,4 @@
-"""What a flow has written of its offsets: the topics of syncs and of runs, read and followed together."""
+"""Reads and follows the topics in which a flow stores its offsets: offset syncs, runs and checkpoints."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MS: Final = 1000
 
 
 class OffsetTopics:
-    """The syncs and runs of a flow, kept up to date by a consumer of its own. For one thread."""
+    """The offset syncs and runs of a flow, kept up to date by a consumer of its own. For one thread."""
 
     def __init__(
         self,
@@ -46,16 +46,16 @@ class OffsetTopics:
         self.translator = OffsetTranslator(SyncStore(keeps_history=keeps_history), StoredRuns())
 
     def read_to_end(self) -> None:
-        """Read what there is; before this nothing is translated.
+        """Read the existing records. Nothing is translated before that.
 
-        Raises a ``ConnectError`` if it cannot be read, and :class:`~connectors.mirror.patience.StoppedError`.
+        Raises a ``ConnectError`` if they cannot be read, and :class:`~connectors.mirror.patience.StoppedError`.
         """
         for message in self._topics.to_end():
             self._take(message)
         self.translator.syncs.start()
 
     def follow(self) -> None:
-        """Read what has come since."""
+        """Read the records that have arrived since."""
         for message in self._topics.new():
             self._take(message)
 
@@ -74,7 +74,7 @@ class OffsetTopics:
 def read_checkpoints(
     config: TopicsConfig, clients: Clients, policy: ReplicationPolicy, wait: Wait, take: Callable[[Checkpoint], None]
 ) -> None:
-    """Read the checkpoints that a flow has written; raises what :meth:`OffsetTopics.read_to_end` does."""
+    """Pass the checkpoints of a flow to ``take``; raises what :meth:`OffsetTopics.read_to_end` does."""
     consumer = clients.consumer(Cluster.TARGET, "checkpoints-target-consumer", READING)
     topic = policy.checkpoints_topic(config.source_cluster_alias)
     topics = InternalTopics(consumer, (topic,), patience_with(config, Cluster.TARGET, wait))
@@ -86,12 +86,12 @@ def read_checkpoints(
 
 
 def alias_of(config: TopicsConfig, cluster: Cluster) -> str:
-    """The alias of one of the clusters of a flow."""
+    """Return the alias of one of the clusters of a flow."""
     return config.source_cluster_alias if cluster is Cluster.SOURCE else config.target_cluster_alias
 
 
 def patience_with(config: TopicsConfig, cluster: Cluster, wait: Wait) -> Patience:
-    """How long the answers of a cluster are waited for."""
+    """Return the patience for requests to a cluster of a flow."""
     return Patience(alias_of(config, cluster), config.admin_timeout_ms / _MS, wait)
 
 
@@ -99,4 +99,4 @@ def _read(message: Message, take: Callable[[bytes | None, bytes | None], None]) 
     try:
         take(message.key(), message.value())
     except DataError as error:
-        logger.warning("The record %s of %s is left out: %s", message.offset(), message.topic(), error)
+        logger.warning("Skipping record %s of %s: %s", message.offset(), message.topic(), error)

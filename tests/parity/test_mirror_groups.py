@@ -54,7 +54,7 @@ def test_offsets_are_accepted_as_by_java(case: dict[str, Any]) -> None:
     if case["result"] is True:
         assert alter()
     else:
-        with pytest.raises(ConnectError, match=r"give|can be 0"):
+        with pytest.raises(ConnectError, match="give"):
             alter()
 
 

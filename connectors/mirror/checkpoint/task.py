@@ -31,25 +31,25 @@ __all__ = ["FailoverMeasurements", "MirrorCheckpointTask"]
 logger = logging.getLogger(__name__)
 
 _MOST: Final = 200
-"""Most groups of a task that are told of: those that would read most again."""
+"""Most groups of a task that are reported: those that would read the most records again."""
 
-_AGAIN: Final = "Records that the group would read again at most if it failed over now."
+_AGAIN: Final = "Most records that the group would read again if it failed over now."
 _UNKNOWN: Final = "Partitions of the group whose offset cannot be translated."
 
 
 class FailoverMeasurements:
-    """The groups of one task, each with what was found of it last. For one thread."""
+    """Measures what a failover would mean for each group of one task. For one thread."""
 
     def __init__(self, source_alias: str, target_alias: str) -> None:
         self._labels = (("source", source_alias), ("target", target_alias))
         self._found: dict[str, tuple[int, int]] = {}
 
     def note(self, group: str, again: int, unknown: int) -> None:
-        """Say how many records a group would read again, and of how many partitions that is not known."""
+        """Set how many records a group would read again, and in how many partitions that is unknown."""
         self._found[group] = again, unknown
 
     def measurements(self) -> Iterator[Measurement]:
-        """The numbers of the groups that would read most again."""
+        """Yield the measurements of the groups that would read the most records again."""
         for group in nlargest(_MOST, self._found, key=self._found.__getitem__):
             again, unknown = self._found[group]
             labels = (*self._labels, ("group", group))
@@ -64,8 +64,8 @@ _MS: Final = 1000
 class MirrorCheckpointTask(SourceTask[MirrorCheckpointTaskConfig]):
     """Translates the offsets of its groups.
 
-    Crash points: nothing is resumed from stored offsets. What was emitted is read from the topic of checkpoints at the
-    start, and a checkpoint that is emitted twice says the same. An offset at the target is only ever moved forward.
+    Crash points: nothing is resumed from stored offsets. At the start, earlier checkpoints are read from their topic;
+    one that is emitted twice says the same. Offsets at the target only move forward.
     """
 
     def start(self) -> None:
@@ -85,16 +85,16 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointTaskConfig]):
         self._clients = Clients(config.originals, config.task_index)
         wait = self.context.wait
         self._at_source = self._groups_at(Cluster.SOURCE)
-        # One task of the connector is enough.
+        # One task of the connector measures it for all.
         self._verified = FollowedVerifications(config, self._clients, wait) if config.task_index == 0 else None
         self._sync: GroupSync | None = None
         if config.sync_group_offsets_enabled:
             self._sync = GroupSync(self._groups_at(Cluster.TARGET), config.target_cluster_alias)
 
     def reconfigure(self, config: MirrorCheckpointTaskConfig) -> bool:
-        """Translate new groups besides those that it has."""
+        """Translate new groups in addition to the current ones."""
         self._groups = assigned_groups(config.task_assigned_groups)
-        # What was emitted of the new ones is read before anything is.
+        # Earlier checkpoints of the new groups are read before any are emitted.
         self._leave_offsets()
         self._due = self._sync_due = 0.0
         return True
@@ -108,7 +108,7 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointTaskConfig]):
                 self._verified.follow()
             records = self._emitted(offsets) if now >= self._due else []
             if not records and self._sync is not None and now >= self._sync_due:
-                # After a poll without checkpoints, so that those of the last poll are on their way.
+                # In a poll without checkpoints, so that those of the last poll have been sent.
                 self._sync.sync(self._groups, self._checkpoints)
                 self._sync_due = now + self.config.sync_group_offsets_interval_seconds
         except StoppedError:
@@ -140,7 +140,7 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointTaskConfig]):
         )
 
     def _read(self) -> OffsetTopics:
-        """Read what was emitted, and what the flow has written of its offsets."""
+        """Read earlier checkpoints, and the offset syncs and runs of the flow."""
         keeps_history = self._read_checkpoints()
         offsets = OffsetTopics(self.config, self._clients, self._policy, self.context.wait, keeps_history=keeps_history)
         try:
@@ -164,8 +164,8 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointTaskConfig]):
             raise
         except ConnectError as error:
             logger.warning(
-                "The checkpoints of earlier times cannot be read. So that no group is moved back, only the last offset "
-                "sync of each partition counts: %s",
+                "Earlier checkpoints cannot be read. So that no group is moved back, only the last offset "
+                "sync of each partition is used: %s",
                 error,
             )
             return False
@@ -173,7 +173,7 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointTaskConfig]):
         return True
 
     def _emitted(self, offsets: OffsetTopics) -> list[SourceRecord]:
-        """The checkpoints that have moved on."""
+        """Return the checkpoints that have moved on."""
         committed = self._at_source.committed(self._groups)
         self._due = time.monotonic() + self.config.emit_checkpoints_interval_seconds
         self._tell({group: found for group, found in committed.items() if isinstance(found, ConnectError)})
@@ -193,11 +193,9 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointTaskConfig]):
         return (checkpoint for checkpoint, _ in translated)
 
     def _tell(self, refused: dict[str, ConnectError]) -> None:
-        """Log groups whose offsets cannot be read, each once until it can."""
+        """Log groups whose offsets cannot be read, each once until that changes."""
         for group in sorted(refused.keys() - self._untold):
-            logger.warning(
-                "The offsets of the group %s cannot be read, and are not translated: %s", group, refused[group]
-            )
+            logger.warning("The offsets of group %s cannot be read and are not translated: %s", group, refused[group])
         self._untold = frozenset(refused)
 
     def _record(self, checkpoint: Checkpoint, timestamp: int) -> SourceRecord:

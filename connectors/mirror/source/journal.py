@@ -1,4 +1,4 @@
-"""Writes where records lie at both ends: MirrorMaker's offset syncs, and runs."""
+"""Records where each record lies at both ends, as MirrorMaker's offset syncs and as runs."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ __all__ = ["JournalOpening", "JournalTopics", "OffsetJournal", "Pair", "SyncSche
 logger = logging.getLogger(__name__)
 
 Pair: TypeAlias = tuple[int, int]
-"""The offset of a record at the source, and at the target."""
+"""The offsets of a record at the source and at the target."""
 
 
 class SyncSchedule:
-    """Tells which offset syncs of one partition are due, as MirrorMaker 2 does. For one thread.
+    """Decides which offset syncs of one partition are due, as MirrorMaker 2 does. For one thread.
 
-    One is due at once for the first record, after a hole at the source, when the target has gone back, and when the
-    target is more than ``lag`` records past the last that was due at once. Otherwise the newest pair waits for the
-    next commit.
+    A sync is due at once for the first record, after a hole at the source, when the target has gone back, and when the
+    target is more than ``lag`` records past the last immediate sync. Otherwise the newest pair waits for the next
+    commit.
     """
 
     def __init__(self, lag: int) -> None:
@@ -48,7 +48,7 @@ class SyncSchedule:
         self._delayed: Pair | None = None
 
     def acknowledged(self, upstream: int, downstream: int, length: int = 1) -> list[Pair]:
-        """Take ``length`` records in step from these offsets on; answer the syncs that are due at once, in order."""
+        """Take ``length`` records in step from these offsets on; return the syncs that are due at once, in order."""
         due: list[Pair] = []
         at = 0 if self._is_due(upstream, downstream) else self._next(downstream, 0)
         while at < length:
@@ -60,7 +60,7 @@ class SyncSchedule:
         return due
 
     def committed(self) -> Pair | None:
-        """The sync that is due at a commit, if one waits."""
+        """Return the sync that is due at a commit, if one waits."""
         delayed, self._delayed = self._delayed, None
         return delayed
 
@@ -70,19 +70,19 @@ class SyncSchedule:
         return upstream != self._last[0] + 1 or downstream < self._last[1]
 
     def _next(self, downstream: int, least: int) -> int:
-        """How far after ``downstream`` the next is due by its distance from the last, but not before ``least``."""
+        """Return how far after ``downstream`` the next sync is due by its distance, at least ``least``."""
         assert self._synced is not None
         return max(least, self._synced + 1 + self._lag - downstream)
 
 
 _RUNS_SECONDS: Final = 1.0
-"""How long runs may wait to be written while records come."""
+"""How long runs may wait to be written while records arrive."""
 _FLUSH_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class JournalTopics:
-    """The names of the two topics."""
+    """The names of the two topics of a journal."""
 
     syncs: str
     runs: str
@@ -97,9 +97,10 @@ class _Partition:
 
 
 class OffsetJournal:
-    """Keeps both for the partitions of one task; for the task's thread. ``lag`` is MirrorMaker's ``offset.lag.max``.
+    """Writes the offset syncs and runs of one task's partitions. For the task's thread.
 
-    What cannot be written is logged, and written again later: the records themselves are not held up.
+    ``lag`` is MirrorMaker's ``offset.lag.max``. A failed write is logged and repeated later; records are not held up by
+    it.
     """
 
     def __init__(self, producer: Producer, topics: JournalTopics, lag: int) -> None:
@@ -109,9 +110,9 @@ class OffsetJournal:
         self._partitions: dict[TopicPartition, _Partition] = {}
 
     def open(self, partition: TopicPartition, stored: StoredRuns, generation: Generation) -> Runs:
-        """Go on with what is stored of a partition, unless one of its topics was made anew; the runs that there are.
+        """Return the runs of a partition: those that are stored, or none if one of its topics was recreated.
 
-        :meth:`settle` is to follow.
+        Call :meth:`settle` afterwards.
         """
         known = stored.runs(*partition)
         runs = Runs(UNKNOWN) if known is None else known
@@ -127,9 +128,10 @@ class OffsetJournal:
         return runs
 
     def settle(self) -> None:
-        """Wait until it is written which topics the partitions have, before any of their offsets is stored.
+        """Wait until the topic ids of the partitions are written, before any of their offsets is stored.
 
-        Crash point: a kill after that would have the next start take another topic of the same name for this one.
+        Crash point: a kill between the two in the other order would have the next start mistake another topic for this
+        one.
         """
         self._flush()
 
@@ -140,7 +142,7 @@ class OffsetJournal:
         kept = self._partitions[partition]
         is_partial = None in downstream
         for first, at, length in in_step(upstream, downstream):
-            # A record whose place is not known may lie anywhere, so nothing may be said of what is between two runs.
+            # A record with an unknown offset may lie anywhere, so nothing is known of what lies between two runs.
             kept.runs.add(first, at, length, since=first if is_partial else None)
             self._sync(partition, kept.schedule.acknowledged(first, at, length))
         if is_partial:
@@ -150,7 +152,7 @@ class OffsetJournal:
         self._producer.poll(0)
 
     def begin_anew(self, partition: TopicPartition, generation: Generation) -> None:
-        """Forget what is known of a partition, whose topic is another now. :meth:`settle` is to follow."""
+        """Forget the runs of a partition whose topic was recreated. Call :meth:`settle` afterwards."""
         kept = self._partitions[partition]
         kept.runs.clear(generation)
         kept.runs.resume(0)
@@ -158,7 +160,7 @@ class OffsetJournal:
         self._write_runs(kept)
 
     def committed(self) -> None:
-        """Write what has waited for a commit."""
+        """Write what has waited for an offset commit."""
         for partition, kept in self._partitions.items():
             waiting = kept.schedule.committed()
             self._sync(partition, () if waiting is None else (waiting,))
@@ -166,13 +168,13 @@ class OffsetJournal:
         self._producer.poll(0)
 
     def close(self) -> None:
-        """Write all there is, and wait for it a while."""
+        """Write everything that is left, and wait for it for some seconds."""
         self.committed()
         self._flush()
 
     def _flush(self) -> None:
         if left := self._producer.flush(_FLUSH_SECONDS):
-            logger.warning("%d records of offset syncs and runs are not written yet.", left)
+            logger.warning("%d records of offset syncs and runs have not been written yet.", left)
 
     def _sync(self, partition: TopicPartition, due: Iterable[Pair]) -> None:
         for upstream, downstream in due:
@@ -194,20 +196,21 @@ class OffsetJournal:
         try:
             self._producer.produce(topic, value, key, 0, on_delivery=told)
         except BufferError:
-            # The topic is away. Runs are facts that are told again; a sync that is lost makes translations coarser.
+            # The topic cannot be written to. Runs are written again later; a lost sync only makes translations coarser.
             if runs is not None:
                 runs.touch()
 
 
 def is_other(stored: UUID | None, now: UUID | None) -> bool:
-    """Whether a topic is another than it was by its ids; an unknown one is the same."""
+    """Return whether two topic ids differ; an unknown id equals any other."""
     return None not in (stored, now) and stored != now
 
 
 def in_step(upstream: Sequence[int], downstream: Sequence[int | None]) -> Iterator[tuple[int, int, int]]:
-    """The stretches in which both offsets go on by one: the first of each and the length.
+    """Yield the stretches in which both offsets increase by one.
 
-    A record whose place is not known ends a stretch.
+    Each has its first offset at the source, the one at the target, and its length. A record whose offset at the target
+    is unknown ends a stretch.
     """
     length = len(upstream)
     first, last = (downstream[0], downstream[-1]) if length else (None, None)
@@ -232,7 +235,7 @@ _ASK_SECONDS: Final = 10.0
 
 
 class JournalOpening:
-    """Looks at both clusters before a task mirrors partitions, and tells ``meet`` of gaps. For the task's thread."""
+    """Opens the journal of a task and reports gaps since the last run to ``meet``. For the task's thread."""
 
     def __init__(
         self,
@@ -251,11 +254,11 @@ class JournalOpening:
     def open(
         self, stored: Mapping[TopicPartition, int | None], wait: Wait, journal: OffsetJournal | None
     ) -> tuple[OffsetJournal, set[TopicPartition]]:
-        """The journal, and the partitions whose stored offsets speak of a topic that is no more.
+        """Return the journal, and the partitions whose stored offsets belong to a topic that no longer exists.
 
-        What is written of the latter stays as it is until their offsets are reset. ``stored`` says where each partition
-        is to be read from; they join those of ``journal``. Raises what ``meet``
-        does, a ``RetriableError`` if a cluster does not answer, and :class:`~connectors.mirror.patience.StoppedError`.
+        The runs of the latter stay as they are until their offsets are reset. ``stored`` has the offset at which each
+        partition is to be read; an existing ``journal`` is extended. Raises what ``meet`` does, a ``RetriableError`` if
+        a cluster does not answer, and :class:`~connectors.mirror.patience.StoppedError`.
         """
         at, alias = Cluster(self._config.offset_syncs_topic_location), self._config.alias_in_syncs
         topics = JournalTopics(self._policy.offset_syncs_topic(alias), self._policy.offset_runs_topic(alias))
@@ -289,7 +292,7 @@ class JournalOpening:
         return journal, anew
 
     def generations(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, Generation]:
-        """The topics that there are now of each partition, by their ids."""
+        """Return the current topic ids of each partition."""
         return self._generations(partitions, self._topics(Cluster.SOURCE), self._topics(Cluster.TARGET))
 
     def _generations(
@@ -311,17 +314,17 @@ class JournalOpening:
                 try:
                     records.read(message.key(), message.value())
                 except DataError as error:
-                    logger.warning("The record %s of %s is left out: %s", message.offset(), topic, error)
+                    logger.warning("Skipping record %s of %s: %s", message.offset(), topic, error)
         finally:
             topics.close()
         return records
 
     def _resume(self, runs: Runs, position: int | None) -> None:
-        """Go on with runs; what was mirrored after their end is not known, if anything was."""
+        """Continue runs at ``position``. What was mirrored after their end is unknown."""
         end = runs.upstream_end
         if not position:
             if position == 0 or self._from_beginning:
-                # Before the oldest record there is none.
+                # There is nothing before the oldest record.
                 runs.resume(0)
         elif end is not None and position <= end:
             runs.resume(position)
@@ -341,7 +344,7 @@ class JournalOpening:
 def _gap(
     partition: TopicPartition, before: Runs | None, now: Generation, position: int | None, end: int | None
 ) -> Gap | None:
-    """What has happened to the topics of a partition while nothing was mirrored; ``end`` is where the target ends."""
+    """Return the gap, if a topic of the partition changed since the last run; ``end`` is the end of the target."""
     if before is None or not position:
         return None
     if is_other(before.generation.source, now.source):
@@ -352,5 +355,5 @@ def _gap(
 
 
 def _has_lost(runs: Runs, now: Generation, end: int | None) -> bool:
-    """Whether the target does not have any more what runs tell of; ``end`` is where it ends."""
+    """Return whether the target no longer has the records of some runs; ``end`` is the end of the target."""
     return is_other(runs.generation.target, now.target) or (end is not None and end < (runs.downstream_end or 0))

@@ -1,4 +1,4 @@
-"""Settings and ACLs of a mirrored topic, by those of its source."""
+"""Derives the settings and ACLs of a mirrored topic from those of its source topic."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BROKER_FILE: Final = "STATIC_BROKER_CONFIG"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting of a topic as its broker tells it; ``source`` says by Kafka's name where the value comes from."""
+    """A setting of a topic as its broker reports it; ``source`` is Kafka's name for where the value comes from."""
 
     name: str
     value: str | None
@@ -26,15 +26,15 @@ class Setting:
 
 
 def settings_at_creation(source: Iterable[Setting], chosen: ConfigPropertyFilter) -> dict[str, str]:
-    """The settings that a mirrored topic is created with."""
+    """Return the settings with which a mirrored topic is created."""
     return {name: value for name, value in settings_to_alter(source, chosen).items() if value is not None}
 
 
 def settings_to_alter(source: Iterable[Setting], chosen: ConfigPropertyFilter) -> dict[str, str | None]:
-    """What a mirrored topic's settings are to become; ``None`` stands for the default of the target.
+    """Return the settings that a mirrored topic is to have; ``None`` stands for the default of the target.
 
-    Settings that are not named stay as they are: those that the filter does not take, and those that the source has
-    from the file of its brokers.
+    Settings that are not in it stay as they are: those that the filter leaves out, and those from the source's broker
+    file.
     """
     return {
         setting.name: None if _has_target_default(setting, chosen) else setting.value
@@ -56,7 +56,7 @@ def _has_target_default(setting: Setting, chosen: ConfigPropertyFilter) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class AclBinding:
-    """An ACL of one topic, named literally: ``permission`` and ``operation`` by Kafka's names, such as ALLOW READ."""
+    """An ACL of a literally named topic, with Kafka's names such as ALLOW and READ for permission and operation."""
 
     topic: str
     principal: str
@@ -66,10 +66,10 @@ class AclBinding:
 
 
 def mirrored_acl(binding: AclBinding, remote_topic: str) -> AclBinding | None:
-    """The ACL of the mirrored topic; ``None`` if there is none.
+    """Return the ACL of the mirrored topic; ``None`` if there is none.
 
-    Only the mirror writes to the topic: who is allowed to write to the source is not, and who is allowed all may read.
-    What is denied stays denied.
+    Only the mirror may write to the topic, so an ACL that allows to write is dropped, and one that allows all becomes
+    one that allows to read. What is denied stays denied.
     """
     if binding.permission != "ALLOW":
         return replace(binding, topic=remote_topic)

@@ -27,10 +27,10 @@ logger = logging.getLogger(__name__)
 
 
 class Deletions:
-    """Tells which topics have been missing at the source for ``grace`` seconds, as seen in every look. For one thread.
+    """Decides which topics have been missing at the source for ``grace`` seconds, in every look. For one thread.
 
-    A source that does not answer, or has no topic at all, has not deleted anything: from then on the time begins anew.
-    Times are in seconds, of any clock.
+    A source that does not answer, or has no topics at all, has not deleted anything: the time starts anew. Times are in
+    seconds, of any clock.
     """
 
     def __init__(self, grace: float) -> None:
@@ -39,19 +39,19 @@ class Deletions:
 
     @property
     def missing(self) -> Mapping[str, float]:
-        """Since when topics are missing."""
+        """The time since which each topic has been missing."""
         return self._missing
 
     def recall(self, missing: Mapping[str, float]) -> None:
-        """Go on from what was known before a restart."""
+        """Continue with times from before a restart."""
         self._missing = {**missing, **self._missing}
 
     def source_is_away(self) -> None:
-        """Note that the source has not answered."""
+        """Start the times anew, because the source has not answered."""
         self._missing.clear()
 
     def due(self, there: Collection[str], mirrored: Collection[str], now: float) -> list[str]:
-        """Those of the ``mirrored`` topics that are gone for long enough; ``there`` is all that the source has."""
+        """Return the ``mirrored`` topics that have been missing long enough; ``there`` are all topics of the source."""
         if not there:
             self.source_is_away()
             return []
@@ -65,10 +65,10 @@ _MS: Final = 1000
 
 
 class DeletionNotes:
-    """Reads and writes the times, in seconds since 1970. For one thread.
+    """Reads and writes these times, in seconds since 1970. For one thread.
 
-    Each method raises :class:`~connect.errors.RetriableError` if the target does not answer. One that refuses is told
-    of once; the times are then known in memory alone.
+    Each method raises :class:`~connect.errors.RetriableError` if the target does not answer. A refusal is logged once;
+    the times are then kept in memory only.
     """
 
     def __init__(self, config: MirrorSourceConfig, seconds: float, wait: Wait) -> None:
@@ -80,7 +80,7 @@ class DeletionNotes:
         self._refuses = False
 
     def kept(self) -> Mapping[str, float]:
-        """Since when each topic was missing, as it was written last."""
+        """Return the time since which each topic has been missing, as last written."""
         consumer = self._clients.consumer(Cluster.TARGET, "missing-target-consumer", READING)
         topics = InternalTopics(consumer, (self._topic,), self._patience)
         found: dict[str, float] = {}
@@ -97,7 +97,7 @@ class DeletionNotes:
         return dict(found)
 
     def keep(self, missing: Mapping[str, float]) -> None:
-        """Write what has changed since it was written last."""
+        """Write what has changed since the last write."""
         changed = {topic: missing.get(topic) for topic in missing.keys() | self._written.keys()}
         changed = {topic: since for topic, since in changed.items() if self._written.get(topic) != since}
         if not changed or self._refuses:
@@ -125,13 +125,15 @@ class DeletionNotes:
             value = None if since is None else str(round(since * _MS)).encode()
             producer.produce(self._topic, value, topic.encode(), 0, on_delivery=told)
         if producer.flush(_FLUSH_SECONDS):
-            raise RetriableError(f"The cluster {self._patience.cluster} has not taken all records of {self._topic}.")
+            raise RetriableError(
+                f"The cluster {self._patience.cluster} has not acknowledged all records of {self._topic}."
+            )
         if failed:
             raise refusal(self._patience.cluster, f"write {self._topic}", failed[0])
 
     def _tell(self, error: ConnectError) -> None:
         if not self._refuses:
-            logger.warning("How long topics are missing at the source is forgotten at a restart: %s", error)
+            logger.warning("A restart will forget how long topics have been missing at the source: %s", error)
         self._refuses = True
 
 
@@ -143,4 +145,4 @@ def _take(message: Message, found: dict[str, float]) -> None:
         else:
             found[topic] = int(value) / _MS
     except ValueError:
-        logger.warning("The record %s of %s is left out: it is no time.", message.offset(), message.topic())
+        logger.warning("Skipping record %s of %s: it is not a time in milliseconds.", message.offset(), message.topic())

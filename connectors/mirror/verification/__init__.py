@@ -1,1 +1,1 @@
-"""What a flow has brought to the target: compared with the source, and waited for."""
+"""Verifies what a flow has brought to the target, by comparing records and by counting those that are left."""

@@ -1,4 +1,4 @@
-"""Tells what of the source is not at the target yet, until nothing is."""
+"""Counts the records of the source that are not at the target yet."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ __all__ = ["Drain"]
 class Drain:
     """Counts the records that a flow has not mirrored, by the configuration of its source connector. For one thread.
 
-    What is mirrored is told by its offset syncs and runs, so a record counts until these are written, about a second
-    later. Each method raises a ``ConnectError`` if a cluster does not answer.
+    Offset syncs and runs tell what is mirrored, so a record counts until these are written, about a second later. Each
+    method raises a ``ConnectError`` if a cluster does not answer.
     """
 
     def __init__(self, props: Mapping[str, str], wait: Wait = lambda _: True) -> None:
@@ -46,7 +46,7 @@ class Drain:
         self._reader.close()
 
     def left(self) -> dict[TopicPartition, int]:
-        """How many records of each partition are to be mirrored; partitions that have none are left out."""
+        """Return how many records of each partition are left to mirror, without partitions that have none."""
         if self._is_read:
             self._offsets.follow()
         else:
@@ -63,11 +63,11 @@ class Drain:
     def _left(self, topic: str, partition: int) -> int:
         start, end = self._reader.bounds(topic, partition)
         first = max(start, self._mirrored(topic, partition))
-        # The end of a transaction takes an offset, and those who read see no record there.
+        # Transaction markers take offsets too, so records have to be read to be counted.
         return len(self._reader.read(topic, partition, first, end)) if first < end else 0
 
     def _mirrored(self, topic: str, partition: int) -> int:
-        """Up to which offset the partition is mirrored."""
+        """Return the offset up to which the partition is mirrored."""
         translator = self._offsets.translator
         runs = translator.runs.runs(topic, partition)
         ends = [sync.upstream + 1 for sync in translator.syncs.kept(topic, partition)[:1]]

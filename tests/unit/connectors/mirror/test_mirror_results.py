@@ -20,5 +20,5 @@ def test_what_was_verified_comes_back_from_its_record() -> None:
     ("key", "value"), [(None, None), (b"{}", b"{}"), (b"[]", b"1"), (b'{"x":1}', b"{}"), (b"x", b"")]
 )
 def test_what_is_no_such_record_is_told(key: bytes | None, value: bytes | None) -> None:
-    with pytest.raises(DataError, match="no record of a verification"):
+    with pytest.raises(DataError, match="not the record of a verification"):
         Verified.decode(key, value)
