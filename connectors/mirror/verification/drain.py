@@ -1,4 +1,4 @@
-"""Tells what of the source is not at the target yet, until nothing is."""
+"""Counts the records of the source that are not at the target yet."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Self
 
 from connect.data import TopicPartition
-from connectors.mirror.asking import Wait
-from connectors.mirror.checking.stretches import STRETCHES, StretchReader
 from connectors.mirror.clients import Clients, Cluster
 from connectors.mirror.config.source import MirrorSourceConfig
-from connectors.mirror.offset_topics import OffsetTopics, alias_of, asking
+from connectors.mirror.offset_topics import OffsetTopics, alias_of, patience_with
+from connectors.mirror.patience import Wait
 from connectors.mirror.policies import replication_policy
 from connectors.mirror.selection import TopicSelection
 from connectors.mirror.topics.cluster import ClusterTopics
+from connectors.mirror.verification.stretches import STRETCHES, StretchReader
 
 __all__ = ["Drain"]
 
@@ -21,8 +21,8 @@ __all__ = ["Drain"]
 class Drain:
     """Counts the records that a flow has not mirrored, by the configuration of its source connector. For one thread.
 
-    What is mirrored is told by its offset syncs and runs, so a record counts until these are written, about a second
-    later. Each method raises a ``ConnectError`` if a cluster does not answer.
+    Offset syncs and runs tell what is mirrored, so a record counts until these are written, about a second later. Each
+    method raises a ``ConnectError`` if a cluster does not answer.
     """
 
     def __init__(self, props: Mapping[str, str], wait: Wait = lambda _: True) -> None:
@@ -30,7 +30,7 @@ class Drain:
         clients = Clients(props)
         policy = replication_policy(props)
         self._selection = TopicSelection.configured(props)
-        waiting = asking(config, Cluster.SOURCE, wait)
+        waiting = patience_with(config, Cluster.SOURCE, wait)
         alias = alias_of(config, Cluster.SOURCE)
         self._cluster = ClusterTopics(clients.admin(Cluster.SOURCE, "drain-source-admin"), alias, waiting.seconds)
         self._offsets = OffsetTopics(config, clients, policy, wait)
@@ -46,7 +46,7 @@ class Drain:
         self._reader.close()
 
     def left(self) -> dict[TopicPartition, int]:
-        """How many records of each partition are to be mirrored; partitions that have none are left out."""
+        """Return how many records of each partition are left to mirror, without partitions that have none."""
         if self._is_read:
             self._offsets.follow()
         else:
@@ -63,11 +63,11 @@ class Drain:
     def _left(self, topic: str, partition: int) -> int:
         start, end = self._reader.bounds(topic, partition)
         first = max(start, self._mirrored(topic, partition))
-        # The end of a transaction takes an offset, and those who read see no record there.
+        # Transaction markers take offsets too, so records have to be read to be counted.
         return len(self._reader.read(topic, partition, first, end)) if first < end else 0
 
     def _mirrored(self, topic: str, partition: int) -> int:
-        """Up to which offset the partition is mirrored."""
+        """Return the offset up to which the partition is mirrored."""
         translator = self._offsets.translator
         runs = translator.runs.runs(topic, partition)
         ends = [sync.upstream + 1 for sync in translator.syncs.kept(topic, partition)[:1]]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from connect.errors import DataError
-from connectors.mirror.checking.comparison import Difference, PartitionReport
-from connectors.mirror.checking.verified import Verified
+from connectors.mirror.verification.comparison import Difference, PartitionReport
+from connectors.mirror.verification.results import Verified
 
 
 def test_what_was_verified_comes_back_from_its_record() -> None:
@@ -20,5 +20,5 @@ def test_what_was_verified_comes_back_from_its_record() -> None:
     ("key", "value"), [(None, None), (b"{}", b"{}"), (b"[]", b"1"), (b'{"x":1}', b"{}"), (b"x", b"")]
 )
 def test_what_is_no_such_record_is_told(key: bytes | None, value: bytes | None) -> None:
-    with pytest.raises(DataError, match="no record of a verification"):
+    with pytest.raises(DataError, match="not the record of a verification"):
         Verified.decode(key, value)

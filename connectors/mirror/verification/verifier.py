@@ -7,35 +7,38 @@ from dataclasses import replace
 from typing import Final
 
 from connect.errors import ConfigError
-from connectors.mirror.asking import Wait
-from connectors.mirror.checking.comparison import Part, PartitionReport, Piece, compared, hole, pieces
-from connectors.mirror.checking.stretches import STRETCHES, Content, Stretch, StretchReader
 from connectors.mirror.clients import Clients, Cluster
 from connectors.mirror.config.flow import EMIT_OFFSET_SYNCS
 from connectors.mirror.config.source import MirrorSourceConfig
-from connectors.mirror.offset_topics import OffsetTopics, alias_of, asking
+from connectors.mirror.offset_topics import OffsetTopics, alias_of, patience_with
+from connectors.mirror.patience import Wait
 from connectors.mirror.policies import replication_policy
 from connectors.mirror.selection import TopicSelection
-from connectors.mirror.source.provenance import Provenance
+from connectors.mirror.source.batches import Provenance
 from connectors.mirror.topics.cluster import ClusterTopics
+from connectors.mirror.verification.comparison import Part, PartitionReport, Piece, compared, hole, pieces
+from connectors.mirror.verification.stretches import STRETCHES, Content, Stretch, StretchReader
 
 __all__ = ["FlowVerifier"]
 
 _AT_ONCE: Final = 20_000
-"""How many records are held of each end: I9."""
+"""How many records of each end are held in memory: I9."""
 
 
 class FlowVerifier:
     """Compares the topics of one flow, by the configuration of its source connector. For one thread.
 
-    What lies where is told by the runs of the flow. Each method raises a ``ConnectError`` if a cluster does not answer.
+    The runs of the flow tell where each record lies. Each method raises a ``ConnectError`` if a cluster does not
+    answer.
     """
 
     def __init__(self, props: Mapping[str, str], wait: Wait = lambda _: True) -> None:
         self._config = config = MirrorSourceConfig.parse(props)
         if not config.emit_offset_syncs_enabled:
             raise ConfigError(
-                EMIT_OFFSET_SYNCS, "false", "Nothing tells where a record lies at the target. Set it to true"
+                EMIT_OFFSET_SYNCS,
+                "false",
+                "Without runs, the place of a record at the target is unknown. Set it to true",
             )
         self._clients = Clients(props)
         self._policy = replication_policy(props)
@@ -46,7 +49,7 @@ class FlowVerifier:
         self._compacted: dict[Cluster, frozenset[str]] = {}
 
     def reports(self, last: int | None = None) -> Iterator[PartitionReport]:
-        """Compare each partition of the topics that are mirrored, or only the ``last`` offsets of each, and report."""
+        """Compare every mirrored partition, or only the ``last`` offsets of each, and yield the reports."""
         offsets = OffsetTopics(self._config, self._clients, self._policy, self._wait)
         here, there = self._reader(Cluster.SOURCE), self._reader(Cluster.TARGET)
         try:
@@ -80,7 +83,7 @@ class FlowVerifier:
         return report
 
     def _and(self, report: PartitionReport, piece: Piece, here: StretchReader, there: StretchReader) -> PartitionReport:
-        """The report with another piece."""
+        """Add another piece to a report."""
         partition, records = report.partition, report.topic
         mine = self._stretch(Cluster.SOURCE, here, (records, partition), piece.first, piece.end)
         match piece.part:
@@ -101,7 +104,7 @@ class FlowVerifier:
         records = reader.read(*place, first, end)
         if cluster is Cluster.SOURCE and self._provenance is not None:
             records = _as_copied(records, self._provenance)
-        # Asked afterwards: what has expired meanwhile is not missing.
+        # Asked after reading: records that have expired meanwhile are not missing.
         start, _ = reader.bounds(*place)
         return Stretch(records, reader.reached, start, place[0] in self._compacted[cluster])
 
@@ -109,7 +112,7 @@ class FlowVerifier:
         isolation = {"isolation.level": self._config.isolation_level} if cluster is Cluster.SOURCE else {}
         forced = {**STRETCHES, **isolation}
         consumer = self._clients.consumer(cluster, f"verify-{cluster}-consumer", forced)
-        return StretchReader(consumer, asking(self._config, cluster, self._wait))
+        return StretchReader(consumer, patience_with(self._config, cluster, self._wait))
 
     def _partitions(self) -> dict[str, int]:
         found = self._cluster(Cluster.SOURCE).partitions()
@@ -124,7 +127,7 @@ class FlowVerifier:
         )
 
     def _cluster(self, cluster: Cluster) -> ClusterTopics:
-        waiting = asking(self._config, cluster, self._wait)
+        waiting = patience_with(self._config, cluster, self._wait)
         return ClusterTopics(
             self._clients.admin(cluster, f"verify-{cluster}-admin"), alias_of(self._config, cluster), waiting.seconds
         )
@@ -134,7 +137,7 @@ class FlowVerifier:
 
 
 def _as_copied(records: Mapping[int, Content], provenance: Provenance) -> dict[int, Content]:
-    """Records of the source as their copies are: with one more header, and without those that were at the target."""
+    """Return records of the source as they are copied: with one more header, without those that were at the target."""
     return {
         offset: (key, value, tuple(provenance.added(headers)), timestamp)
         for offset, (key, value, headers, timestamp) in records.items()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from connectors.mirror.checkpoints import FlowTopics, GroupOffset, OffsetTranslator
+from connectors.mirror.failover import moves_back, moves_by_checkpoints, moves_over
 from connectors.mirror.filters import topic_filter
-from connectors.mirror.moves import moves_back, moves_by_checkpoints, moves_over
 from connectors.mirror.policies import replication_policy
 from connectors.mirror.records import Checkpoint, OffsetSync
 from connectors.mirror.run_records import RunWriter, StoredRuns
@@ -64,14 +64,14 @@ def test_what_moves_and_what_does_not() -> None:
     assert (second.found, second.is_due, second.read_again) == (None, False, None)
     assert second.remark.startswith("unknown")
     (ahead, _) = moves_over(_flow(), translator, committed, [GroupOffset("A.orders", 0, 230)])
-    assert (ahead.is_due, ahead.remark) == (False, "stays at 230, further on")
+    assert (ahead.is_due, ahead.remark) == (False, "stays at 230, which is further")
 
 
 def test_only_mirrored_topics_come_home() -> None:
     translator = _translator((100, 100))
     committed = [GroupOffset("A.orders", 0, 101), GroupOffset("orders", 0, 7), GroupOffset("C.orders", 0, 7)]
     (home,) = moves_back(_flow(), translator, committed, [GroupOffset("orders", 0, 101)])
-    assert (home.topic, home.found, home.remark) == ("orders", Translation(101), "is there already")
+    assert (home.topic, home.found, home.remark) == ("orders", Translation(101), "already there")
     identity = _flow(**{"replication.policy.class": "IdentityReplicationPolicy"})
     (same,) = moves_back(identity, translator, [GroupOffset("orders", 0, 101)], [])
     assert (same.topic, same.is_due) == ("orders", True)

@@ -1,4 +1,4 @@
-"""Compares what runs say to be the same records: at the source, and at the target. Pure."""
+"""Compares the records that runs say are the same, at the source and at the target. Pure."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from connectors.mirror.checking.stretches import Content, Stretch
 from connectors.mirror.runs import Run
+from connectors.mirror.verification.stretches import Content, Stretch
 
 __all__ = ["Difference", "Part", "PartitionReport", "Piece", "compared", "hole", "pieces"]
 
@@ -20,13 +20,13 @@ class Part(Enum):
     """Its records are at the target."""
 
     EMPTY = "empty"
-    """It has no record, as the mirror has noted."""
+    """It has no record, according to the runs."""
 
     UNKNOWN = "unknown"
-    """The mirror has noted nothing of it."""
+    """No run covers it."""
 
     WAITING = "waiting"
-    """It lies after all that was mirrored."""
+    """It lies after everything that was mirrored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first record of a partition that is not the same at both ends."""
+    """The first record of a partition that differs between both ends."""
 
     offset: int
     offset_there: int | None
@@ -50,27 +50,27 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class PartitionReport:
-    """What was found of one partition."""
+    """The result for one partition."""
 
     topic: str
     partition: int
     topic_there: str
     equal: int = 0
-    """How many records are the same at both ends."""
+    """Records that are the same at both ends."""
 
     expired: int = 0
-    """How many are left at one end alone, by retention or compaction."""
+    """Records that are left at one end only, because of retention or compaction."""
 
     unknown: int = 0
-    """How many records of the source have no known place at the target, and were not compared."""
+    """Records of the source whose offset at the target is unknown, and which were not compared."""
 
     waiting: int = 0
-    """How many were not mirrored yet."""
+    """Records that have not been mirrored yet."""
 
     difference: Difference | None = None
 
     def document(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
+        """Return the report as JSON has it."""
         found = self.difference
         return {
             "topic": self.topic,
@@ -87,7 +87,7 @@ class PartitionReport:
 
 
 def pieces(runs: Iterable[Run], first: int, end: int) -> Iterator[Piece]:
-    """The pieces of a source partition between two offsets, in order and without a gap."""
+    """Yield the pieces of a source partition between two offsets, in order and without a gap."""
     at = first
     for run in sorted(runs, key=lambda run: run.upstream):
         if run.upstream_end <= at or run.upstream >= end:
@@ -106,9 +106,9 @@ def pieces(runs: Iterable[Run], first: int, end: int) -> Iterator[Piece]:
 
 
 def compared(piece: Piece, here: Stretch, there: Stretch) -> tuple[int, int, Difference | None]:
-    """How many records of a piece are equal, how many are left at one end alone, and the first that is wrong.
+    """Return how many records of a piece are equal, how many are left at one end only, and the first difference.
 
-    Only what was reached at both ends counts.
+    Only offsets that were reached at both ends count.
     """
     equal = expired = 0
     for step in range(min(piece.end, here.reached) - piece.first):
@@ -123,22 +123,22 @@ def compared(piece: Piece, here: Stretch, there: Stretch) -> tuple[int, int, Dif
         elif mine is not None or copy is not None:
             lacks, at = (here, offset) if mine is None else (there, place)
             if not lacks.may_lack(at):
-                what = "the target has a record, the source none" if mine is None else "it is missing at the target"
+                what = "only the target has this record" if mine is None else "missing at the target"
                 return equal, expired, Difference(offset, place, what)
             expired += 1
     return equal, expired, None
 
 
 def hole(here: Stretch) -> Difference | None:
-    """The first record of a piece that should have none."""
+    """Return the first record of a piece that should have none."""
     offset = min(here.records, default=None)
-    return None if offset is None else Difference(offset, None, "it was not mirrored")
+    return None if offset is None else Difference(offset, None, "not mirrored")
 
 
 def _unequal(mine: Content, copy: Content) -> str | None:
-    """What of a record is not the same at the target."""
+    """Return what differs between a record and its copy."""
     for name, left, right in zip(("key", "value", "headers", "timestamp"), mine, copy, strict=True):
         is_told = name != "timestamp" or (left is not None and right is not None)
         if left != right and is_told:
-            return f"another {name}" if name != "headers" else "other headers"
+            return f"different {name}"
     return None

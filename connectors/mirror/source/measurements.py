@@ -1,4 +1,4 @@
-"""What a mirror measures of each partition, under names close to those of MirrorMaker's MBeans."""
+"""Measurements of each mirrored partition, under names close to those of MirrorMaker's MBeans."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Final, cast
 from connect.data import SourceBatch, TopicPartition
 from connect.measurement import Measurement
 
-__all__ = ["MirrorNumbers", "Recent", "Standing"]
+__all__ = ["MirrorMeasurements", "Position", "Recent"]
 
 _WINDOW: Final = 30.0
 _MOST: Final = 200
-"""Most partitions of a task that are told of: those that lag most."""
+"""Most partitions of a task that are reported: those with the largest lag."""
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class _Sum:
 
 
 class Recent:
-    """Numbers of the last 30 to 60 seconds: how many, their sum and bounds. For one thread."""
+    """Count, sum and bounds of the numbers of the last 30 to 60 seconds. For one thread."""
 
     def __init__(self, now: float) -> None:
         self._began = now
@@ -41,12 +41,12 @@ class Recent:
         self._last, self._now = _Sum(), _Sum()
 
     def add(self, now: float, count: int, total: float, least: float, most: float) -> None:
-        """Take in some numbers at once."""
+        """Add some numbers at once."""
         self._turn(now)
         self._now.add(count, total, least, most)
 
     def look(self, now: float) -> tuple[_Sum, float]:
-        """All of them, and the seconds that they are of."""
+        """Return the sum of all numbers, and the seconds that they cover."""
         self._turn(now)
         both = _Sum(self._last.count, self._last.total, self._last.least, self._last.most)
         both.add(self._now.count, self._now.total, self._now.least, self._now.most)
@@ -71,8 +71,8 @@ class _Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """Where a partition stands at the source: the offset that is read next, and the one after its last record."""
+class Position:
+    """The offset of a source partition that is read next, and its end offset."""
 
     next: int
     end: int
@@ -84,18 +84,17 @@ class _Partition:
     latencies: Recent
     bytes: Recent
     caught_up: float
-    """When the last record was mirrored that is known to have been the last, or was written; in seconds since 1970."""
+    """When the partition was last known to be caught up, in seconds since 1970."""
 
     under_way: deque[_Batch] = field(default_factory=deque)
     records_total: int = 0
     bytes_total: int = 0
 
 
-class MirrorNumbers:
-    """Counts what a task reads and what Kafka has acknowledged, a batch at a time. For the task's thread.
+class MirrorMeasurements:
+    """Counts what a task has read and what Kafka has acknowledged, a batch at a time. For the task's thread.
 
-    Times are in seconds since 1970. ``labels`` are those of all its numbers; ``names`` has the name at the target of
-    each topic.
+    Times are in seconds since 1970. ``labels`` are on every measurement; ``names`` has the target's name of each topic.
     """
 
     def __init__(self, labels: tuple[tuple[str, str], ...], names: Mapping[str, str]) -> None:
@@ -104,7 +103,7 @@ class MirrorNumbers:
         self._partitions: dict[TopicPartition, _Partition] = {}
 
     def read(self, partition: TopicPartition, batch: SourceBatch, size: int, now: float) -> None:
-        """Take note of records that were read, all of them with timestamps; ``size`` is the bytes of their values."""
+        """Count records that were read, all with timestamps; ``size`` is the bytes of their values."""
         kept = self._partition(partition, now)
         times = cast("Sequence[int]", batch.timestamps)
         first, last = batch.source_offsets[0]["offset"], batch.source_offsets[-1]["offset"]
@@ -115,7 +114,7 @@ class MirrorNumbers:
         kept.bytes_total += size
 
     def acknowledged(self, partition: TopicPartition, last: int, now: float) -> None:
-        """Take note that all records up to an offset of the source lie at the target."""
+        """Count all records up to an offset of the source as written to the target."""
         kept = self._partition(partition, now)
         while kept.under_way and kept.under_way[0].last <= last:
             batch = kept.under_way.popleft()
@@ -125,9 +124,9 @@ class MirrorNumbers:
             kept.caught_up = max(kept.caught_up, batch.latest / 1000)
 
     def measurements(
-        self, places: Mapping[TopicPartition, Standing], gaps: Mapping[TopicPartition, int], now: float
+        self, places: Mapping[TopicPartition, Position], gaps: Mapping[TopicPartition, int], now: float
     ) -> Iterator[Measurement]:
-        """The numbers of the partitions that lag most."""
+        """Yield the measurements of the partitions with the largest lag."""
         lags = {partition: self._lag(partition, place, now) for partition, place in places.items()}
         for partition in nlargest(_MOST, lags, key=lambda each: lags[each]):
             labels = (
@@ -139,7 +138,7 @@ class MirrorNumbers:
             for name, value, text in self._of(kept, lags[partition], gaps.get(partition, 0), now):
                 yield Measurement(f"mirror_{name}", value, text, labels)
 
-    def _lag(self, partition: TopicPartition, place: Standing, now: float) -> int:
+    def _lag(self, partition: TopicPartition, place: Position, now: float) -> int:
         kept = self._partition(partition, now)
         lag = max(0, place.end - (kept.under_way[0].first if kept.under_way else place.next))
         if not lag:
@@ -147,21 +146,29 @@ class MirrorNumbers:
         return lag
 
     def _of(self, kept: _Partition, lag: int, gaps: int, now: float) -> Iterator[tuple[str, float, str]]:
-        yield "lag_records", lag, "Records of the source that are not mirrored yet."
+        yield "lag_records", lag, "Records of the source that have not been mirrored yet."
         yield (
             "lag_seconds",
             round(max(0.0, now - kept.caught_up), 3) if lag else 0.0,
-            "How long it has not been caught up.",
+            "Seconds since the partition was last caught up.",
         )
-        yield "records_total", kept.records_total, "Records that were mirrored."
-        yield "bytes_total", kept.bytes_total, "Bytes of the values that were read."
-        yield "gaps_total", gaps, "Gaps that were passed."
+        yield "records_total", kept.records_total, "Records that have been mirrored."
+        yield "bytes_total", kept.bytes_total, "Bytes of the values that have been read."
+        yield "gaps_total", gaps, "Gaps that have been passed."
         sizes, seconds = kept.bytes.look(now)
-        yield "record_rate", round(sizes.count / seconds, 1), "Records read a second, of the last half minute or more."
-        yield "byte_rate", round(sizes.total / seconds, 1), "Bytes of values read a second."
+        yield "record_rate", round(sizes.count / seconds, 1), "Records read per second, over the last 30 to 60 seconds."
+        yield (
+            "byte_rate",
+            round(sizes.total / seconds, 1),
+            "Bytes of values read per second, over the last 30 to 60 seconds.",
+        )
         for name, recent, text in (
-            ("record_age", kept.ages, "Age of records when they were read."),
-            ("replication_latency", kept.latencies, "From the timestamp of a record to its acknowledgement."),
+            ("record_age", kept.ages, "Age of records when they are read."),
+            (
+                "replication_latency",
+                kept.latencies,
+                "Time from the timestamp of a record to its acknowledgement by the target.",
+            ),
         ):
             known, _ = recent.look(now)
             if known.count:

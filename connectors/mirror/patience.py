@@ -1,4 +1,4 @@
-"""Waiting for what clusters answer, and no longer than whoever asks is to go on."""
+"""Waits for the answers of a cluster, for a limited time and only until the caller is stopped."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from confluent_kafka import KafkaError, KafkaException
 from connect.errors import ConnectError, RetriableError
 from connect.kafka.auth.rights import explained
 
-__all__ = ["Asking", "StoppedError", "Wait", "refusal"]
+__all__ = ["Patience", "StoppedError", "Wait", "refusal"]
 
 K = TypeVar("K")
 T = TypeVar("T")
 
 Wait: TypeAlias = Callable[[float], bool]
-"""Waits, and tells whether to go on; see ``wait`` of a task's context."""
+"""Waits some seconds, and returns whether to continue; see ``wait`` of a task's context."""
 
 _SLICE: Final = 0.05
-# To wait for no time at all does not look whether a task is to stop.
+# A wait of 0 seconds would not check whether the task is being stopped.
 _LOOK: Final = 0.001
 _PASSING: Final = frozenset(
     {
@@ -41,13 +41,13 @@ _PASSING: Final = frozenset(
 
 
 class StoppedError(Exception):
-    """Whoever asks is to stop or pause, so that no answer is wanted any more."""
+    """The caller is being stopped or paused, so no answer is wanted any more."""
 
 
-class Asking:
-    """Waits for the answers of one cluster, for at most ``seconds``, and only while ``wait`` says so.
+class Patience:
+    """Waits for answers of one cluster, for at most ``seconds``, and only while ``wait`` returns true.
 
-    ``cluster`` is its alias, for messages.
+    ``cluster`` is the alias, for messages.
     """
 
     def __init__(self, cluster: str, seconds: float, wait: Wait) -> None:
@@ -55,34 +55,34 @@ class Asking:
         self.seconds = seconds
         self._wait = wait
 
-    def go_on(self) -> None:
-        """Raise :class:`StoppedError` if whoever asks is to stop."""
+    def raise_if_stopped(self) -> None:
+        """Raise :class:`StoppedError` if the caller is being stopped."""
         if not self._wait(_LOOK):
             raise StoppedError
 
     def answer(self, what: str, future: Future[T]) -> T:
-        """The answer, or the error of :meth:`answers`, raised."""
+        """Return one answer, or raise its error; see :meth:`answers`."""
         found = self.answers(what, {what: future})[what]
         if isinstance(found, ConnectError):
             raise found
         return found
 
     def answers(self, what: str, futures: Mapping[K, Future[T]]) -> dict[K, T | ConnectError]:
-        """Each answer, or the error it came to: a ``RetriableError`` if the cluster is away. ``what`` is asked of it.
+        """Return each answer or its error, which is a ``RetriableError`` if the cluster cannot be reached.
 
-        Raises :class:`StoppedError`.
+        ``what`` completes the sentence "the cluster was asked to ...". Raises :class:`StoppedError`.
         """
         deadline = time.monotonic() + self.seconds
         waiting: set[Future[T]] = set(futures.values())
         while waiting and time.monotonic() < deadline:
             waiting = wait_for(waiting, _SLICE).not_done
             if waiting:
-                self.go_on()
+                self.raise_if_stopped()
         return {key: self._outcome(what, future) for key, future in futures.items()}
 
     def _outcome(self, what: str, future: Future[Any]) -> Any:
         if not future.done():
-            return RetriableError(f"The cluster {self.cluster} has not answered in {self.seconds:.0f} s: {what}")
+            return RetriableError(f"The cluster {self.cluster} has not answered within {self.seconds:.0f} s: {what}")
         try:
             return future.result()
         except KafkaException as error:
@@ -90,6 +90,6 @@ class Asking:
 
 
 def refusal(cluster: str, what: str, error: KafkaError) -> ConnectError:
-    """The error of a cluster that was to do something, retriable if it may answer otherwise later."""
+    """Return the error of a cluster that failed to do ``what``, retriable if it may succeed later."""
     text = f"The cluster {cluster} was asked to {what}: {explained(error, f'the mirror at {cluster}')}"
     return RetriableError(text) if error.retriable() or error.code() in _PASSING else ConnectError(text)

@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner, Result
 from confluent_kafka import Consumer, Producer
 
-from connectors.mirror.checking.verified import FollowedVerifications
 from connectors.mirror.clients import Clients
 from connectors.mirror.config.checkpoint import MirrorCheckpointTaskConfig
+from connectors.mirror.verification.results import FollowedVerifications
 from equipment.brokers.topics import committed
 from equipment.brokers.written_flow import WrittenFlow
 from equipment.waiting import wait_until
@@ -106,7 +106,7 @@ def test_verify_finds_a_record_that_was_passed_over(flow: WrittenFlow, tmp_path:
     flow.write_runs((0, 0, 2), (4, 2, 2))
     done = _sluice("verify", tmp_path, flow, "-o", "json")
     assert done.exit_code == 3
-    assert _report(done)["difference"] == {"offset": 2, "offset_there": None, "what": "it was not mirrored"}
+    assert _report(done)["difference"] == {"offset": 2, "offset_there": None, "what": "not mirrored"}
     flow.write_runs((6, 4, 3))
     gone = _sluice("verify", tmp_path, flow, "--last", "1", "-o", "json")
     assert _report(gone)["equal"] == 1
@@ -123,7 +123,7 @@ def test_verify_expects_the_header_of_provenance(flow: WrittenFlow, tmp_path: Pa
     assert done.exit_code == 0, done.output
     assert _report(done) == {"equal": 2, "expired": 0, "unknown": 0, "waiting": 0, "difference": None}
     without = _sluice("verify", tmp_path, flow, "-o", "json")
-    assert _report(without)["difference"] == {"offset": 0, "offset_there": 0, "what": "other headers"}
+    assert _report(without)["difference"] == {"offset": 0, "offset_there": 0, "what": "different headers"}
 
 
 def test_a_cut_over_waits_for_the_last_record_and_for_the_groups(flow: WrittenFlow, tmp_path: Path) -> None:
