@@ -22,8 +22,8 @@ from worker.kafka.topics.admin import Creation, TopicCreator, create, describe, 
 from worker.kafka.topics.batch_limits import BatchLimits
 from worker.kafka.topics.creation import NewTopic, TopicCreationGroups
 from worker.runtime.assembly import Assembly
+from worker.runtime.reports import ToldStatistics
 from worker.runtime.source.resting import RestingProducer
-from worker.runtime.told_statistics import ToldStatistics
 from worker.security.redaction import Redaction
 from worker.supervisor.messages import messages
 

@@ -14,8 +14,7 @@ from typing import Any, Final, TypeAlias
 from connect.chain.tolerance import ErrorCounts
 from connect.measurement import Measurement
 from connect.source import SourceTask
-from worker.runtime.rates import RATE, Rates
-from worker.runtime.timings import Timings
+from worker.runtime.timings import RATE, Rates, Timings
 from worker.supervisor.messages import messages
 
 __all__ = ["ActiveTopics", "OwnMeasurements", "TaskMetrics", "measurements_of", "remaining_gauges"]

@@ -12,7 +12,7 @@ from connect.config import Config
 from connect.source import SourceTask
 from worker.herder.offsets.lag import lag_document, source_lag_document
 from worker.runtime.metrics import TaskMetrics, remaining_gauges
-from worker.runtime.rates import Rates
+from worker.runtime.timings import Rates
 from worker.supervisor.messages import messages
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from connect.kafka.clients.statistics import ClientStatistics
-from worker.runtime.told_statistics import ToldStatistics
+from worker.runtime.reports import ToldStatistics
 from worker.supervisor.messages.messages import ClientMetrics
 
 
