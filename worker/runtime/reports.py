@@ -1,7 +1,12 @@
-"""The statistics of a task's Kafka client, as the worker is told of them: less often while nothing moves."""
+"""When a task reports its measurements, and those of its Kafka client: less often while little moves.
+
+A report costs the task, the supervisor and the herder a wake-up each, which is most of what tasks with little to do
+cost. So reports of the tasks of one process that are not urgent fall on the same moments.
+"""
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,7 +15,14 @@ from typing import Final
 from connect.kafka.clients.statistics import ClientStatistics
 from worker.supervisor.messages import messages
 
-__all__ = ["ToldStatistics"]
+__all__ = ["ReportPace", "ToldStatistics"]
+
+_SOON: Final = 1.0
+_LITTLE_MOVES: Final = 2.5
+_AT_REST: Final = 5.0
+_LONGEST_REST: Final = 20.0
+_MANY: Final = 100
+"""A task that counts this much between two reports makes the next one soon."""
 
 _SELDOM_SECONDS: Final = 20.0
 _ALWAYS_MOVING: Final = frozenset(
@@ -21,6 +33,47 @@ _ALWAYS_MOVING: Final = frozenset(
 )
 """What changes although no record moves: a client that waits asks again and again."""
 _WITHOUT_CLIENT: Final = {"connection-count": 0.0, "requests-in-flight": 0.0}
+
+
+class ReportPace:
+    """Says when the next report of a task is due: ``next_report``. Used by the task's thread alone.
+
+    A report that is not due soon is moved by at most half of its pause, to a moment at which the other tasks of this
+    process report too; ``phase`` tells these moments from those of other processes.
+    """
+
+    def __init__(self, now: Callable[[], float] = time.monotonic, phase: float | None = None) -> None:
+        self.next_report = 0.0
+        self._now = now
+        self._phase = os.getpid() % _LONGEST_REST if phase is None else phase
+        self._counted = 0
+        self._rests = False
+        self._is_soon = False
+        self._pause = _LITTLE_MOVES
+
+    def due(self) -> bool:
+        """Whether it is time to report."""
+        return self._now() >= self.next_report
+
+    def counted(self, amount: int) -> None:
+        """Note that something has moved; a task that rested, or that moves much, reports soon."""
+        self._counted += amount
+        if not self._is_soon and (self._rests or self._counted >= _MANY):
+            self._is_soon = True
+            self.next_report = min(self.next_report, self._now() + _SOON)
+
+    def reported(self, *, changed: bool) -> None:
+        """Note that a report was made, and whether it differed from the one before it."""
+        now, much = self._now(), self._counted >= _MANY
+        self._counted, self._rests, self._is_soon = 0, not changed, much
+        if much:
+            self.next_report = now + _SOON
+            return
+        self._pause = _LITTLE_MOVES if changed else min(max(_AT_REST, 2 * self._pause), _LONGEST_REST)
+        self.next_report = self._shared_moment(now + self._pause)
+
+    def _shared_moment(self, at: float) -> float:
+        return round((at - self._phase) / self._pause) * self._pause + self._phase
 
 
 class ToldStatistics:

@@ -69,6 +69,7 @@ _EVENTS: Final[Mapping[type[Report], Event]] = {
 
 @dataclass(slots=True)
 class _Running:
+    unit: Unit
     child: Child
     command: RunUnit
     phase: Phase = Phase.STARTING
@@ -76,6 +77,7 @@ class _Running:
     version: str | None = None
     resting: bool = False
     deadline: float | None = None
+    """When it is killed unless it has ended; set by :meth:`Supervisor._expect_end_by` alone."""
     within: float = 0.0
     is_reaped: bool = False
     clears: bool = False
@@ -119,6 +121,7 @@ class Supervisor:
         self._wake_reader, self._wake_writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._listening: Listening[Child] = Listening(self._wake_reader)
         self._running: dict[Unit, _Running] = {}
+        self._ending_units: dict[Unit, _Running] = {}
         self._alone: dict[Child, Unit] = {}
         self._mover: Unit | None = None
         self._waits_until = 0.0
@@ -228,7 +231,7 @@ class Supervisor:
     def _start(self, unit: Unit, command: RunUnit) -> None:
         if self._ending or unit in self._running:
             return
-        self._running[unit] = _Running(self._hosts.launch(unit, command), command)
+        self._running[unit] = _Running(unit, self._hosts.launch(unit, command), command)
         self._begin(unit, self._running[unit])
 
     def _begin(self, unit: Unit, running: _Running) -> None:
@@ -251,12 +254,13 @@ class Supervisor:
             return
         running.within, deadline = within, time.monotonic() + within
         if running.phase is Phase.STOPPING:
-            running.deadline = min(deadline, running.deadline or deadline)
+            self._expect_end_by(running, min(deadline, running.deadline or deadline))
             return
         if running.phase is Phase.FAILED:
             if not running.is_reaped and running.child.shares:
                 # Its thread is about to end. If that does not, it has to be killed, with all that live there.
-                running.clears, running.deadline = True, min(deadline, running.deadline or deadline)
+                running.clears = True
+                self._expect_end_by(running, min(deadline, running.deadline or deadline))
                 return
             if not running.is_reaped:
                 running.child.kill()
@@ -264,10 +268,10 @@ class Supervisor:
                 self._leave(unit, running)
             self._settle(running, lambda: self._clear(unit, running))
             return
-        running.deadline = deadline
+        self._expect_end_by(running, deadline)
         self._advance(unit, running, Event.STOP_ASKED)
         if running.resting and running.is_reaped:
-            running.deadline = None
+            self._expect_end_by(running, None)
             self._settle(running, lambda: self._advance(unit, running, Event.EXITED))
         else:
             running.child.send(messages.Stop())
@@ -318,13 +322,21 @@ class Supervisor:
                 self._hosts.condemn(unit)
             if running.deadline is not None and running.deadline <= now:
                 logger.warning("%s did not stop within %.1f s and is killed", unit, running.within)
-                running.deadline = None
+                self._expect_end_by(running, None)
                 self._hosts.is_killed(unit)
                 running.child.kill()
 
     def _timed(self) -> list[tuple[Unit, _Running]]:
         """The units that are to have ended by some time."""
-        return [(unit, running) for unit, running in self._running.items() if running.deadline is not None]
+        return list(self._ending_units.items())
+
+    def _expect_end_by(self, running: _Running, deadline: float | None) -> None:
+        """Note by when a unit is to have ended. The few that are to end are looked at often, all others are not."""
+        running.deadline = deadline
+        if deadline is None:
+            self._ending_units.pop(running.unit, None)
+        else:
+            self._ending_units[running.unit] = running
 
     def _kill_swollen(self) -> None:
         """Kill the processes that have more memory than they may."""
@@ -368,7 +380,8 @@ class Supervisor:
         """Have a unit stop within so many seconds, and go on in another process."""
         logger.info("%s moves to another process", unit, extra={"context": str(unit)})
         running.moves = True
-        running.within, running.deadline = within, time.monotonic() + within
+        running.within = within
+        self._expect_end_by(running, time.monotonic() + within)
         running.child.send(messages.Stop())
 
     def _is_somebody_moving(self) -> bool:
@@ -411,11 +424,11 @@ class Supervisor:
 
     def _expect_end(self, running: _Running) -> None:
         running.within = self._graceful_timeout
-        running.deadline = running.deadline or time.monotonic() + self._graceful_timeout
+        self._expect_end_by(running, running.deadline or time.monotonic() + self._graceful_timeout)
 
     def _ended(self, unit: Unit, running: _Running) -> None:
         how = running.child.join()
-        running.deadline = None
+        self._expect_end_by(running, None)
         goes_on = self._leave(unit, running) or running.moves
         rests = running.resting and running.phase is Phase.RUNNING
         if running.phase in LIVE and goes_on and not rests:
@@ -585,6 +598,7 @@ class Supervisor:
         before = running.phase
         running.phase = next_phase(before, event)
         if running.phase is Phase.GONE:
+            self._expect_end_by(running, None)
             del self._running[unit]
             self._hosts.gone(unit)
         if running.phase is not before:

@@ -1,9 +1,9 @@
-"""What the worker is told of a task's Kafka client."""
+"""When a task reports its measurements, and those of its Kafka client."""
 
 from __future__ import annotations
 
 from connect.kafka.clients.statistics import ClientStatistics
-from worker.runtime.reports import ToldStatistics
+from worker.runtime.reports import ReportPace, ToldStatistics
 from worker.supervisor.messages.messages import ClientMetrics
 
 
@@ -47,3 +47,61 @@ def test_a_client_that_is_closed_has_no_connections() -> None:
     world.statistics.rest()
     assert [said.values["connection-count"] for said in world.told] == [1.0, 0.0]
     assert world.told[-1].values["records-consumed-total"] == 10.0
+
+
+class Reporting:
+    """A task that reports whenever that is due, and a clock that goes on only then."""
+
+    def __init__(self, start: float = 100.0, phase: float = 0.0) -> None:
+        self.now = start
+        self.pace = ReportPace(lambda: self.now, phase)
+
+    def report(self, *, changed: bool) -> float:
+        """Report; the seconds until the next report, to which the clock is set."""
+        before = self.now
+        self.pace.reported(changed=changed)
+        self.now = self.pace.next_report
+        assert self.pace.due()
+        return self.now - before
+
+
+def test_a_task_that_rests_reports_less_and_less_often_until_something_moves() -> None:
+    task = Reporting(start=0.0)
+    assert [task.report(changed=False) for _ in range(5)] == [5.0, 15.0, 20.0, 20.0, 20.0]
+    task.now -= 10.0
+    task.pace.counted(1)
+    assert task.pace.next_report == task.now + 1.0
+
+
+def test_a_task_that_moves_much_reports_every_second_and_one_that_moves_little_every_two_and_a_half() -> None:
+    task = Reporting(start=100.0)
+    assert [task.report(changed=True) for _ in range(3)] == [2.5, 2.5, 2.5]
+    task.pace.counted(99)
+    assert task.pace.next_report == task.now
+    assert task.report(changed=True) == 2.5
+    task.pace.counted(60)
+    task.pace.counted(60)
+    assert task.report(changed=True) == 1.0
+    task.pace.counted(1000)
+    assert task.report(changed=True) == 1.0
+
+
+def test_one_that_comes_to_move_much_does_not_wait_for_the_report_of_little() -> None:
+    task = Reporting(start=100.0)
+    task.pace.reported(changed=True)
+    task.now += 0.5
+    task.pace.counted(100)
+    assert task.pace.next_report == task.now + 1.0
+    task.now += 0.5
+    task.pace.counted(100)
+    assert task.pace.next_report == task.now + 0.5
+
+
+def test_tasks_of_one_process_report_at_the_same_moments() -> None:
+    tasks = [Reporting(start=100.0 + number / 7, phase=3.0) for number in range(30)]
+    for task in tasks:
+        for _ in range(6):
+            task.report(changed=False)
+    moments = {task.now for task in tasks}
+    assert len({moment % 20.0 for moment in moments}) == 1
+    assert {moment % 20.0 for moment in moments} == {3.0}
