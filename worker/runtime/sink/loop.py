@@ -36,8 +36,7 @@ from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.control import Control
 from worker.runtime.metrics import ActiveTopics, TaskMetrics
-from worker.runtime.sink.ends import EndOffsets, lag
-from worker.runtime.sink.progress import PartitionProgress, SinkProgress
+from worker.runtime.sink.progress import EndOffsets, PartitionProgress, SinkProgress, lag
 from worker.runtime.sink.subscription import Subscription
 from worker.runtime.sink.topic_choice import TopicChoice
 from worker.runtime.watch import CHAIN

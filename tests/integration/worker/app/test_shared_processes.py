@@ -12,7 +12,7 @@ import equipment
 from equipment.brokers.topics import create_topic, read_topic
 from equipment.waiting import wait_until
 from equipment.workers.distributed import DistributedWorker
-from worker.supervisor.hosts.crowd import FEW
+from worker.supervisor.hosts.placement import FEW
 
 pytestmark = pytest.mark.integration
 
