@@ -10,7 +10,7 @@ from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
 from worker.supervisor.pipe import WorkerEnd
 
-__all__ = ["Listening", "Speaker"]
+__all__ = ["Listener", "Speaker"]
 
 _Interests: TypeAlias = tuple[tuple[int, int], ...]
 """Descriptors, and the events of each that are waited for."""
@@ -38,7 +38,7 @@ class Speaker(Protocol):
 S = TypeVar("S", bound=Speaker)
 
 
-class Listening(Generic[S]):
+class Listener(Generic[S]):
     """Knows which descriptors the kernel watches, and tells it only what is new. Used by one thread.
 
     It has one descriptor, from the beginning, since later there may be none left, until it is forgotten.

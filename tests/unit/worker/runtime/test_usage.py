@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from worker.runtime.cpu import ThreadTimes
+from worker.runtime.usage import ThreadTimes
 
 _WORK = 0.02
 

@@ -11,7 +11,7 @@ from connect.chain.tolerance import ErrorCounts, ErrorPolicy, Failure, Stage, To
 from connect.data import TopicPartition
 from connect.errors import ConnectError, DataError
 from connect.offset_set import OffsetSet
-from worker.runtime.bulk.left_out import LeftOut
+from worker.runtime.bulk.bad_records import BadRecords
 from worker.runtime.dead_letters.loads import OffsetDigest, Position, not_written
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -66,7 +66,7 @@ def load(queue: Queue, bad: Mapping[TopicPartition, Sequence[int]], policy: Erro
     counts = ErrorCounts()
     policy = policy or ErrorPolicy(tolerates_errors=True)
     tolerance = Tolerance(policy, [queue], lambda _: True, counts=counts)
-    left_out = LeftOut(tolerance, queue, tells=False)  # type: ignore[arg-type]
+    left_out = BadRecords(tolerance, queue, tells=False)  # type: ignore[arg-type]
     left_out.leave_out({tp: OffsetSet.of(offsets) for tp, offsets in bad.items()}, failures)
     return counts
 
@@ -126,7 +126,7 @@ def test_the_record_that_ends_the_task_is_written_and_once(policy: ErrorPolicy, 
 def test_without_anybody_to_tell_they_are_only_counted() -> None:
     counts = ErrorCounts()
     tolerance = Tolerance(ErrorPolicy(tolerates_errors=True, tolerance_rate=5), [], lambda _: True, counts=counts)
-    left_out = LeftOut(tolerance, None, tells=False)
+    left_out = BadRecords(tolerance, None, tells=False)
     left_out.leave_out({T0: OffsetSet.of([1, 2, 3])}, lambda asked: pytest.fail(str(asked)))
     assert counts.total_records_skipped == 3
     with pytest.raises(ConnectError, match=r"errors\.tolerance\.rate=5"):

@@ -9,7 +9,7 @@ from multiprocessing.connection import Pipe
 
 import pytest
 
-from worker.supervisor.listening import Listening
+from worker.supervisor.listener import Listener
 from worker.supervisor.messages import messages
 from worker.supervisor.pipe import WorkerEnd
 
@@ -42,7 +42,7 @@ def children() -> Iterator[list[Child]]:
 
 
 def test_those_that_say_something_are_told_until_it_is_heard(children: list[Child]) -> None:
-    listening = Listening[Child]()
+    listening = Listener[Child]()
     first, second = children
     assert listening.ready(children, 0) == []
     second.say()
@@ -55,7 +55,7 @@ def test_those_that_say_something_are_told_until_it_is_heard(children: list[Chil
 
 
 def test_one_whose_descriptor_has_the_number_of_another_that_is_gone_is_heard(children: list[Child]) -> None:
-    listening = Listening[Child]()
+    listening = Listener[Child]()
     assert listening.ready(children, 0) == []
     number = children[0].pipe.fileno()
     children[0].close()
@@ -67,7 +67,7 @@ def test_one_whose_descriptor_has_the_number_of_another_that_is_gone_is_heard(ch
 
 
 def test_one_that_is_not_asked_for_any_more_is_not_told(children: list[Child]) -> None:
-    listening = Listening[Child]()
+    listening = Listener[Child]()
     assert listening.ready(children, 0) == []
     for child in children:
         child.say()
@@ -75,7 +75,7 @@ def test_one_that_is_not_asked_for_any_more_is_not_told(children: list[Child]) -
 
 
 def test_what_a_full_pipe_did_not_take_is_sent_when_it_does(children: list[Child]) -> None:
-    listening = Listening[Child]()
+    listening = Listener[Child]()
     child, heard = children[0], list[bytes]()
     for _ in range(20_000):
         child.pipe.send(messages.Fail("x" * 100))
@@ -91,7 +91,7 @@ def test_what_a_full_pipe_did_not_take_is_sent_when_it_does(children: list[Child
 
 def test_a_descriptor_that_wakes_is_nobodys(children: list[Child]) -> None:
     reader, writer = os.pipe()
-    listening = Listening[Child](reader)
+    listening = Listener[Child](reader)
     os.write(writer, b"w")
     assert listening.ready(children, DEADLINE) == []
     os.close(reader)
@@ -101,7 +101,7 @@ def test_a_descriptor_that_wakes_is_nobodys(children: list[Child]) -> None:
 def test_a_pipe_and_what_is_printed_are_one_childs(children: list[Child]) -> None:
     reader, writer = os.pipe()
     children[0].output = reader
-    listening = Listening[Child]()
+    listening = Listener[Child]()
     os.write(writer, b"printed")
     children[0].say()
     assert listening.ready(children, DEADLINE) == [children[0]]
@@ -115,4 +115,4 @@ def test_a_pipe_and_what_is_printed_are_one_childs(children: list[Child]) -> Non
 def test_one_without_a_process_is_passed_over() -> None:
     nobody = Child()
     nobody.close()
-    assert Listening[Child]().ready([nobody], 0) == []
+    assert Listener[Child]().ready([nobody], 0) == []

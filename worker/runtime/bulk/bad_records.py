@@ -12,12 +12,12 @@ from connect.errors import ConnectError
 from connect.offset_set import OffsetSet
 from worker.runtime.dead_letters.loads import LoadDeadLetters, OffsetDigest, Position, not_written
 
-__all__ = ["LeftOut"]
+__all__ = ["BadRecords"]
 
 logger = logging.getLogger(__name__)
 
 
-class LeftOut:
+class BadRecords:
     """Gives up the bad records of loads, as ``errors.*`` say.
 
     ``tells`` is whether each is told in the log, ``queue`` the dead letter queue. If there is neither, nobody needs to
