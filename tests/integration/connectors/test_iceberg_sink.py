@@ -100,10 +100,8 @@ class Lake:
     def statistics(self) -> list[Any]:
         """What the table knows of the columns of each file."""
         files = [item.file for item in self.table().scan().plan_files()]
-        return sorted(
-            repr((each.record_count, each.value_counts, each.null_value_counts, each.lower_bounds, each.upper_bounds))
-            for each in files
-        )
+        kinds = ("value_counts", "null_value_counts", "lower_bounds", "upper_bounds")
+        return sorted((file.record_count, [repr(dict(getattr(file, kind))) for kind in kinds]) for file in files)
 
     def offsets(self, connector: str = "lake") -> dict[str, Any]:
         """The offsets in the summary of the newest snapshot."""
@@ -189,7 +187,10 @@ DECLARED: Mapping[str, tuple[Any, Sequence[Any]]] = {
     "late": ("boolean", [True, False, None, True]),
     "name": ("string", ["x" * 40, "\u00e9", None, ""]),
     "raw": ("bytes", ["AAEC", "/w==", None, ""]),
-    "price": ({"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", **DIGITS}, ["MDk=", "z8c=", None, "AA=="]),
+    "price": (
+        {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", **DIGITS},
+        ["MDk=", "z8c=", None, "AA=="],
+    ),
     "day": ({"type": "int32", "name": "org.apache.kafka.connect.data.Date"}, [0, 19_000, None, -1]),
     "clock": ({"type": "int32", "name": "org.apache.kafka.connect.data.Time"}, [0, 1000, None, 5]),
     "at": ({"type": "int64", "name": "org.apache.kafka.connect.data.Timestamp"}, [0, 1_700_000_000_123, None, -1]),
