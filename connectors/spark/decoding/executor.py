@@ -164,6 +164,7 @@ def _written(
                 return
             yield
         writer.finish()
+        report.files = writer.names
 
 
 def _examine_split(
