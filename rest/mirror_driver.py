@@ -1,6 +1,6 @@
-"""The REST API of a mirror driver: its flows, with the REST API of each flow's worker below the path of the flow.
+"""The REST API of a mirror's driver: its flows, and the REST API of each flow's worker below the flow's path.
 
-Each flow's worker is a process of its own that listens on this machine only; requests are relayed to it unchanged.
+A flow's worker is a process of its own that listens on the loopback interface; requests are relayed unchanged.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _HOP_BY_HOP: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class FlowState:
-    """A flow: the path it is served under, the URL of its worker while that is up, and its number of failures."""
+    """The path below which a flow is served, the URL of its worker while that is up, and its number of failures."""
 
     source: str
     target: str
@@ -43,7 +43,7 @@ class FlowState:
     failures: int
 
     def document(self) -> dict[str, Any]:
-        """Return the state as the API shows it."""
+        """Return the state as users see it."""
         return {
             "flow": f"{self.source}->{self.target}",
             "path": self.path,
@@ -53,7 +53,7 @@ class FlowState:
 
 
 def create_flows_app(states: Callable[[], Sequence[FlowState]], *, public: bool) -> Flask:
-    """Create the driver's application; unless ``public``, it serves only the requests of workers on other nodes."""
+    """Return the application of a driver; unless it is ``public``, it answers only the workers of other nodes."""
     app = Flask("sluice-mirror", static_folder=None)
     app.wsgi_app = RawPaths(app.wsgi_app)  # type: ignore[method-assign]
 
@@ -69,8 +69,7 @@ def create_flows_app(states: Callable[[], Sequence[FlowState]], *, public: bool)
             return _nothing()
         if found.url is None:
             return _refused(
-                HTTPStatus.SERVICE_UNAVAILABLE,
-                "The worker of this flow is starting. Send the request again in a moment.",
+                HTTPStatus.SERVICE_UNAVAILABLE, "The worker of this flow is starting. Try again in a moment."
             )
         return _passed_on(found.url, asked)
 
@@ -95,8 +94,7 @@ def _passed_on(url: str, path: str) -> Response | tuple[Response, int]:
     except (OSError, HTTPException):
         return _refused(
             HTTPStatus.BAD_GATEWAY,
-            "The worker of this flow ended before it answered. It may have carried out the "
-            "request: check before you repeat it.",
+            "The worker of this flow ended. The request may have succeeded: check before you retry.",
         )
     finally:
         connection.close()

@@ -10,7 +10,7 @@ from connect.errors import ConnectError, DataError
 from connectors.http.client.messages import Request
 from connectors.http.client.retries import Backoff, retry_after
 from connectors.http.events import Event, EventParser
-from connectors.http.exchange import excerpt
+from connectors.http.exchange import body_excerpt
 from connectors.http.items import Items
 from connectors.http.json_text import parse_json
 from connectors.http.source_config import HttpSourceConfig
@@ -63,7 +63,7 @@ class EventReading:
             asked = retry_after(headers, now)
             return self.failed(f"{place} was answered with HTTP status {status}", asked)
         raise ConnectError(
-            f"{place} was answered with HTTP status {status}{excerpt(b'')}: correct the URL or the configuration."
+            f"{place} was answered with HTTP status {status}{body_excerpt(b'')}: correct the URL or the configuration."
         )
 
     def failed(self, reason: str, wait: float | None = None) -> TryLater:

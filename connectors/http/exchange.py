@@ -13,7 +13,7 @@ from connectors.http.client.retries import Backoff, pause_asked, retry_after
 from connectors.http.source_config import HttpSourceConfig
 from connectors.http.steps import Ask, Outcome, Rest, Steps, TryLater
 
-__all__ = ["Answer", "Exchange", "excerpt"]
+__all__ = ["Answer", "Exchange", "body_excerpt"]
 
 _UNCHANGED: Final = 304
 _LIMITED: Final = frozenset({403, 429})
@@ -93,7 +93,7 @@ class Exchange:
                 return _Failure(f"{reason}: {error}", most_tries=_BROKEN_TRIES)
         if status in self._skip:
             return Answer()
-        reason += excerpt(outcome.body)
+        reason += body_excerpt(outcome.body)
         now = time.time()
         asked, limit = retry_after(outcome.headers, now), pause_asked(outcome.headers, now)
         is_limited = status in _LIMITED and (asked is not None or limit is not None)
@@ -105,7 +105,7 @@ class Exchange:
         )
 
 
-def excerpt(body: bytes, most: int = _EXCERPT) -> str:
+def body_excerpt(body: bytes, most: int = _EXCERPT) -> str:
     """Return the beginning of a body on one line, for an error; empty if there is none."""
     text = " ".join(body[: most * 4].decode("utf-8", "replace").split())
     return f": {text[:most]}" if text else ""

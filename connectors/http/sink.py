@@ -18,7 +18,7 @@ from connectors.http.background import LOOK
 from connectors.http.client.http_client import HttpClient
 from connectors.http.client.messages import NoAnswerError, Response
 from connectors.http.client.retries import retry_after
-from connectors.http.exchange import excerpt
+from connectors.http.exchange import body_excerpt
 from connectors.http.json_text import json_text
 from connectors.http.lanes import Lanes
 from connectors.http.sink_config import HttpSinkConfig
@@ -137,7 +137,7 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
                 lanes.add(made)
             elif made.tolerated:
                 level = logging.WARNING if self.config.on_null == "log" else logging.DEBUG
-                _log.log(level, "%s is left out: %s", _shown(made.record), made.error)
+                _log.log(level, "Skipping %s: %s", _shown(made.record), made.error)
                 self._progress.sent.add(position_of(made.record))
             else:
                 refused.append(made)
@@ -203,7 +203,7 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
         reason = self._client.hide(
             str(error)
             if response is None
-            else f"{job.request.shown} was answered with HTTP status {response.status}{excerpt(response.body)}"
+            else f"{job.request.shown} was answered with HTTP status {response.status}{body_excerpt(response.body)}"
         )
         if response is not None and response.status not in self._retry:
             if 300 <= response.status < 400:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from connect.config import ConfigRuleError
-from connect.config.unsupported import UnsupportedKey, given_keys, without_effect
+from connect.config.unsupported_keys import UnsupportedKey, given_keys, without_effect
 from connect.errors import ConfigError
 
 __all__ = ["unsupported_key_errors", "unsupported_key_warnings"]

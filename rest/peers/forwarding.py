@@ -26,7 +26,7 @@ from rest.http.paths import raw_path
 from rest.peers.identities import Identities
 from rest.server.threads import THREADS, RequestKind
 from worker.errors import ConflictError, ForwardingError, NotAssignedError, NotLeaderError, UnavailableError
-from worker.herder.cluster.publication import PUBLICATION_HEADER
+from worker.herder.cluster.publishing import PUBLICATION_HEADER
 from worker.security.request_signatures import REQUEST_SIGNATURE_HEADER
 from worker.security.session_keys import ALGORITHM_HEADER, SIGNATURE_HEADER
 

@@ -11,7 +11,7 @@ from rest.access.caller import caller
 from rest.http.paths import sent_path
 from rest.http.timeouts import Patience
 from worker.errors import UnavailableError
-from worker.herder.cluster.peers import PeerRequests
+from worker.herder.cluster.peer_requests import PeerRequests
 from worker.security.principals import WORKER_MECHANISM, Principal
 from worker.security.request_signatures import (
     IDENTITY_HEADER,

@@ -18,7 +18,7 @@ from rest.http.paths import escaped
 from rest.peers.forwarding import Peers
 from rest.peers.identities import worker_headers
 from worker.errors import BadRequestError, ForbiddenError, RebalanceInProgressError, UnavailableError
-from worker.herder.cluster.publication import PUBLICATION_HEADER, Publication
+from worker.herder.cluster.publishing import PUBLICATION_HEADER, Publication
 from worker.security.session_keys import MISSING_SIGNATURE, sign
 from worker.stores.config.store import SessionKey
 

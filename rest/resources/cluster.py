@@ -12,7 +12,7 @@ from flask import Blueprint, Response, jsonify
 from rest.access.caller import caller
 from rest.http.timeouts import Patience
 from worker.herder.herder import Herder
-from worker.metrics.usage import processes_document
+from worker.metrics.processes import processes_document
 
 __all__ = ["cluster", "visible_cluster"]
 

@@ -9,7 +9,7 @@ from flask import Blueprint, Response, jsonify, request
 from rest.access.caller import caller
 from rest.http.timeouts import Patience
 from worker.errors import BadRequestError
-from worker.herder.histories import HistoryRequests
+from worker.herder.metrics_history import HistoryRequests
 from worker.metrics.history import SECONDS, SLOT, added, document
 
 __all__ = ["history"]

@@ -11,8 +11,8 @@ from rest.http.body import json_body
 from rest.http.timeouts import Patience
 from rest.peers.identities import current_request
 from worker.errors import BadRequestError
-from worker.herder.cluster.peers import PeerRequests
-from worker.herder.cluster.publication import PUBLICATION_HEADER, Publication
+from worker.herder.cluster.peer_requests import PeerRequests
+from worker.herder.cluster.publishing import PUBLICATION_HEADER, Publication
 from worker.security.session_keys import ALGORITHM_HEADER, SIGNATURE_HEADER, SignedRequest
 
 __all__ = ["internal"]

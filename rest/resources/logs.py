@@ -8,7 +8,7 @@ from flask import Blueprint, Response, jsonify, request
 
 from rest.http.timeouts import Patience
 from worker.errors import BadRequestError
-from worker.herder.cluster.view import ClusterRequests
+from worker.herder.cluster.requests import ClusterRequests
 from worker.herder.connectors.requests import ConnectorRequests
 from worker.recent_log import RecentLog
 

@@ -7,7 +7,7 @@ from flask import Blueprint, Response, jsonify
 from rest.http.body import flag, json_object
 from rest.http.timeouts import Patience
 from worker.errors import BadRequestError
-from worker.herder.offsets.bodies import FIELDS
+from worker.herder.offsets.request_bodies import FIELDS
 from worker.herder.offsets.requests import OffsetRequests
 
 __all__ = ["offsets"]

@@ -15,7 +15,7 @@ from rest.ui.page import shown
 from rest.ui.summaries import Filter, counted, matching, summaries
 from worker.herder.connectors.requests import ConnectorRequests
 from worker.herder.herder import Herder
-from worker.herder.histories import HistoryRequests
+from worker.herder.metrics_history import HistoryRequests
 from worker.metrics.history import added
 from worker.mirror.flow import flows_of
 from worker.security.permissions import Right

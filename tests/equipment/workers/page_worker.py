@@ -27,8 +27,8 @@ from worker.herder.inbox import Inbox
 from worker.herder.settings import Stores, WorkerSettings
 from worker.membership.membership import SoloMembership
 from worker.recent_log import RecentLog
-from worker.runtime.control import Link
 from worker.runtime.inquiries.inquiries import answer
+from worker.runtime.link import Link
 from worker.security.redaction import Redaction
 from worker.stores.config.store import MemoryConfigStore, TargetState
 from worker.stores.status.store import MemoryStatusStore

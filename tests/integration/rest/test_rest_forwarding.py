@@ -30,7 +30,7 @@ from rest.peers.leader import LeaderClient
 from rest.server.server import RestServer
 from rest.server.tls import TlsSettings
 from worker.errors import ForbiddenError, ForwardingError, UnavailableError
-from worker.herder.cluster.publication import Publication
+from worker.herder.cluster.publishing import Publication
 from worker.security.session_keys import new_key
 
 pytestmark = pytest.mark.integration

@@ -22,7 +22,7 @@ from rest.peers.identities import Identities
 from rest.peers.leader import LeaderClient
 from rest.peers.owner import OwnerClient
 from rest.server.server import RestServer
-from worker.herder.cluster.publication import Publication
+from worker.herder.cluster.publishing import Publication
 from worker.security.audit import AuditFile, AuditLog
 from worker.security.permissions import Roles, parse_roles
 from worker.security.session_keys import SIGNATURE_HEADER, new_key, sign

@@ -9,7 +9,7 @@ from flask.testing import FlaskClient
 
 from equipment.scrapes import Scrape
 from rest.app import create_admin_app, create_app
-from worker.metrics.lives import LivesSeen, Starts
+from worker.metrics.lifetimes import LifetimesSeen, Starts
 from worker.metrics.snapshot import ConnectorSeen, Snapshot
 from worker.stores.status.store import State, Status
 from worker.unit import Unit
@@ -35,7 +35,7 @@ class Herder:
             {"c": ConnectorSeen("X", "sink")},
             {Unit("c"): Status(State.RUNNING, "here:8083", 1)},
             {},
-            LivesSeen(Starts(), Starts(), {}, {}, {}),
+            LifetimesSeen(Starts(), Starts(), {}, {}, {}),
             None,
             0,
         )
