@@ -22,6 +22,10 @@ __all__ = ["RangeEnds", "RangeReader", "RangesGoneError", "RangesStalledError"]
 logger = logging.getLogger(__name__)
 _POLL: Final = 0.5
 _PATIENCE: Final = 60.0
+_BATCH_BYTES: Final = 16 * 1024 * 1024
+"""The target size of a batch: records are in memory several times while they become rows."""
+_FEW: Final = 100
+"""The size of the first batch, which shows how large records are, and the minimum size of any batch, in records."""
 _LOGIN: Final = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED})
 _OF_MEMBERS: Final = frozenset(
     {"group.instance.id", "group.protocol", "group.remote.assignor", "partition.assignment.strategy"}
@@ -87,8 +91,8 @@ def _place(message: Message) -> TopicPartition:
 class RangeReader:
     """Reads ranges of several partitions at once, each in order. Used by one thread; close it afterwards.
 
-    ``settings`` are librdkafka's settings for a consumer, ``most`` is the maximum number of records in a batch. If
-    nothing arrives for ``patience`` seconds it raises :class:`RangesStalledError`.
+    ``settings`` are librdkafka's settings for a consumer. A batch has at most ``most`` records, fewer if they are
+    large. If nothing arrives for ``patience`` seconds it raises :class:`RangesStalledError`.
     """
 
     def __init__(
@@ -100,6 +104,7 @@ class RangeReader:
     ) -> None:
         self.go_on(ranges)
         self._most = most
+        self._now = min(most, _FEW)
         self._patience = patience
         self._reported = "the brokers report no error"
         self._consumer = self._made(settings)
@@ -131,12 +136,23 @@ class RangeReader:
         self._consumer.assign(starts)
         due = time.monotonic() + self._patience
         while self._ends.left:
-            found = self._fetching.fetch(self._most, _POLL)
+            found = self._fetching.fetch(self._now, _POLL)
             if found:
                 due = time.monotonic() + self._patience
             elif time.monotonic() >= due:
                 raise self._stalled()
-            yield from self._taken(found)
+            batches = self._taken(found)
+            # Records that were dealt with need not be kept until the next ones are there.
+            found = []
+            while batches:
+                self._adapt(batches[0])
+                yield batches.pop(0)
+
+    def _adapt(self, batch: ConsumedBatch) -> None:
+        """Have as many records in the next batch as are of the right size together, if they are like these."""
+        size = sum(map(len, filter(None, batch.values)))
+        fitting = _BATCH_BYTES * len(batch) // max(size, 1)
+        self._now = min(self._most, max(fitting, _FEW))
 
     def _taken(self, found: list[Message]) -> list[ConsumedBatch]:
         for message in filter(_error, found):

@@ -20,7 +20,7 @@ from connect.providers import restore_references
 from connect.sink import SinkConnector
 from connect.source import SourceConnector
 from connectors.spark.datasource.config import DataSourceConfig
-from connectors.spark.datasource.names import alias_names, written_names
+from connectors.spark.datasource.option_names import alias_names, written_names
 from connectors.spark.datasource.references import resolved_options
 
 __all__ = ["Deployment"]

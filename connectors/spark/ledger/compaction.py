@@ -11,9 +11,9 @@ from connect.data import Schema
 from connect.errors import ConnectError
 from connect.sink import CompactedTable
 from connectors.spark.formats import FileFormat
+from connectors.spark.ledger.files_merger import FilesMerger
 from connectors.spark.ledger.ledger import Ledger
-from connectors.spark.ledger.merger import FilesMerger
-from connectors.spark.ledger.merging import MergeGroup, merge_groups
+from connectors.spark.ledger.merge_groups import MergeGroup, merge_groups
 
 __all__ = ["FilesCompaction"]
 

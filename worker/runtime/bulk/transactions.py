@@ -34,8 +34,7 @@ from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.control import Control
 from worker.runtime.offsets.topic import TopicOffsetReader, TopicOffsetWriter
-from worker.runtime.source.fencing import fence
-from worker.runtime.source.ownership import confirm_ownership
+from worker.runtime.source.fencing import confirm_ownership, fence
 from worker.runtime.source.producer import TransactionalProducer
 from worker.supervisor.messages import messages
 

@@ -23,8 +23,7 @@ from worker.kafka.groups.offsets import ConsumerGroup
 from worker.kafka.topics.log_offsets import LogOffsets
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
-from worker.runtime.dead_letters.dead_letter import DeadLetter
-from worker.runtime.dead_letters.origins import internal_topics
+from worker.runtime.dead_letters.dead_letter import DeadLetter, internal_topics
 from worker.runtime.sink.topic_choice import topic_found
 
 __all__ = ["DeadLetterReader", "Page", "Range", "ranges_after", "ranges_of", "ranges_to_replay", "rest_of"]

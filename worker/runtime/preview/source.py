@@ -19,11 +19,10 @@ from connect.data import Offset, SourceRecord
 from connect.errors import RetriableError
 from connect.source import SourceTask, TransactionContext
 from worker.runtime.assembly import Assembly
-from worker.runtime.preview.documents import RecordDocuments
+from worker.runtime.connector import checked_task_configs
+from worker.runtime.preview.documents import CUT, MORE, LimitedDocuments, RecordDocuments
 from worker.runtime.preview.offsets import FixedOffsets
-from worker.runtime.preview.shown import CUT, MORE, Showing
 from worker.runtime.source.transactions import TransactionRequests
-from worker.runtime.task_configs import checked_task_configs
 
 __all__ = ["SourcePreview"]
 
@@ -86,7 +85,7 @@ class SourcePreview:
         tolerance: Tolerance,
         documents: RecordDocuments,
         offsets: FixedOffsets,
-        show: Showing,
+        show: LimitedDocuments,
     ) -> None:
         self._assembly = assembly
         self._tolerance = tolerance

@@ -35,7 +35,7 @@ from connect.errors import ConnectError, RetriableError
 from connect.kafka.auth.rights import PRODUCER, explained, on_topic
 from connect.plugins import class_name
 from connect.source import SourceTask
-from worker.metrics.buckets import POLL
+from worker.metrics.histograms import POLL
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.control import Control

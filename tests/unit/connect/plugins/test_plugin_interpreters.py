@@ -14,8 +14,7 @@ from connect.plugins import PluginEntry, PluginKind, PluginRegistry, spoken_vers
 from connect.plugins.versions import Version
 from equipment.interpreters import add_package, bare_folder, folder_with_interpreter
 from worker.supervisor.messages import messages
-from worker.supervisor.plugin_code import code_state
-from worker.supervisor.plugin_homes import PluginHomes
+from worker.supervisor.plugin_homes import PluginHomes, code_state
 
 LISTED = '[[connector]]\nclass = "{}.LinesConnector"\ntype = "source"\n\n[[transformation]]\nclass = "{}.Its"\n'
 
