@@ -125,7 +125,7 @@ _TWICE_NOT_FOUND: Final = (
     "Connector configuration is invalid and contains the following 2 error(s):\n"
     f"{_NOT_FOUND}\n{_NOT_FOUND}\nYou can also find the above list of errors at the endpoint "
 )
-_NO_TYPE: Final = "contains no connector type. Name one in connector.class"
+_NO_TYPE: Final = "contains no connector type. Set connector.class"
 
 BY_CALL: Final[dict[str, Difference]] = {
     "plugin_config_bad_version": Difference(OWN_WORDS, message="not found that matches the version range [9.9,9.9]"),
@@ -149,7 +149,7 @@ BY_CALL: Final[dict[str, Difference]] = {
     "create_array": _mistake("The body of the request must be a JSON object but is an array"),
     "create_no_config": _mistake("The request has no config"),
     "create_unknown_field": _mistake('Unrecognized field "bogus"; the known ones are config, initial_state, name'),
-    "create_bad_initial_state": _mistake("initial_state 'FLYING' is none of RUNNING, PAUSED, STOPPED"),
+    "create_bad_initial_state": _mistake("initial_state is 'FLYING'; it must be one of RUNNING, PAUSED, STOPPED"),
     "create_config_nested": _mistake("The value of connector.class must be text, a number, a boolean or null"),
     "create_no_class": Difference(NO_VALUES, message=f"Connector config {{name, topic}} {_NO_TYPE}"),
     "unknown_put_config_bad": Difference(NO_VALUES, message=f"Connector config {{a, name}} {_NO_TYPE}"),

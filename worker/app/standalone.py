@@ -1,4 +1,4 @@
-"""A standalone worker: it runs connectors from properties files, and keeps offsets in a file and the rest in memory."""
+"""A standalone worker: it runs connectors from properties files, with offsets in a file and the rest in memory."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ logger = logging.getLogger(__name__)
 
 
 def run_standalone(worker_file: Path, connector_files: Sequence[Path], recent: RecentLog) -> int:
-    """Run connectors in this process's children until all are drained or a signal comes; the exit status.
+    """Run connectors until all are drained or a signal arrives; return the exit status.
 
-    0: stopped by a signal, or every connector was drained. 1: the worker had a defect. 2: the worker could not start.
-    3: a connector could not be created, or failed before it was drained.
+    0: stopped by a signal, or every connector was drained. 1: the worker failed because of a bug. 2: the worker could
+    not start. 3: a connector could not be created, or failed before it was drained.
     """
     return log_end(_run_worker(worker_file, connector_files, recent))
 

@@ -1,4 +1,4 @@
-"""The collaborators of a herder, each made with those that it needs. They work in the herder's thread alone."""
+"""Creates the objects that share the herder's work and connects them. They are used only in the herder's thread."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ __all__ = ["Collaborators"]
 
 
 class Collaborators:
-    """Makes the collaborators; each is an attribute."""
+    """The objects that share the herder's work, one attribute each."""
 
     def __init__(
         self,

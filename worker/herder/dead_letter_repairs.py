@@ -1,4 +1,4 @@
-"""What is asked and answered about one dead letter that is edited before it is delivered again. Pure."""
+"""Request and response bodies for editing one dead letter before it is delivered again. Pure functions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _DIGITS: Final = (9, 18)
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """A request to deliver the record at ``place`` with other parts: those that ``edit`` has."""
+    """A request to deliver the record at ``place`` with the parts in ``edit`` replaced."""
 
     place: Place
     to: str
@@ -43,18 +43,18 @@ class Repair:
 
 
 def read_place(text: str) -> Place:
-    """Which record is meant, ``partition:offset``. Raises :class:`NotFoundError` for what can be none."""
+    """Parse a dead letter's place, ``partition:offset``. Raises :class:`NotFoundError` if it cannot exist."""
     parts = text.split(":")
     digits = [
         part.isascii() and part.isdigit() and len(part) <= most for part, most in zip(parts, _DIGITS, strict=False)
     ]
     if len(parts) != len(_DIGITS) or not all(digits):
-        raise NotFoundError(f"There is no dead letter {text!r}: it goes by partition:offset, such as 0:41.")
+        raise NotFoundError(f"There is no dead letter {text!r}: give it as partition:offset, such as 0:41.")
     return int(parts[0]), int(parts[1])
 
 
 def read_target(body: Mapping[str, Any]) -> tuple[str, bool]:
-    """Where a request has records delivered to, and whether it only tries that."""
+    """Read where the records are to be delivered, and whether this is a dry run."""
     to = body.get("to")
     if to not in _TARGETS:
         raise BadRequestError(
@@ -68,7 +68,7 @@ def read_target(body: Mapping[str, Any]) -> tuple[str, bool]:
 
 
 def read_repair(place: Place, body: Mapping[str, Any]) -> Repair:
-    """The body of a request to repair. Raises :class:`BadRequestError` with the member that is wrong."""
+    """Parse the body of a repair request. Raises :class:`BadRequestError` naming the invalid member."""
     to, dry_run = read_target(body)
     edit: dict[str, Any] = {
         part: _form(body[part], part, (*_FORMS, "json")) for part in ("key", "value") if part in body
@@ -79,14 +79,14 @@ def read_repair(place: Place, body: Mapping[str, Any]) -> Repair:
 
 
 def read_document(name: str, place: Place, read: DeadLetterRead) -> dict[str, Any]:
-    """The answer to a request for one dead letter."""
+    """The response to a request for one dead letter."""
     if read.record is None:
         raise _absent(name, place)
     return {"topic": read.topic, **read.record}
 
 
 def repaired_document(name: str, repair: Repair, done: DeadLetterRepaired) -> dict[str, Any]:
-    """The answer to a repair: the lists of a replay, what was changed, and the way of the record."""
+    """The response to a repair: the lists of a replay, the changes, and the record's way through the chain."""
     if not done.found:
         raise _absent(name, repair.place)
     place = {"partition": repair.place[0], "offset": repair.place[1]}

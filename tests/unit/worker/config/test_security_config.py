@@ -50,7 +50,7 @@ def test_a_broken_file_of_roles_stops_the_start(tmp_path: Path) -> None:
     roles = tmp_path / "roles.toml"
     roles.write_text("[roles.a]\n")
     props = {"rest.authentication.tokens.file": str(tmp_path / "t"), "rest.authorization.file": str(roles)}
-    with ExitStack() as stack, pytest.raises(ConfigError, match=r"This file is broken: .*Name its members"):
+    with ExitStack() as stack, pytest.raises(ConfigError, match=r"This file is invalid: .*Name its members"):
         GuardPlan(props, ADDRESS, Redaction(), stack)
     roles.unlink()
     with ExitStack() as stack, pytest.raises(ConfigError, match="No such file"):
