@@ -52,7 +52,7 @@ def list_records(name: str, limit: int, after: str | None, url: str) -> None:
 @click.argument("record")
 @url_option
 def show(name: str, record: str, url: str) -> None:
-    """Show one dead letter of the connector NAME, RECORD (PARTITION:OFFSET), with its whole error."""
+    """Show one dead letter of the connector NAME, RECORD (PARTITION:OFFSET), with its full error."""
     partition, offset, _ = _numbers(record)
     client = client_of(url)
     # The API lists the records after a place; before offset 0 that is the end of the previous partition.
@@ -142,9 +142,9 @@ def edit(
     yes: bool,
     url: str,
 ) -> None:
-    """Deliver one dead letter of the sink NAME, RECORD (PARTITION:OFFSET), again with another content.
+    """Edit one dead letter of the sink NAME, RECORD (PARTITION:OFFSET), and deliver it again.
 
-    Without --key, --value and --header an editor opens with its value. The record in the queue stays as it is.
+    Without --key, --value and --header, an editor opens with the value. The record in the queue is not changed.
     """
     client = client_of(url)
     path = client.connector_path(name, "dlq", record)
@@ -161,7 +161,7 @@ def edit(
 
 
 def _deliver(client: RestClient, path: str, body: dict[str, Any], *, dry_run: bool, yes: bool) -> None:
-    """Show what the dry run says, and deliver the record if that is wanted."""
+    """Show the result of a dry run, and deliver the record if the user agrees."""
     done = client.post(f"{path}/repair", body)
     for change in done["changes"]:
         click.echo(f"{change['key']}: {_quoted(change['before'])} -> {_quoted(change['after'])}")
@@ -183,23 +183,23 @@ def _stop_if_failed(done: dict[str, Any]) -> None:
 
 
 def _edited(forms: dict[str, str | None] | None, kind: str | None) -> str:
-    """What an editor makes of a part of a record."""
+    """Open a part of a record in an editor and return the result."""
     shown = kind or _kind(forms)
     before = ("" if forms is None else forms.get(shown)) or ""
     after = click.edit(before, extension=".json" if shown == "json" else ".txt")
     if after is None:
-        raise click.ClickException("The editor was left without saving: nothing was delivered.")
+        raise click.ClickException("The editor was closed without saving: nothing was delivered.")
     # Most editors end the last line.
     return after if before.endswith("\n") else after.removesuffix("\n")
 
 
 def _kind(forms: dict[str, str | None] | None) -> str:
-    """The form of a part that is easiest to read; a null has none yet."""
+    """The most readable form of a part; a null has none yet."""
     return "text" if forms is None else next(kind for kind in _KINDS if forms[kind] is not None)
 
 
 def _with_headers(present: list[dict[str, Any]], given: tuple[str, ...]) -> list[dict[str, Any]]:
-    """The headers of a record, with the given ones in place of those of the same names."""
+    """The headers of a record, with the given ones replacing those of the same names."""
     wanted = [text.partition("=") for text in given]
     for name, equals, _ in wanted:
         if not (name and equals):

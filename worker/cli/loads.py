@@ -1,4 +1,4 @@
-"""The loads of a bulk sink as text: the one under way, what waits to be tried again, and the last ones."""
+"""The loads of a bulk sink as text: the current one, pending retries, and the last ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HEADER: Final = ("LOAD", "BEGUN", "SECONDS", "RECORDS", "ROWS", "SIZE", "FILES"
 
 
 def load_lines(tasks: list[Mapping[str, Any]]) -> list[str]:
-    """The lines for the tasks of ``GET /connectors/NAME/loads``; none if there are no loads."""
+    """The lines for the tasks of ``GET /connectors/NAME/loads``; empty if there are no loads."""
     return [line for task in tasks for line in _of_task(task)]
 
 

@@ -1,4 +1,4 @@
-"""The parts that commands share which talk to a worker's REST API: options, the client and errors."""
+"""What commands for a worker's REST API share: options, the client and errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NOT_STOPPED: Final = "STOPPED"
 
 
 def url_option(command: F) -> F:
-    """Add the option ``--url``, which ``SLUICE_URL`` may set, too."""
+    """Add the option ``--url``, which can also be set with ``SLUICE_URL``."""
     return click.option(
         "--url",
         envvar="SLUICE_URL",
@@ -35,7 +35,7 @@ def url_option(command: F) -> F:
 
 
 def client_of(url: str) -> RestClient:
-    """A client of the worker at ``url``, with the token, or the user and password, of the environment, if set."""
+    """Create a client of the worker at ``url``, with the token, or user and password, from the environment."""
     from rest.client import RestClient  # noqa: PLC0415 - only these commands need it
 
     user = os.environ.get("SLUICE_USER")
@@ -45,9 +45,9 @@ def client_of(url: str) -> RestClient:
 
 @contextmanager
 def refusals_shown(client: RestClient, connector: str | None = None) -> Iterator[None]:
-    """Show a refusal of the worker as the command's error.
+    """Show a worker's refusal as the command's error.
 
-    If it refuses because ``connector`` has to be stopped first, the commands to type are shown as well.
+    If ``connector`` has to be stopped first, the commands for that are shown too.
     """
     from rest.client import RestError  # noqa: PLC0415
 

@@ -38,10 +38,11 @@ _MOST_BYTES: Final = 1 << 30
 def run(connector: Path, records: int, worker: Path | None, begin: str, timeout: float, output: Output) -> None:
     """Show the next records of CONNECTOR, a file, before and after each transformation.
 
-    Nothing is changed: no record is produced or written, no offset is kept, no topic is made, and no consumer group is
-    joined. A source is started and polled after the offsets that the worker of --worker has stored; of a sink, records
-    are read from its topics after those that its group has committed, and its task is not started. A Spark sink shows
-    besides what its next load would write: the rows of each table after its query, the columns and the folders.
+    Nothing is changed: no record is produced or written, no offset is committed, no topic is created, and no consumer
+    group is joined. A source is started and polled after the offsets that the worker of --worker has stored. For a
+    sink, records are read from its topics after its group's committed offsets, and its task is not started. For a Spark
+    sink, the output also shows what its next load would write: the rows of each table after its query, the columns and
+    the folders.
 
     To run a connector, use `sluice standalone`.
 

@@ -74,7 +74,10 @@ def test_a_file_without_a_name_is_refused(tmp_path: Path, text: str) -> None:
         ('{"name": "a", "config": {"s3cret": [1]}}', "write config as an object"),
         ('{"name": "a", "nested": {}}', "write config as an object"),
         ('{"name": "a", "config": {"name": "b"}}', "is not the name beside it"),
-        ('{"name": "a", "config": {}, "initial_state": "FLYING"}', "'FLYING'; it must be one of RUNNING, PAUSED, STOPPED"),
+        (
+            '{"name": "a", "config": {}, "initial_state": "FLYING"}',
+            "'FLYING'; it must be one of RUNNING, PAUSED, STOPPED",
+        ),
         ('{"name": "a", "config": {}, "initial_state": {}}', "must be one of RUNNING, PAUSED, STOPPED"),
         ('{"name": "a", "file": "s3cret",}', "starts with a brace but is not valid JSON: .*line 1 column 32"),
         ('{"name": "a", "rate": NaN}', "NaN is not a JSON number"),
