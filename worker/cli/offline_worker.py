@@ -21,7 +21,7 @@ from worker.runtime.entry import main as child_main
 from worker.security.redaction import Redaction
 from worker.stores.offset.file import read_map
 from worker.stores.offset.store import parse_offset, parse_offset_key
-from worker.supervisor.asking import ask
+from worker.supervisor.inquiries import ask
 from worker.supervisor.messages import messages
 from worker.supervisor.plugin_homes import PluginHomes
 from worker.supervisor.process import ForkServerLauncher

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from rest.causes import cause_of
+from rest.traces import cause_of
 from worker.cli.output import state
 
 __all__ = ["Failure", "failures", "hanging", "summed"]

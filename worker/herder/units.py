@@ -22,8 +22,7 @@ from worker.stores.config.store import TargetState
 from worker.stores.status.store import Hang, State
 from worker.supervisor.lifecycle import Phase
 from worker.supervisor.messages.hangs import Hanging, not_returned
-from worker.supervisor.messages.messages import Drain, Fail, Pause, Resume, RunTask
-from worker.supervisor.messages.reconfiguring import TakeConfig
+from worker.supervisor.messages.messages import Drain, Fail, Pause, Resume, RunTask, TakeConfig
 from worker.supervisor.notices import Changed, Expires, Hangs, Published
 from worker.supervisor.supervisor import Supervisor
 from worker.unit import Unit

@@ -9,7 +9,7 @@ from connect.errors import ConfigError
 from connect.plugins import PluginKind, PluginRegistry
 from connect.providers import ConfigData, ConfigProvider, DirectoryConfigProvider, FileConfigProvider
 from worker.config.file_access import own_files
-from worker.runtime.control import Link
+from worker.runtime.link import Link
 from worker.security.redaction import Redaction
 from worker.supervisor.messages.messages import ConfigExpires
 

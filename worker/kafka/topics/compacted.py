@@ -24,7 +24,7 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, 
 from connect.errors import ConnectError
 from connect.kafka.auth.rights import is_denial, is_login_refused
 from connect.kafka.clients import librdkafka
-from connect.kafka.settings.kind import ClientProperties
+from connect.kafka.settings.client import ClientProperties
 from worker.kafka.topics.compacted_clients import (
     WriteLimit,
     closed_error,

@@ -11,7 +11,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from connect.errors import ConnectError
 from connect.kafka.auth.rights import WORKER, explained, on_topic
 from connect.kafka.clients import librdkafka
-from connect.kafka.settings.kind import ClientProperties
+from connect.kafka.settings.client import ClientProperties
 from worker.kafka.topics.compacted_clients import (
     is_transient,
     late_error,

@@ -13,7 +13,7 @@ from connect.config.errors import keys_of
 from connect.errors import ConfigError, ConnectError
 from connect.kafka.settings.overrides import refused_overrides
 from connect.plugins import PluginEntry, PluginKind, PluginVersionError, UnlistedPluginError, class_name, load_class
-from connect.versions import VersionSpecError
+from connect.plugins.versions import VersionSpecError
 from worker.config.connector import COMMON, SinkConnectorConfig, SourceConnectorConfig
 from worker.config.file_access import refused_schema_file
 from worker.config.plugin_versions import CONNECTOR_VERSION

@@ -11,8 +11,7 @@ import pytest
 from equipment.fakes.herding import WorkedInbox
 from worker.herder.connectors.automatic_restarts import ExpiryRestarts
 from worker.runtime.assembly import Assembly
-from worker.runtime.control import Link
-from worker.runtime.line import Line
+from worker.runtime.link import Line, Link
 from worker.runtime.providers import reload_after_ttl
 from worker.security.redaction import Redaction
 from worker.supervisor.lifecycle import Phase
