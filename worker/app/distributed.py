@@ -29,6 +29,7 @@ from worker.app.worker import (
     parsed,
     plugins_of,
     start_herder,
+    supervisor_of,
     topic_tracking_of,
     warn_of_unknown_keys,
 )
@@ -51,7 +52,6 @@ from worker.stores.versions.service import VersionService
 from worker.supervisor.lease import Lease
 from worker.supervisor.plugin_homes import PluginHomes
 from worker.supervisor.process import ForkServerLauncher
-from worker.supervisor.supervisor import Supervisor
 
 __all__ = ["Setting", "run_distributed", "run_in_setting"]
 
@@ -172,13 +172,7 @@ def _distributed_herder(
         ),
         inbox,
         _membership(config, props.resolved, servers.address.url, lease),
-        lambda notify: Supervisor(
-            launcher,
-            notify,
-            offsets.submit,
-            config.task_shutdown_graceful_timeout_ms / 1000,
-            memory_limit=config.process_memory_max_bytes,
-        ),
+        supervisor_of(config, launcher, offsets),
         plugins,
     )
     start_herder(herder, offsets, config, stack)

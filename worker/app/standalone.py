@@ -23,6 +23,7 @@ from worker.app.worker import (
     parsed,
     plugins_of,
     start_herder,
+    supervisor_of,
     topic_tracking_of,
     warn_of_unknown_keys,
 )
@@ -42,7 +43,6 @@ from worker.stores.versions.file import FileVersionStore
 from worker.stores.versions.service import VersionService
 from worker.supervisor.plugin_homes import PluginHomes
 from worker.supervisor.process import ForkServerLauncher
-from worker.supervisor.supervisor import Supervisor
 
 __all__ = ["run_standalone"]
 
@@ -95,13 +95,7 @@ def _standalone_herder(
         ),
         Inbox(),
         SoloMembership(),
-        lambda notify: Supervisor(
-            launcher,
-            notify,
-            offsets.submit,
-            config.task_shutdown_graceful_timeout_ms / 1000,
-            memory_limit=config.process_memory_max_bytes,
-        ),
+        supervisor_of(config, launcher, offsets),
         plugins,
     )
     start_herder(herder, offsets, config, stack)

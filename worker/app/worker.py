@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import logging
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -29,6 +29,9 @@ from worker.metrics.otlp import OtlpPush, OtlpSettings, parse_headers
 from worker.metrics.progress import ProgressLog
 from worker.security.redaction import Redaction
 from worker.stores.offset.service import OffsetService
+from worker.supervisor.notices import Notice
+from worker.supervisor.process import Launcher
+from worker.supervisor.supervisor import Supervisor
 
 __all__ = [
     "COULD_NOT_START",
@@ -43,6 +46,7 @@ __all__ = [
     "parsed",
     "plugins_of",
     "start_herder",
+    "supervisor_of",
     "topic_tracking_of",
     "warn_of_unknown_keys",
 ]
@@ -156,6 +160,19 @@ def log_levels(config: WorkerConfig) -> list[tuple[str, str]]:
     single = [(name.strip(), level.strip()) for name, _, level in (entry.partition("=") for entry in config.log_levels)]
     root = [] if config.log_level.upper() == "INFO" else [(ROOT, config.log_level)]
     return root + sorted(single)
+
+
+def supervisor_of(
+    config: WorkerConfig, launcher: Launcher, offsets: OffsetService
+) -> Callable[[Callable[[Notice], None]], Supervisor]:
+    """Return a function that makes the worker's supervisor, given where its notices go."""
+    return lambda notify: Supervisor(
+        launcher,
+        notify,
+        offsets.submit,
+        config.task_shutdown_graceful_timeout_ms / 1000,
+        memory_limit=config.process_memory_max_bytes,
+    )
 
 
 def start_herder(herder: Herder, offsets: OffsetService, config: WorkerConfig, stack: ExitStack) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-from worker.cli.options import client_of, refusals_shown, url_option
+from worker.cli.options import begin_option, client_of, refusals_shown, url_option
 from worker.cli.output import Output, columns, output_option, print_document, state
 from worker.cli.status_summary import Failure, failures, hanging, summed
 
@@ -132,14 +132,7 @@ def delete(names: tuple[str, ...], yes: bool, url: str) -> None:
 @connectors.command()
 @click.argument("name")
 @click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="How many records to show.")
-@click.option(
-    "--from",
-    "begin",
-    type=click.Choice(["stored", "beginning"]),
-    default="stored",
-    show_default=True,
-    help="Where to begin: after the stored offsets, or where a connector without any begins.",
-)
+@begin_option
 @click.option("--timeout", type=click.IntRange(1, 20), default=10, show_default=True, help="Seconds to wait for them.")
 @url_option
 @output_option

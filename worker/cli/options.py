@@ -1,4 +1,4 @@
-"""What commands for a worker's REST API share: options, the client and errors."""
+"""What commands share: options, the client of a worker's REST API, and its errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import click
 if TYPE_CHECKING:
     from rest.client import RestClient
 
-__all__ = ["client_of", "refusals_shown", "url_option"]
+__all__ = ["begin_option", "client_of", "refusals_shown", "url_option"]
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -31,6 +31,18 @@ def url_option(command: F) -> F:
         show_default=True,
         help="Address of a worker's REST API. [env: SLUICE_URL; user and password: SLUICE_USER and SLUICE_PASSWORD, or "
         "~/.netrc; API token: SLUICE_TOKEN]",
+    )(command)
+
+
+def begin_option(command: F) -> F:
+    """Add the option ``--from`` of previews, passed to the command as ``begin``."""
+    return click.option(
+        "--from",
+        "begin",
+        type=click.Choice(["stored", "beginning"]),
+        default="stored",
+        show_default=True,
+        help="Where to begin: after the stored offsets, or where a connector without any begins.",
     )(command)
 
 

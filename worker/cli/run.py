@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import click
 
+from worker.cli.options import begin_option
 from worker.cli.output import Output, output_option, print_document
 
 __all__ = ["run"]
@@ -23,14 +24,7 @@ _MOST_BYTES: Final = 1 << 30
 @click.argument("connector", type=_FILE)
 @click.option("--preview", "records", type=click.IntRange(1, 10_000), required=True, help="How many records to show.")
 @click.option("--worker", type=_FILE, help="The worker's properties file. [default: JSON converters, localhost:9092]")
-@click.option(
-    "--from",
-    "begin",
-    type=click.Choice(["stored", "beginning"]),
-    default="stored",
-    show_default=True,
-    help="Where to begin: after the stored offsets, or where a connector without any begins.",
-)
+@begin_option
 @click.option(
     "--timeout", type=click.FloatRange(0.1), default=15.0, show_default=True, help="Seconds to wait for them."
 )

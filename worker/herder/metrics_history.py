@@ -12,9 +12,8 @@ from typing import Final
 from worker.herder.cluster.other_workers import LIVE, OtherWorkers
 from worker.herder.connectors.connectors import Connectors
 from worker.herder.inbox import Inbox, Request, Requests
-from worker.membership.membership import Membership
 from worker.metrics.history import SLOT, History, Part, Point, Recorded
-from worker.metrics.measurements import Measurements, Owners, Values
+from worker.metrics.measurements import Measurements, Values
 from worker.stores.status.store import StatusStore
 
 __all__ = ["Histories", "HistoryRequests"]
@@ -27,23 +26,22 @@ _REMAINING: Final = "source-remaining-"
 
 
 class Histories:
-    """Records the histories of this worker's tasks, and asks other workers for theirs through ``owners``, if given."""
+    """Records the histories of this worker's tasks, and asks the other workers for theirs."""
 
     def __init__(
         self,
         worker_id: str,
         statuses: StatusStore,
-        membership: Membership,
         measurements: Measurements,
+        others: OtherWorkers,
         inbox: Inbox,
-        owners: Owners | None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._worker_id = worker_id
         self._statuses = statuses
         self._measurements = measurements
         self._inbox = inbox
-        self._others = OtherWorkers(worker_id, statuses, membership, inbox, owners)
+        self._others = others
         self._clock = clock
         self._history = History()
 

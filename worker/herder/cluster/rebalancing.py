@@ -168,7 +168,7 @@ class Rebalancing:
             self._membership.rejoin("what was revoked is stopped")
 
     def _lost(self, event: Lost) -> None:
-        logger.warning("This worker is no longer a member of its cluster and stops all its connectors and tasks")
+        logger.warning("This worker is no longer a member of its cluster and stops all connectors and tasks")
         self._rounds.append(Round(time.time(), None, None, 0, 0))
         self._membership.happened(event)
         self._leadership.changed()

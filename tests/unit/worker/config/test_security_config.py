@@ -29,7 +29,7 @@ def test_without_any_key_nothing_is_asked() -> None:
 @pytest.mark.parametrize(
     ("props", "said"),
     [
-        ({"rest.extension.classes": "com.example.Guard"}, "The only extension"),
+        ({"rest.extension.classes": "com.example.Guard"}, "The only supported extension"),
         ({"rest.authorization.file": "/x"}, "nobody can sign in"),
         ({"rest.authentication.oidc.issuer": "https://a.example"}, "name the audience"),
         ({"rest.authentication.oidc.issuer": "http://a.example", "rest.authentication.oidc.audience": "x"}, "https://"),
