@@ -52,8 +52,8 @@ class ConnectorConfig(RestartConfig):
         group=COMMON,
         width=Width.LONG,
         display_name="Connector class",
-        doc="The connector to run: a dotted path, a simple name with or without the suffix Connector, or the "
-        "Java class that it replaces.",
+        doc="The connector to run: a dotted path, a simple name with or without the suffix Connector, or the Java "
+        "class that it replaces.",
     )
     connector_plugin_version: str | None = option(
         default=None,
@@ -62,8 +62,8 @@ class ConnectorConfig(RestartConfig):
         group=COMMON,
         width=Width.MEDIUM,
         display_name="Connector version",
-        doc="Version of the connector to run, if several are installed: 1.0 is exactly this version, [1.0,2.0) "
-        "the newest in a range; the newest of all if absent or latest.",
+        doc="Version of the connector to run, if several are installed: 1.0 is exactly this version, [1.0,2.0) the "
+        "newest in a range; the newest of all if absent or latest.",
     )
     tasks_max: int = option(
         default=1,
@@ -157,10 +157,10 @@ class ConnectorConfig(RestartConfig):
         group=COMMON,
         width=Width.SHORT,
         display_name="Engine",
-        doc="Where the tasks run: worker runs them in processes of the workers; spark runs them in Spark "
-        "executors, in loads that one task of the worker plans and commits. Keys that begin with engine. set "
-        "when and how large loads are (engine.flush.size); keys that begin with spark. are Spark's own. "
-        "Connectors that are built on Spark run the same way with either value.",
+        doc="Where the tasks run: worker runs them in processes of the workers; spark runs them in Spark executors, "
+        "in loads that one task of the worker plans and commits. Keys that begin with engine. set when and how "
+        "large loads are (engine.flush.size); keys that begin with spark. are Spark's own. Connectors that are "
+        "built on Spark run the same way with either value.",
     )
     config_action_reload: Literal["none", "restart"] = option(
         default="restart",
@@ -168,8 +168,8 @@ class ConnectorConfig(RestartConfig):
         group=COMMON,
         width=Width.MEDIUM,
         display_name="Reload Action",
-        doc="What happens when values of a config provider expire, after the provider's ttl: restart restarts "
-        "the connector or task that uses them, so that it looks them up again; none changes nothing.",
+        doc="What happens when values of a config provider expire, after the provider's ttl: restart restarts the "
+        "connector or task that uses them, so that it looks them up again; none changes nothing.",
     )
     task_isolation: Literal["process", "connector", "shared", "auto"] | None = option(
         default=None,
@@ -177,10 +177,10 @@ class ConnectorConfig(RestartConfig):
         group=COMMON,
         width=Width.SHORT,
         display_name="Isolation",
-        doc="Which units share a process with the connector and its tasks: process gives each its own, connector "
-        "is one for all of them, shared is one for up to 50 units of several connectors. auto is process "
-        "while the worker has up to 16 tasks, then shared, except for units that keep a core busy. The "
-        "worker's task.isolation if absent.",
+        doc="Which units share a process with the connector and its tasks: process gives each its own, connector is "
+        "one for all of them, shared is one for up to 50 units of several connectors. auto is process while the "
+        "worker has up to 16 tasks, then shared, except for units that keep a core busy. The worker's "
+        "task.isolation if absent.",
     )
     task_hang_warning_ms: Long | None = option(
         default=None,
@@ -189,9 +189,8 @@ class ConnectorConfig(RestartConfig):
         group=COMMON,
         width=Width.SHORT,
         display_name="Hang warning",
-        doc="Time in milliseconds after which a plugin call that has not returned, such as poll or put, is "
-        "reported in log and status with its stack; 0 disables this; the worker's task.hang.warning.ms if "
-        "absent.",
+        doc="Time in milliseconds after which a plugin call that has not returned, such as poll or put, is reported "
+        "in log and status with its stack; 0 disables this; the worker's task.hang.warning.ms if absent.",
     )
     task_hang_timeout_ms: Long | None = option(
         default=None,
@@ -200,8 +199,8 @@ class ConnectorConfig(RestartConfig):
         group=COMMON,
         width=Width.SHORT,
         display_name="Hang timeout",
-        doc="Time in milliseconds after which such a call fails the connector or task; its process is killed, "
-        "and restart.policy applies. 0 disables this; the worker's task.hang.timeout.ms if absent.",
+        doc="Time in milliseconds after which such a call fails the connector or task; its process is killed, and "
+        "restart.policy applies. 0 disables this; the worker's task.hang.timeout.ms if absent.",
     )
     run_until: Literal["stopped", "drained"] = option(
         default="stopped",
@@ -209,9 +208,9 @@ class ConnectorConfig(RestartConfig):
         group=COMMON,
         width=Width.SHORT,
         display_name="Run until",
-        doc="When the connector ends: stopped runs until a user stops it; drained processes the data there is "
-        "and then stops by itself. A sink with drained processes what is in its topics once the sources on "
-        "the same worker are done.",
+        doc="When the connector ends: stopped runs until a user stops it; drained processes the data there is and "
+        "then stops by itself. A sink with drained processes what is in its topics once the sources on the same "
+        "worker are done.",
     )
     errors_retry_timeout: Long = option(
         default=0,
@@ -254,8 +253,8 @@ class ConnectorConfig(RestartConfig):
         group=_ERRORS,
         width=Width.SHORT,
         display_name="Error Tolerance Rate",
-        doc="Number of records that a task may skip within one minute before it fails, with "
-        "errors.tolerance=all; -1 is unlimited.",
+        doc="Number of records that a task may skip within one minute before it fails, with errors.tolerance=all; "
+        "-1 is unlimited.",
     )
     errors_log_enable: bool = option(
         default=False,
@@ -367,8 +366,8 @@ class SourceConnectorConfig(ConnectorConfig):
         group="Topic Creation",
         width=Width.LONG,
         display_name="Topic Creation Groups",
-        doc="Groups of topics that are created with their own settings, checked before the group default. Each "
-        "has topic.creation.GROUP.include, .exclude, .partitions, .replication.factor and any topic config.",
+        doc="Groups of topics that are created with their own settings, checked before the group default. Each has "
+        "topic.creation.GROUP.include, .exclude, .partitions, .replication.factor and any topic config.",
     )
     exactly_once_support: str = option(
         default="requested",
@@ -397,8 +396,8 @@ class SourceConnectorConfig(ConnectorConfig):
         group=_EXACTLY_ONCE,
         width=Width.SHORT,
         display_name="Transaction boundary interval",
-        doc="Length of a transaction in milliseconds, with transaction.boundary=interval; by default the "
-        "worker's offset.flush.interval.ms.",
+        doc="Length of a transaction in milliseconds, with transaction.boundary=interval; by default the worker's "
+        "offset.flush.interval.ms.",
     )
     offsets_storage_topic: str | None = option(
         default=None,

@@ -39,21 +39,21 @@ class SecurityConfig(Config):
         name=EXTENSIONS_KEY,
         default=(),
         importance=LOW,
-        doc="org.apache.kafka.connect.rest.basic.auth.extension.BasicAuthSecurityRestExtension, or its simple "
-        "name, for basic authentication of users. There are no other extensions.",
+        doc="org.apache.kafka.connect.rest.basic.auth.extension.BasicAuthSecurityRestExtension, or its simple name, "
+        "for basic authentication of users. There are no other extensions.",
     )
     login_config: str | None = option(
         name=LOGIN_CONFIG_KEY,
         default=None,
         importance=LOW,
-        doc="A JAAS file whose entry KafkaConnect names the properties file of users for basic authentication. "
-        "In Java this is a system property; if this key is absent, it is read from KAFKA_OPTS.",
+        doc="A JAAS file whose entry KafkaConnect names the properties file of users for basic authentication. In "
+        "Java this is a system property; if this key is absent, it is read from KAFKA_OPTS.",
     )
     rest_authentication_certificates: bool = option(
         default=False,
         importance=MEDIUM,
-        doc="Whether clients can sign in with the certificate of their TLS connection. Also set ssl.client.auth "
-        "to requested or required, and a trust store.",
+        doc="Whether clients can sign in with the certificate of their TLS connection. Also set ssl.client.auth to "
+        "requested or required, and a trust store.",
     )
     ssl_principal_mapping_rules: str = option(
         default="DEFAULT",
@@ -72,8 +72,8 @@ class SecurityConfig(Config):
     rest_authentication_oidc_audience: tuple[str, ...] = option(
         default=(),
         importance=MEDIUM,
-        doc="The audiences (aud) of which a bearer token must have at least one. Required with an issuer, so "
-        "that tokens made for another service are refused.",
+        doc="The audiences (aud) of which a bearer token must have at least one. Required with an issuer, so that "
+        "tokens made for another service are refused.",
     )
     rest_authentication_oidc_jwks_url: str | None = option(
         name="rest.authentication.oidc.jwks.url",
@@ -123,10 +123,10 @@ class SecurityConfig(Config):
     rest_allowed_hosts: tuple[str, ...] = option(
         default=(),
         importance=LOW,
-        doc="The host names with which clients may address this worker (header Host), without ports; * matches "
-        "any text. Addresses, localhost and the advertised name are always allowed. By default all names are "
-        "allowed: then a web page could reach a worker in its visitor's network with a name that resolves to "
-        "the worker's address.",
+        doc="The host names with which clients may address this worker (header Host), without ports; * matches any "
+        "text. Addresses, localhost and the advertised name are always allowed. By default all names are allowed: "
+        "then a web page could reach a worker in its visitor's network with a name that resolves to the worker's "
+        "address.",
     )
     rest_max_head_bytes: int = option(
         default=8 * _KIB,

@@ -82,7 +82,7 @@ def metrics_headers(key: str, value: str | None) -> None:
 @validator("A path such as /connect, of letters, digits, -, _, . and ~; or empty")
 def _absolute_path(key: str, value: str) -> None:
     if value and not _PATH.fullmatch(value):
-        raise invalid_value(key, value, "It has to be a path such as /connect, of letters, digits, -, _, . and ~")
+        raise invalid_value(key, value, "It must be a path such as /connect, of letters, digits, -, _, . and ~")
 
 
 class WorkerConfig(Config):
@@ -95,7 +95,7 @@ class WorkerConfig(Config):
     )
     key_converter: PluginName = option(
         importance=HIGH,
-        doc="Converter for record keys, for connectors that do not name one. Its own keys follow as key.converter.*.",
+        doc="Converter for record keys, for connectors that name none. Its own keys follow as key.converter.*.",
     )
     key_converter_plugin_version: str | None = option(
         default=None,
@@ -105,8 +105,7 @@ class WorkerConfig(Config):
     )
     value_converter: PluginName = option(
         importance=HIGH,
-        doc="Converter for record values, for connectors that do not name one. Its own keys follow as "
-        "value.converter.*.",
+        doc="Converter for record values, for connectors that name none. Its own keys follow as value.converter.*.",
     )
     value_converter_plugin_version: str | None = option(
         default=None,
@@ -136,9 +135,9 @@ class WorkerConfig(Config):
         default="auto",
         importance=LOW,
         doc="Which connectors and tasks share a process: process gives each its own, connector is one for a "
-        "connector and its tasks, shared is one for up to 50 of several connectors. auto is process while "
-        "the worker has up to 16 tasks, then shared, except for those that keep a core busy. Connectors can "
-        "override this; what needs its own process, such as Spark, always has one.",
+        "connector and its tasks, shared is one for up to 50 of several connectors. auto is process while the "
+        "worker has up to 16 tasks, then shared, except for those that keep a core busy. Connectors can override "
+        "this; what needs its own process, such as Spark, always has one.",
     )
     process_memory_max_bytes: Long = option(
         default=0,
@@ -151,16 +150,16 @@ class WorkerConfig(Config):
         default=60_000,
         importance=LOW,
         validator=at_least(0),
-        doc="Time in milliseconds after which a plugin call that has not returned, such as poll or put, is "
-        "reported in log and status with its stack; 0 disables this. Connectors can override it.",
+        doc="Time in milliseconds after which a plugin call that has not returned, such as poll or put, is reported "
+        "in log and status with its stack; 0 disables this. Connectors can override it.",
     )
     task_hang_timeout_ms: Long = option(
         default=0,
         importance=LOW,
         validator=at_least(0),
         doc="Time in milliseconds after which such a call fails its connector or task; its process is killed. 0 "
-        "disables this. It must be longer than the longest call, including a poll that waits for data. "
-        "Connectors can override it.",
+        "disables this. It must be longer than the longest call, including a poll that waits for data. Connectors "
+        "can override it.",
     )
     offset_flush_interval_ms: Long = option(
         default=60_000,
@@ -172,8 +171,7 @@ class WorkerConfig(Config):
         default=5_000,
         importance=LOW,
         validator=at_least(1),
-        doc="How long an offset commit may take, in milliseconds, before it is abandoned and retried at the next "
-        "interval.",
+        doc="How long an offset commit may take, in milliseconds, before it is abandoned until the next interval.",
     )
     plugin_path: tuple[str, ...] | None = option(
         default=None,
@@ -183,9 +181,8 @@ class WorkerConfig(Config):
     plugin_import_allowlist: tuple[str, ...] = option(
         default=(),
         importance=LOW,
-        doc="Patterns of dotted paths, such as acme.connect.*, for classes that configurations may name although "
-        "no plugins.toml lists them; * matches any text. Anyone who may create a connector can have them "
-        "imported.",
+        doc="Patterns of dotted paths, such as acme.connect.*, for classes that configurations may name although no "
+        "plugins.toml lists them; * matches any text. Anyone who may create a connector can have them imported.",
     )
     config_providers: tuple[str, ...] = option(
         default=(),
@@ -211,14 +208,14 @@ class WorkerConfig(Config):
         default="All",
         importance=MEDIUM,
         validator=known_policy,
-        doc="Which client keys connectors may override: All, None, Principal (sasl.jaas.config, sasl.mechanism "
-        "and security.protocol), or Allowlist (those in connector.client.config.override.allowlist).",
+        doc="Which client keys connectors may override: All, None, Principal (sasl.jaas.config, sasl.mechanism and "
+        "security.protocol), or Allowlist (those in connector.client.config.override.allowlist).",
     )
     connector_client_config_override_allowlist: tuple[str, ...] = option(
         default=(),
         importance=MEDIUM,
-        doc="The client keys, without the prefix producer.override. and the like, that connectors may override "
-        "with the policy Allowlist.",
+        doc="The client keys, without the prefix producer.override. and the like, that connectors may override with "
+        "the policy Allowlist.",
     )
     oauthbearer_allowed_urls: tuple[str, ...] = option(
         name=ALLOWED_URLS_KEY,
@@ -233,9 +230,9 @@ class WorkerConfig(Config):
         importance=MEDIUM,
         validator=host_list,
         doc="The only hosts that HTTP connectors may reach: names, in which * matches any text, addresses, and "
-        "networks such as 10.0.0.0/8, which are compared with every address connected to. By default all "
-        "hosts are allowed except link-local and other addresses where clouds keep credentials; to allow "
-        "these, list them by address.",
+        "networks such as 10.0.0.0/8, which are compared with every address connected to. By default all hosts are "
+        "allowed except link-local and other addresses where clouds keep credentials; to allow these, list them by "
+        "address.",
     )
     http_denied_hosts: tuple[str, ...] = option(
         name=DENIED_HOSTS_KEY,
@@ -261,14 +258,14 @@ class WorkerConfig(Config):
     connector_spark_config_override_allowlist: tuple[str, ...] = option(
         default=(),
         importance=MEDIUM,
-        doc="Patterns of Spark keys, such as spark.hadoop.fs.s3a.*, that connectors may set with the policies Tuning "
-        "and Allowlist; * matches any text. Many Spark keys load code, run commands or name files.",
+        doc="Patterns of Spark keys, such as spark.hadoop.fs.s3a.*, that connectors may set with the policies "
+        "Tuning and Allowlist; * matches any text. Many Spark keys load code, run commands or name files.",
     )
     jdbc_allowed_drivers: tuple[str, ...] = option(
         default=("sqlite", "postgresql", "mysql", "mariadb"),
         importance=MEDIUM,
-        doc="The drivers that URLs of JDBC connectors may name, in addition to the supported ones. Write them as "
-        "in SQLAlchemy, such as oracle+oracledb.",
+        doc="The drivers that URLs of JDBC connectors may name, in addition to the supported ones. Write them as in "
+        "SQLAlchemy, such as oracle+oracledb.",
     )
     jdbc_allowed_options: tuple[str, ...] = option(
         default=(),
@@ -280,8 +277,8 @@ class WorkerConfig(Config):
         default=(),
         importance=LOW,
         doc="Files that the datagen connector may read its schema from (schema.filename), and folders of such "
-        "files. By default all files except the worker's own, /proc and /sys. Errors never show the content "
-        "of a file.",
+        "files. By default all files except the worker's own, /proc and /sys. Errors never show file "
+        "contents.",
     )
     sql_allowed_paths: tuple[str, ...] = option(
         default=(),
@@ -293,9 +290,8 @@ class WorkerConfig(Config):
     sql_allowed_jdbc_urls: tuple[str, ...] = option(
         default=(),
         importance=LOW,
-        doc="JDBC URLs, each exactly as a connector writes it, of databases whose tables queries of Spark sinks "
-        "may join (sql.tables.NAME.jdbc.url). By default none, because such a URL can load code and name "
-        "files.",
+        doc="JDBC URLs, each exactly as a connector writes it, of databases whose tables queries of Spark sinks may "
+        "join (sql.tables.NAME.jdbc.url). By default none, because such a URL can load code and name files.",
     )
     log_format: str = option(
         default="text",
@@ -318,8 +314,8 @@ class WorkerConfig(Config):
     rest_request_log: bool = option(
         default=False,
         importance=LOW,
-        doc="Whether each request to the REST API is logged, by the logger rest.requests: the caller, the "
-        "request, the status and the milliseconds it took.",
+        doc="Whether each request to the REST API is logged, by the logger rest.requests: the caller, the request, "
+        "the status and the milliseconds it took.",
     )
     metrics_otlp_endpoint: str | None = option(
         default=None,
@@ -370,8 +366,8 @@ class WorkerConfig(Config):
         default="",
         importance=LOW,
         validator=_absolute_path,
-        doc="The path under which a proxy in front of the worker serves it, such as /connect: the links of the "
-        "web page begin with it. The proxy must remove it before it forwards a request.",
+        doc="The path under which a proxy in front of the worker serves it, such as /connect: the links of the web "
+        "page begin with it. The proxy must remove it before it forwards a request.",
     )
     admin_listeners: tuple[str, ...] | None = option(
         default=None,
@@ -392,8 +388,8 @@ class WorkerConfig(Config):
         default="",
         importance=LOW,
         validator=header_rules,
-        doc="Headers to add to every response, separated by commas: [set|add|setDate|addDate] NAME: VALUE, each "
-        "in double quotes if it contains a comma.",
+        doc="Headers to add to every response, separated by commas: [set|add|setDate|addDate] NAME: VALUE, each in "
+        "double quotes if it contains a comma.",
     )
 
 
@@ -429,15 +425,14 @@ class DistributedConfig(WorkerConfig):
     group_id: str = option(
         importance=HIGH,
         validator=non_empty,
-        doc="The name of the cluster that this worker belongs to. Use the same name on every worker, and not for "
-        "any consumer group.",
+        doc="The name of this worker's cluster. Use the same name on every worker, and not for a consumer group.",
     )
     session_timeout_ms: int = option(
         default=10_000,
         importance=HIGH,
         validator=at_least(1),
-        doc="How long the cluster waits for a worker's heartbeat, in milliseconds, before other workers take "
-        "over its connectors and tasks. The broker limits it by group.min.session.timeout.ms and "
+        doc="How long the cluster waits for a worker's heartbeat, in milliseconds, before other workers take over "
+        "its connectors and tasks. The broker limits it by group.min.session.timeout.ms and "
         "group.max.session.timeout.ms.",
     )
     heartbeat_interval_ms: int = option(
@@ -450,15 +445,14 @@ class DistributedConfig(WorkerConfig):
         default=60_000,
         importance=HIGH,
         validator=at_least(1),
-        doc="How long a worker may take to join a rebalance, in milliseconds. It must be longer than its tasks "
-        "take to stop.",
+        doc="How long a worker may take to join a rebalance, in milliseconds; longer than its tasks take to stop.",
     )
     group_instance_id: str | None = option(
         default=None,
         importance=LOW,
         doc="A name for this worker that survives restarts (KIP-345): a worker that comes back within "
-        "session.timeout.ms gets its connectors and tasks back without a rebalance. Use a different name on "
-        "every worker.",
+        "session.timeout.ms gets its connectors and tasks back without a rebalance. Use a different name on every "
+        "worker.",
     )
     exactly_once_source_support: str = option(
         default="disabled",
@@ -529,8 +523,8 @@ class DistributedConfig(WorkerConfig):
         default="sessioned",
         importance=LOW,
         validator=one_of("eager", "compatible", "sessioned", ignore_case=True),
-        doc="How the workers distribute connectors and tasks: sessioned rebalances incrementally and signs "
-        "requests between workers, compatible does not sign them, eager stops everything at each rebalance.",
+        doc="How the workers distribute connectors and tasks: sessioned rebalances incrementally and signs requests "
+        "between workers, compatible does not sign them, eager stops everything at each rebalance.",
     )
     scheduled_rebalance_max_delay_ms: int = option(
         default=300_000,
