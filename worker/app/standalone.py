@@ -119,6 +119,6 @@ def _run(herder: Herder, files: Sequence[Path], stop: StopSignals) -> int:
     stop.started()
     herder.all_created()
     if files:
-        # A worker without files waits for what comes over REST, and does not end with it.
+        # A worker without files waits for connectors over REST, and does not end with them.
         end_with(herder, stop.status)
     return stop.status.result()

@@ -41,7 +41,7 @@ class StopSignals:
         return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> bool:
-        # A C function that the signal interrupts may make a SystemError of it, as librdkafka's client does.
+        # A C function that the signal interrupts may turn it into a SystemError, as librdkafka's client does.
         return isinstance(error, StoppedError | SystemError) and self._starting and self.status.done()
 
     def started(self) -> None:
@@ -50,7 +50,7 @@ class StopSignals:
 
     def _take(self, number: int, _frame: object) -> None:
         try:
-            # A second signal may come in the midst of this one: whether it is the first is asked and said at once.
+            # A second signal may arrive during this one, so checking and setting the first one is a single step.
             self.status.set_result(self._stopped)
         except InvalidStateError:
             return

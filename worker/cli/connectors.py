@@ -96,7 +96,7 @@ def stop(names: tuple[str, ...], url: str) -> None:
 
 @connectors.command()
 @_NAMES
-@click.option("--failed", is_flag=True, help="Only what has failed, be it the connector or a task.")
+@click.option("--failed", is_flag=True, help="Only the failed connector or tasks.")
 @click.option("--task", type=click.IntRange(0), help="Only this task.")
 @url_option
 def restart(names: tuple[str, ...], failed: bool, task: int | None, url: str) -> None:
@@ -157,8 +157,10 @@ def preview(name: str, limit: int, begin: str, timeout: int, url: str, output: O
 
 @connectors.command()
 @click.argument("name")
-@click.option("-f", "--follow", is_flag=True, help="Go on, with what is logged from now on, until Ctrl-C.")
-@click.option("--lines", default=100, show_default=True, type=click.IntRange(0, 10_000), help="How many to begin with.")
+@click.option("-f", "--follow", is_flag=True, help="Follow the log until Ctrl-C.")
+@click.option(
+    "--lines", default=100, show_default=True, type=click.IntRange(0, 10_000), help="Number of lines to start with."
+)
 @url_option
 def logs(name: str, follow: bool, lines: int, url: str) -> None:
     """Show the last log lines of the connector NAME and its tasks, from all workers.

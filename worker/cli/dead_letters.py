@@ -32,7 +32,9 @@ def dlq() -> None:
 
 @dlq.command("list")
 @click.argument("name")
-@click.option("--limit", default=100, show_default=True, type=click.IntRange(1), help="The most dead letters to list.")
+@click.option(
+    "--limit", default=100, show_default=True, type=click.IntRange(1), help="Maximum number of dead letters to list."
+)
 @click.option("--after", help="Continue after this dead letter, PARTITION:OFFSET.")
 @url_option
 def list_records(name: str, limit: int, after: str | None, url: str) -> None:
@@ -70,7 +72,7 @@ _to_option: Final = click.option(
     "--to",
     type=click.Choice(["topic", "task"]),
     required=True,
-    help="topic: the topic they come from, for all who read it; task: this connector only, which must be stopped.",
+    help="topic: the topic they come from, for all its readers; task: only this connector, which must be stopped.",
 )
 
 
@@ -118,14 +120,14 @@ def replay(name: str, to: str, everything: bool, chosen: tuple[str, ...], dry_ru
 @click.argument("name")
 @click.argument("record")
 @_to_option
-@click.option("--key", help="The key that it is to have.")
-@click.option("--value", help="The value that it is to have.")
-@click.option("--header", "headers", multiple=True, metavar="NAME=TEXT", help="A header that it is to have.")
+@click.option("--key", help="The new key.")
+@click.option("--value", help="The new value.")
+@click.option("--header", "headers", multiple=True, metavar="NAME=TEXT", help="A new header.")
 @click.option(
     "--as",
     "kind",
     type=click.Choice(["text", "json", "base64", "hex"]),
-    help="How the key and value are written; json: by the connector's converter. By default as the editor shows them.",
+    help="Format of key and value; json uses the connector's converter. By default as shown in the editor.",
 )
 @click.option("--dry-run", is_flag=True, help="Only show what would be delivered, and its way through the connector.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")

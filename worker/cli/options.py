@@ -42,7 +42,7 @@ def begin_option(command: F) -> F:
         type=click.Choice(["stored", "beginning"]),
         default="stored",
         show_default=True,
-        help="Where to begin: after the stored offsets, or where a connector without any begins.",
+        help="Where to start: after the stored offsets, or where a connector without offsets starts.",
     )(command)
 
 

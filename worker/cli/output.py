@@ -44,7 +44,7 @@ def output_option(command: F) -> F:
         callback=lambda _context, _parameter, value: Output(value),
         default=Output.TABLE.value,
         show_default=True,
-        help="A table to read, or JSON or YAML for other programs.",
+        help="A table, or JSON or YAML for other programs.",
     )(command)
 
 

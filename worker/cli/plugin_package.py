@@ -88,7 +88,7 @@ class PluginPackage:
     @property
     def _camel(self) -> str:
         parts = self.name.split("-")
-        # The class has its kind at the end in any case.
+        # The class name always ends with the kind.
         own = parts[:-1] if len(parts) > 1 and parts[-1] == self.kind else parts
         return "".join(part.capitalize() for part in own)
 

@@ -71,7 +71,7 @@ def _kind_of(entry: PluginEntry) -> str:
 
 @plugins.command()
 @click.argument("name")
-@click.option("--kind", type=click.Choice(_NEW_KINDS), required=True, help="What to begin with.")
+@click.option("--kind", type=click.Choice(_NEW_KINDS), required=True, help="The kind of plugin to write.")
 @click.option(
     "--folder", type=click.Path(file_okay=False, path_type=Path), help="Where to write it. [default: NAME, in here]"
 )
@@ -100,10 +100,12 @@ def new(name: str, kind: str, folder: Path | None) -> None:
     "folder",
     type=click.Path(file_okay=False, path_type=Path),
     required=True,
-    help="The folder, of plugin.path or in one of its folders; it is made if it is not there.",
+    help="A folder of plugin.path, or a folder in one; created if missing.",
 )
 @click.option("--python", default=sys.executable, help="The Python of a new folder, from 3.11. [default: this one]")
-@click.option("--sluice", help="What to install Sluice from: a requirement, a path or a URL. [default: as it is here]")
+@click.option(
+    "--sluice", help="Where to install Sluice from: a requirement, a path or a URL. [default: as installed here]"
+)
 def install(packages: tuple[str, ...], folder: Path, python: str, sluice: str | None) -> None:
     """Install plugins into a folder with its own interpreter, so that their dependencies cannot conflict with others.
 

@@ -146,7 +146,7 @@ def _aligned(rows: list[Row]) -> Iterator[str]:
         elif len(before) <= befores:
             yield f"{name:<{names}}  {before:<{befores}}  ->  {after}"
         else:
-            # What does not fit beside each other stands below each other.
+            # Values that do not fit side by side are printed one below the other.
             yield f"{name:<{names}}  {before}"
             yield f"{'':<{names}}  {'':<{befores}}  ->  {after}"
 

@@ -16,7 +16,7 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FAILED: Final = 1
 # For the start of the process and of the plugin's own connections, beside the time that it polls.
 _START: Final = 60.0
-# For a terminal that is no limit.
+# Practically unlimited for a terminal.
 _MOST_BYTES: Final = 1 << 30
 
 

@@ -44,8 +44,8 @@ def token() -> None:
 @token.command()
 @click.argument("name")
 @_file_option
-@click.option("--group", "groups", multiple=True, help="A group that it belongs to; may be given more than once.")
-@click.option("--expires", metavar="TIME", help="After which time it ends, such as 90d or 12h. By default never.")
+@click.option("--group", "groups", multiple=True, help="A group of the principal. [repeatable]")
+@click.option("--expires", metavar="TIME", help="How long it is valid, such as 90d or 12h. [default: forever]")
 def create(name: str, file: Path, groups: tuple[str, ...], expires: str | None) -> None:
     """Create a token for the principal NAME and print it. It cannot be shown again."""
     try:

@@ -29,7 +29,7 @@ _DATAGEN: Final = "connectors.datagen."
 _FILE: Final = "schema.filename"
 _RELATIVE: Final = ("file", "filename", "location")
 _PATH: Final = re.compile(r"""(?:^|(?<=[\s"'=,;]))/[^\s"',;]+""")
-# What a worker refers to may be in one file with what connectors refer to.
+# Values for the worker and for connectors may be in the same file.
 _REFERENCE: Final = re.compile(r"\$\{[^}]*\}")
 
 

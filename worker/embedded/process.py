@@ -47,7 +47,7 @@ def launch_daemon(command: Sequence[str], *, log: Path, environ: Mapping[str, st
 
     It is not a child of this process and inherits no open files.
     """
-    # A shell in between, so that nobody here need wait for the daemon when it ends.
+    # A shell in between, so that this process need not wait for the daemon's end.
     done = subprocess.run(
         ["/bin/sh", "-c", _DAEMON, str(log), *command],
         stdin=subprocess.DEVNULL,

@@ -127,7 +127,7 @@ class Inbox:
         return None
 
     def _patience(self) -> float | None:
-        # No lock waits for longer, and whoever waits looks again.
+        # The longest timeout of a lock; the loop waits again after it.
         return min(max(0.0, self._later[0][0] - self._clock()), threading.TIMEOUT_MAX) if self._later else None
 
 

@@ -49,7 +49,7 @@ class Histories:
         """Record the first points, and more every two seconds."""
         now = self._clock()
         self._history.note(now, self._points())
-        # In the middle of the next slot, so that none is missed because a look comes a little later.
+        # In the middle of the next slot, so that no slot is missed if the timer fires slightly late.
         self._inbox.after(SLOT * 1.5 - now % SLOT, self.start)
 
     def forget(self, connector: str) -> None:

@@ -137,7 +137,7 @@ class PreviewRequests:
                 _AGAIN_AFTER,
             )
         self._under_way += 1
-        # A request may be done in any thread, and the count is the herder's.
+        # A request may complete in any thread, but the count belongs to the herder's.
         request.add_done_callback(lambda _: self._post(self._leave_place))
 
     def _leave_place(self) -> None:

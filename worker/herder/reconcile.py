@@ -124,7 +124,7 @@ def _goes_on(now: Running, wanted: Desired) -> bool:
 
 
 def _to_start(wanted: Desired) -> Desired:
-    # A unit cannot be told anything it is not started for yet, so a drain follows with the next look.
+    # A starting unit accepts no commands yet, so the drain follows at the next call.
     return replace(wanted, drain=False)
 
 

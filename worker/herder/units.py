@@ -90,10 +90,10 @@ class Units:
         if entry is None or entry.target is TargetState.STOPPED or connector is None:
             return
         if not self.speaks_for(Unit(name)):
-            # Whoever runs it says what it wants, and that may be something else by now.
+            # The worker that runs it publishes, and its task configs may differ.
             return
         if connector.phase is Phase.STOPPING or connector.command.config != entry.config:
-            # Of a configuration that is no more; the connector is about to say it again.
+            # From an outdated configuration; the connector will publish again.
             return
         if not notice.configs:
             self._put_status(Unit(name), State.RUNNING, None, drained=True)

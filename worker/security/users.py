@@ -85,7 +85,7 @@ class Users:
         with self._one_at_a_time:
             is_known = self._remembered.get(mark, -1.0) > self._clock()
         if is_known:
-            # A client that goes on asking is never held up by those who try its user's password meanwhile.
+            # A client with the right password is never delayed by others who guess passwords of the same user.
             self._remember(mark)
         return is_known
 

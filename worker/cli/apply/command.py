@@ -160,7 +160,7 @@ def _steps(client: RestClient, item: Planned) -> list[Callable[[], object]]:
     if item.state_after is not None:
         change = _STATE_CHANGES[item.state_after]
         steps.append(lambda: client.put(path(item.name, change)))
-    # A connector that is to be halted is halted first: its new configuration shall not run.
+    # A connector that should be paused or stopped is first, so that its new configuration does not run.
     return steps if item.state_after == "RUNNING" else steps[::-1]
 
 

@@ -101,7 +101,7 @@ class Fencing:
         try:
             self.fence(fenced, name)
         except ConnectError as error:
-            # Another worker leads by now.
+            # Another worker has become the leader.
             fenced.set_exception(error)
         return fenced
 

@@ -112,7 +112,7 @@ class Leadership:
             self._give_up()
         elif not (self._ready or self._taking):
             self._taking = True
-            # The claim ends what the leader before has left under way, which reading to the end would wait for.
+            # The claim ends the former leader's open transaction, for which reading to the end would wait.
             self._then(self._configs.claim_writes(), self._read)
 
     def writes_lost(self) -> None:

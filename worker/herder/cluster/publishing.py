@@ -39,7 +39,7 @@ __all__ = ["PUBLICATION_HEADER", "Leader", "Publication", "Publications", "Publi
 logger = logging.getLogger(__name__)
 _FIRST_BACKOFF: Final = 0.25
 _LONGEST_BACKOFF: Final = 60.0
-# A connector that is being stopped, whose task configs go first, is mostly so by then.
+# A connector loses its task configs before it is stopped; by then it mostly is.
 _LOOK_AGAIN: Final = 1.0
 _PROCESS_BYTES: Final = 8
 
@@ -274,7 +274,7 @@ class Publishing:
             self.forget(connector)
             self._fail(connector, f"Its task configs cannot be stored: {error}")
         elif error is not None or not self._is_kept(connector, published):
-            # Between two leaders, and while it is being stopped, this is how it goes; more is worth a line.
+            # Expected between two leaders and while the connector is being stopped; others are warnings.
             expected = isinstance(error, RebalanceInProgressError | ConflictError)
             level = logging.DEBUG if expected else logging.WARNING
             reason = error or "another worker has stored others meanwhile"

@@ -129,7 +129,7 @@ class Drains:
             self._stop(name)
         for name, entry in self._configs.connectors().items():
             if entry.target is TargetState.STOPPED and entry.task_configs and self._changes.is_free(name):
-                # A connector published tasks while it was being stopped; or another runtime left it so.
+                # The connector published task configs while it was being stopped, or Kafka Connect left it so.
                 self._clear(name, entry.drained)
 
     def outcome(self) -> Outcome | None:

@@ -384,7 +384,7 @@ class Writes:
         def decide(report: Report) -> None:
             assert isinstance(report, messages.Validated)
             check_validated(report)
-            # Another worker may lead by now.
+            # Another worker may have become the leader.
             self._leadership.as_leader(request, lambda: go_on(_checked(config, report)))
 
         request.enter(f"waiting for {config['connector.class']} to validate connector {name}'s configuration")
@@ -399,7 +399,7 @@ class Writes:
     def _put(self, name: str, checked: Checked, author: str | None, target: TargetState | None = None) -> Future[None]:
         drained = None
         if target is None and checked.config.get("schedule") and not self._connectors.exists(name):
-            # It runs when its time has come, and not because it was made.
+            # A scheduled connector runs at its time, not when it is created.
             target, drained = TargetState.STOPPED, time.time_ns() // 1_000_000
         return self._configs.put_connector(name, checked.config, target, drained, checked.type, author)
 

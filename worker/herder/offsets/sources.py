@@ -122,7 +122,7 @@ class OffsetLayers:
             else:
                 go_on(future.result())
 
-        # One that is broken off wants nothing any more: what is not begun by then is not done.
+        # Nothing more is begun for a cancelled request.
         request.add_done_callback(lambda _: future.cancel())
         future.add_done_callback(lambda _: self._post(arrived))
 

@@ -276,7 +276,7 @@ def _answer(admin: AdminClient, request: Callable[[], Any]) -> Any:
         except TimeoutError:
             continue
         finally:
-            # What the client has to say waits for a poll: its log lines, and that its login is refused.
+            # The client delivers its log lines and a refused login only when it is polled.
             admin.poll(0)
 
 

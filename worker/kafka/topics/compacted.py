@@ -360,7 +360,7 @@ class CompactedTopic:
                 self._writes.discard(write)
                 _fail(write.future, write_limit_error(self._topic))
             if write not in self._writes:
-                # It was given up. Written now, it could come after what was written because it had failed.
+                # The write has failed. Made now, it could come after a write that was made because of the failure.
                 self._unsent.popleft()
                 continue
             try:
@@ -369,7 +369,7 @@ class CompactedTopic:
             except BufferError:
                 return
             except KafkaException as error:
-                # Such as a record that is too large: the rest of its write would take effect without it.
+                # For example a record that is too large: the other records of the write would take effect without it.
                 self._fail(write, error.args[0])
             else:
                 self._unsent.popleft()

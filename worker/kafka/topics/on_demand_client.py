@@ -48,7 +48,7 @@ class OnDemandClient(Generic[C]):
         if self._client is None:
             return
         self._client.poll(0)
-        # A producer is as long as what it was given and has not told the outcome of.
+        # The length of a producer is the number of records without a delivery report.
         is_used = isinstance(self._client, Producer) and len(self._client) > 0
         if not is_used and self._now() >= self._rests_at:
             self.close()

@@ -1,4 +1,7 @@
-"""The offset store of standalone mode: one file, written whole, as a serialised Java ``HashMap<byte[], byte[]>``."""
+"""The offset store of standalone mode: one file with a serialised Java ``HashMap<byte[], byte[]>``.
+
+The file is replaced as a whole.
+"""
 
 from __future__ import annotations
 
@@ -110,7 +113,7 @@ logger = logging.getLogger(__name__)
 
 
 class FileOffsetStore(OffsetStore):
-    """Keeps offsets in ``file``. Used by one thread.
+    """Stores offsets in ``file``. Used by one thread.
 
     Raises :class:`~connect.errors.ConnectError` if the file exists but is not an offsets file, or if another worker
     uses it.
