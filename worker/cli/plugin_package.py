@@ -79,7 +79,7 @@ class PluginPackage:
     def write(self, folder: Path) -> None:
         """Write the files into a folder; raise ``ConnectError`` if it is not empty."""
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise ConnectError(f"{folder} exists already and is not empty; move it away, or choose another name.")
+            raise ConnectError(f"{folder} already exists and is not empty. Move it away, or choose another name.")
         for path, text in self.files().items():
             file = folder / path
             file.parent.mkdir(parents=True, exist_ok=True)
