@@ -214,7 +214,7 @@ DISTRIBUTED_BY_CALL: Final[dict[str, Difference]] = {
     "expand_all_final": Difference(NAME_KEPT, adjust=_with_own_name_of_all),
     "version_bad": Difference(OWN_WORDS, message=_TWICE_NOT_FOUND),
     "s2_patch_unknown_field": _mistake('Unrecognized field "offs". The known fields are offsets'),
-    "s2_patch_null_partition": _mistake("The partition for a source connector offset has to be an object"),
+    "s2_patch_null_partition": _mistake("The partition for a source connector offset must be an object"),
     **{
         name: Difference(MISTAKE, 400, adjust=lambda body: body | {"error_code": 400})
         for name in (

@@ -37,9 +37,9 @@ def _current(load: Mapping[str, Any]) -> str:
     ranges = ", ".join(map(_range, load["ranges"][:_SHOWN]))
     more = f" and {load['partitions'] - _SHOWN} more" if load["partitions"] > _SHOWN else ""
     return (
-        f"Load {load['number']}, due by {load['reason']}, for {load['seconds']:,.0f} s: {told['stage']}, "
-        f"{records} records ({ranges}{more}), {told['rows']:,} rows, {size_text(told['bytes'])}, "
-        f"{told['files']:,} files, {load['rows_per_second']:,} rows/s"
+        f"Load {load['number']}, due by {load['reason']}, for {load['seconds']:,.0f} s: {told['stage']}, {records} "
+        f"records ({ranges}{more}), {told['rows']:,} rows, {size_text(told['bytes'])}, {told['files']:,} files, "
+        f"{load['rows_per_second']:,} rows/s"
     )
 
 

@@ -48,8 +48,8 @@ def worker_values(props: Mapping[str, str], redaction: Redaction) -> dict[str, s
     resolved = resolve_references(props, providers)
     for (alias, _), ttl_ms in resolved.ttls_ms.items():
         logger.warning(
-            "The values from config provider %s in the worker's file expire after %g s. The worker looks them up "
-            "only when it starts: restart it before then.",
+            "The values from config provider %s in the worker's file expire after %g s. The worker looks them up only "
+            "when it starts: restart it before then.",
             alias,
             ttl_ms / 1000,
         )

@@ -158,9 +158,9 @@ class ConnectorConfig(RestartConfig):
         width=Width.SHORT,
         display_name="Engine",
         doc="Where the tasks run: worker runs them in processes of the workers; spark runs them in Spark executors, "
-        "in loads that one task of the worker plans and commits. Keys that begin with engine. set when and how "
-        "large loads are (engine.flush.size); keys that begin with spark. are Spark's own. Connectors that are "
-        "built on Spark run the same way with either value.",
+        "in loads that one task of the worker plans and commits. Keys that begin with engine. set when and how large "
+        "loads are (engine.flush.size); keys that begin with spark. are Spark's own. Connectors that are built on "
+        "Spark run the same way with either value.",
     )
     config_action_reload: Literal["none", "restart"] = option(
         default="restart",
@@ -179,8 +179,8 @@ class ConnectorConfig(RestartConfig):
         display_name="Isolation",
         doc="Which units share a process with the connector and its tasks: process gives each its own, connector is "
         "one for all of them, shared is one for up to 50 units of several connectors. auto is process while the "
-        "worker has up to 16 tasks, then shared, except for units that keep a core busy. The worker's "
-        "task.isolation if absent.",
+        "worker has up to 16 tasks, then shared, except for units that keep a core busy. The worker's task.isolation "
+        "if absent.",
     )
     task_hang_warning_ms: Long | None = option(
         default=None,
@@ -343,8 +343,8 @@ class ConnectorConfig(RestartConfig):
                 yield ConfigError(f"{prefix}.predicate", predicate, "Predicate must be one of the predicates listed")
             if predicate is None and f"{prefix}.negate" in self.originals:
                 reason = (
-                    f"Config '{prefix}.negate' was provided but there is no config '{prefix}.predicate' "
-                    "defining a predicate to be negated."
+                    f"Config '{prefix}.negate' was provided but there is no config '{prefix}.predicate' defining a "
+                    "predicate to be negated."
                 )
                 yield ConfigRuleError(reason, f"{prefix}.negate")
 

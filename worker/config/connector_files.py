@@ -70,8 +70,8 @@ def _json_object(file: Path, text: str) -> dict[str, Any] | None:
         document: dict[str, Any] = json.loads(text, parse_int=str, parse_float=str, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise ConnectError(
-            f"{file} starts with a brace but is not valid JSON: {error}. Correct it, or write "
-            "it as key=value properties."
+            f"{file} starts with a brace but is not valid JSON: {error}. Correct it, or write it as key=value "
+            "properties."
         ) from error
     return document
 

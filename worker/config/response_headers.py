@@ -58,7 +58,7 @@ def _rule(entry: str) -> HeaderRule:
     try:
         action = HeaderAction(match["action"].lower())
     except ValueError:
-        raise ValueError(f"Action '{match['action']}' is none of set, add, setDate and addDate") from None
+        raise ValueError(f"Action '{match['action']}' must be one of set, add, setDate and addDate") from None
     value = match["value"].strip()
     if any(ord(character) < ord(" ") for character in match["name"] + value):
         raise ValueError(f"Header {match['name']!r} has a control character")

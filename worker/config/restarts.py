@@ -95,9 +95,8 @@ class RestartConfig(Config):
         width=Width.MEDIUM,
         display_name="Schedule",
         doc="When to run a connector with run.until=drained, as a cron expression with five fields: it is started "
-        "at each of these times and stops once it is drained. A run that is still in progress continues. Runs "
-        "missed because no worker was up are made up for by one run. A connector that a user has stopped stays "
-        "stopped.",
+        "at each of these times and stops once it is drained. A run that is still in progress continues. Runs missed "
+        "because no worker was up are made up for by one run. A connector that a user has stopped stays stopped.",
     )
     schedule_timezone: str = option(
         default="UTC",

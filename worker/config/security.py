@@ -60,8 +60,8 @@ class SecurityConfig(Config):
         importance=LOW,
         validator=_name_rules,
         doc="How a certificate's distinguished name becomes a principal, as in a Kafka broker: rules of the form "
-        "RULE:pattern/replacement/, with L or U at the end for lower or upper case; the first match applies. "
-        "DEFAULT is the whole name.",
+        "RULE:pattern/replacement/, with L or U at the end for lower or upper case; the first match applies. DEFAULT "
+        "is the whole name.",
     )
     rest_authentication_oidc_issuer: str | None = option(
         default=None,
@@ -203,8 +203,8 @@ class SecurityConfig(Config):
             )
         if self.rest_authorization_file and not self.authenticates:
             yield ConfigRuleError(
-                "rest.authorization.file says what principals may do, but nobody can sign in: set "
-                f"{EXTENSIONS_KEY} or one of the keys that begin with rest.authentication.",
+                f"rest.authorization.file says what principals may do, but nobody can sign in: set {EXTENSIONS_KEY} or "
+                "one of the keys that begin with rest.authentication.",
                 "rest.authorization.file",
             )
         if self.audit_required and not (self.audit_file or self.audit_topic):

@@ -135,9 +135,9 @@ class WorkerConfig(Config):
         default="auto",
         importance=LOW,
         doc="Which connectors and tasks share a process: process gives each its own, connector is one for a "
-        "connector and its tasks, shared is one for up to 50 of several connectors. auto is process while the "
-        "worker has up to 16 tasks, then shared, except for those that keep a core busy. Connectors can override "
-        "this; what needs its own process, such as Spark, always has one.",
+        "connector and its tasks, shared is one for up to 50 of several connectors. auto is process while the worker "
+        "has up to 16 tasks, then shared, except for those that keep a core busy. Connectors can override this; what "
+        "needs its own process, such as Spark, always has one.",
     )
     process_memory_max_bytes: Long = option(
         default=0,
@@ -158,8 +158,8 @@ class WorkerConfig(Config):
         importance=LOW,
         validator=at_least(0),
         doc="Time in milliseconds after which such a call fails its connector or task; its process is killed. 0 "
-        "disables this. It must be longer than the longest call, including a poll that waits for data. Connectors "
-        "can override it.",
+        "disables this. It must be longer than the longest call, including a poll that waits for data. Connectors can "
+        "override it.",
     )
     offset_flush_interval_ms: Long = option(
         default=60_000,
@@ -277,15 +277,14 @@ class WorkerConfig(Config):
         default=(),
         importance=LOW,
         doc="Files that the datagen connector may read its schema from (schema.filename), and folders of such "
-        "files. By default all files except the worker's own, /proc and /sys. Errors never show file "
-        "contents.",
+        "files. By default all files except the worker's own, /proc and /sys. Errors never show file contents.",
     )
     sql_allowed_paths: tuple[str, ...] = option(
         default=(),
         importance=LOW,
         doc="Files and folders, or URLs of object stores, that queries of Spark sinks may join "
-        "(sql.tables.NAME.path) and that queries may be read from (sql.file). By default none, because their "
-        "content can end up in a table.",
+        "(sql.tables.NAME.path) and that queries may be read from (sql.file). By default none, because their content "
+        "can end up in a table.",
     )
     sql_allowed_jdbc_urls: tuple[str, ...] = option(
         default=(),
@@ -591,7 +590,7 @@ class DistributedConfig(WorkerConfig):
             )
         if len(set(topics)) < len(topics):
             yield ConfigRuleError(
-                f"config.storage.topic, offset.storage.topic and status.storage.topic are {', '.join(topics)}; "
-                "name three different topics.",
+                f"config.storage.topic, offset.storage.topic and status.storage.topic are {', '.join(topics)}; name "
+                "three different topics.",
                 "config.storage.topic",
             )

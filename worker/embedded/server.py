@@ -156,8 +156,8 @@ def wait_ready(
             signal_process(pid, signal.SIGKILL)
             wait_gone(pid, mark, _KILL_SECONDS)
             raise ConnectError(
-                f"The embedded {kind} was not ready after {timeout:g} s and was killed; "
-                f"Set a longer start_timeout. {where_to_look(log, data)}"
+                f"The embedded {kind} was not ready after {timeout:g} s and was killed; Set a longer start_timeout. "
+                f"{where_to_look(log, data)}"
             )
         time.sleep(_POLL_SECONDS)
     return True

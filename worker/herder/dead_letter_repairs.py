@@ -58,12 +58,12 @@ def read_target(body: Mapping[str, Any]) -> tuple[str, bool]:
     to = body.get("to")
     if to not in _TARGETS:
         raise BadRequestError(
-            f"to is {to!r}; it has to be topic, after which every reader of the topics consumes the records again, or "
+            f"to is {to!r}; it must be topic, after which every reader of the topics consumes the records again, or "
             "task, which gives them to this connector alone."
         )
     dry_run = body.get("dry_run", False)
     if not isinstance(dry_run, bool):
-        raise BadRequestError(f"dry_run is {dry_run!r}; it has to be true or false.")
+        raise BadRequestError(f"dry_run is {dry_run!r}; it must be true or false.")
     return str(to), dry_run
 
 
@@ -113,17 +113,17 @@ def _form(given: object, what: str, forms: tuple[str, ...]) -> dict[str, str] | 
         if kind in forms and isinstance(text, str):
             return {kind: text}
     raise BadRequestError(
-        f"{what} has to be null, or an object with one member of {', '.join(forms)}, which is a text."
+        f"{what} must be null, or an object with one of the members {', '.join(forms)}, which is a string."
     )
 
 
 def _headers(given: object) -> list[dict[str, Any]]:
     if not isinstance(given, list):
-        raise BadRequestError('headers have to be an array of {"key": "trace", "value": {"text": "abc"}}.')
+        raise BadRequestError('headers must be an array of {"key": "trace", "value": {"text": "abc"}}.')
     return [_header(item) for item in given]
 
 
 def _header(given: object) -> dict[str, Any]:
     if not isinstance(given, dict) or given.keys() != {"key", "value"} or not isinstance(given["key"], str):
-        raise BadRequestError('headers: each has to be an object such as {"key": "trace", "value": {"text": "abc"}}.')
+        raise BadRequestError('headers: each must be an object such as {"key": "trace", "value": {"text": "abc"}}.')
     return {"key": given["key"], "value": _form(given["value"], f"header {given['key']}", _FORMS)}

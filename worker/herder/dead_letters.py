@@ -57,7 +57,7 @@ def read_limit(text: str | None) -> int:
     if text is None:
         return _DEFAULT_LISTED
     if not (text.isascii() and text.isdigit() and len(text) <= 10) or not 1 <= int(text) <= MOST_LISTED:
-        raise BadRequestError(f"limit is {text!r}; it has to be a number from 1 to {MOST_LISTED}.")
+        raise BadRequestError(f"limit is {text!r}; it must be a number from 1 to {MOST_LISTED}.")
     return int(text)
 
 
@@ -68,7 +68,7 @@ def read_after(text: str | None) -> tuple[int, int] | None:
     partition, colon, offset = text.partition(":")
     numbers = [int(part) for part in (partition, offset) if part.isascii() and part.isdigit() and len(part) < 20]
     if not colon or len(numbers) != 2:
-        raise BadRequestError(f"after is {text!r}; it has to be partition:offset, such as 0:41.")
+        raise BadRequestError(f"after is {text!r}; it must be partition:offset, such as 0:41.")
     return numbers[0], numbers[1]
 
 
@@ -114,7 +114,7 @@ def _selection(given: object) -> DeadLetterSelection | None:
     if given == _ALL:
         return None
     if not isinstance(given, list) or not given:
-        raise BadRequestError(f"selection has to be {_EXAMPLES}.")
+        raise BadRequestError(f"selection must be {_EXAMPLES}.")
     return [_range(item) for item in given]
 
 
@@ -125,7 +125,7 @@ def _range(item: object) -> tuple[int, int, int]:
         return members["partition"], members["offset"], members["offset"] + 1
     if numbers and members.keys() == {"partition", "from", "to"} and members["from"] <= members["to"]:
         return members["partition"], members["from"], members["to"] + 1
-    raise BadRequestError(f"selection: {item!r} selects nothing; it has to be {_EXAMPLES}.")
+    raise BadRequestError(f"selection: {item!r} selects nothing; it must be {_EXAMPLES}.")
 
 
 def _until(given: object) -> dict[str, int] | None:
@@ -133,7 +133,7 @@ def _until(given: object) -> dict[str, int] | None:
         return None
     if isinstance(given, dict) and all(_is_end(key, end) for key, end in given.items()):
         return given
-    raise BadRequestError("until has to be what the answer before gave: the end of each partition of the queue.")
+    raise BadRequestError("until must be the value from the previous response: the end of each partition of the queue.")
 
 
 def _is_end(partition: str, end: object) -> bool:

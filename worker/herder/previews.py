@@ -52,7 +52,7 @@ def read_preview(given: Mapping[str, str]) -> PreviewWanted:
     records, seconds, size = (_number(given, name) for name in _NUMBERS)
     begin = given.get("from", _BEGINS[0])
     if begin not in _BEGINS:
-        raise BadRequestError(f"from is {begin!r}; it has to be {' or '.join(_BEGINS)}.")
+        raise BadRequestError(f"from is {begin!r}; it must be {' or '.join(_BEGINS)}.")
     return PreviewWanted(records, seconds, size, begin == "beginning")
 
 
@@ -72,7 +72,7 @@ def _number(given: Mapping[str, str], name: str) -> int:
     default, least, most = _NUMBERS[name]
     text = given.get(name, str(default))
     if not (text.isascii() and text.isdigit() and len(text) < 20) or not least <= int(text) <= most:
-        raise BadRequestError(f"{name} is {text!r}; it has to be a number from {least} to {most}.")
+        raise BadRequestError(f"{name} is {text!r}; it must be a number from {least} to {most}.")
     return int(text)
 
 

@@ -157,8 +157,8 @@ class GroupMembership:
         """Have this worker's units given to others, or take units again."""
         if self._joined is not None and self._joined.protocol_version == EAGER:
             raise BadRequestError(
-                "A worker can only be drained with incremental rebalancing: set connect.protocol to "
-                "sessioned or compatible on every worker."
+                "A worker can only be drained with incremental rebalancing: set connect.protocol to sessioned or "
+                "compatible on every worker."
             )
         self._draining = draining
         if self._member is not None:

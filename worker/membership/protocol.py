@@ -202,6 +202,6 @@ class _Reader:
 
     def _malformed(self, why: str) -> DataError:
         return DataError(
-            f"The {self._what} of a member of the connect group is malformed: {why}. "
-            "Make sure that only workers of one Connect cluster use this group.id"
+            f"The {self._what} of a member of the connect group is malformed: {why}. Make sure that only workers of "
+            "one Connect cluster use this group.id"
         )

@@ -50,8 +50,8 @@ class Progress:
         read_rate, written_rate = read / seconds, written / seconds
         lag = f", lag {'unknown' if self.lag is None else f'{self.lag:,.0f}'}" if self.sinks else ""
         return (
-            f"{self.read:,.0f} records read ({read_rate:,.0f}/s), {self.written:,.0f} written ({written_rate:,.0f}/s)"
-            f"{lag}"
+            f"{self.read:,.0f} records read ({read_rate:,.0f}/s), {self.written:,.0f} written "
+            f"({written_rate:,.0f}/s){lag}"
         )
 
 

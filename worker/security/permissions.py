@@ -254,14 +254,14 @@ def _named_rights(where: str, name: str, *, of_all: bool) -> frozenset[Right]:
 
 def _table(where: str, value: object) -> Table:
     if not isinstance(value, dict):
-        raise _mistake(where, "it has to be a table")
+        raise _mistake(where, "it must be a table")
     return value
 
 
 def _texts(where: str, table: Table, key: str, default: tuple[str, ...]) -> tuple[str, ...]:
     value = table.get(key, list(default))
     if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
-        raise _mistake(f"{where}.{key}", "it has to be a list of texts")
+        raise _mistake(f"{where}.{key}", "it must be a list of strings")
     return tuple(value)
 
 

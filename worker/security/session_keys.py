@@ -102,10 +102,9 @@ def verify(
 def _check_algorithm(algorithm: str, accepted: Sequence[str]) -> None:
     if algorithm not in accepted or algorithm not in MAC_HASHES:
         raise BadRequestError(
-            f"This worker does not support the '{algorithm}' key signing algorithm used by other workers. "
-            f"This worker is currently configured to use: [{', '.join(accepted)}]. Check that all workers' "
-            "configuration files permit the same set of signature algorithms, and correct any misconfigured worker and "
-            "restart it."
+            f"This worker does not support the '{algorithm}' key signing algorithm used by other workers. This worker "
+            f"is currently configured to use: [{', '.join(accepted)}]. Check that all workers' configuration files "
+            "permit the same set of signature algorithms, and correct any misconfigured worker and restart it."
         )
 
 

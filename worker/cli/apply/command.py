@@ -53,8 +53,8 @@ def apply(folder: Path, prune: bool, dry_run: bool, output: Output, url: str) ->
         raise click.ClickException(str(error)) from error
     if prune and not desired:
         raise click.ClickException(
-            f"{folder} describes no connector, so --prune would delete all of them. Delete them by name, with "
-            "`sluice connectors delete`."
+            f"{folder} describes no connector, so --prune would delete all of them. Delete them by name, with `sluice "
+            "connectors delete`."
         )
     client = client_of(url)
     with refusals_shown(client):

@@ -95,9 +95,9 @@ class Connectors:
         found = self.type(name)
         if found == _UNKNOWN:
             raise ConnectError(
-                f"It is unknown whether connector {name} is a source or a sink: its stored configuration does not "
-                "say, and no plugins.toml has a type for its connector.class. PUT its configuration once more, "
-                "unchanged, or set the type in the plugins.toml of the plugin."
+                f"It is unknown whether connector {name} is a source or a sink: its stored configuration does not say, "
+                "and no plugins.toml has a type for its connector.class. PUT its configuration once more, unchanged, "
+                "or set the type in the plugins.toml of the plugin."
             )
         return found == "source"
 

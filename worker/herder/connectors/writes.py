@@ -114,8 +114,8 @@ def check_validated(*reports: messages.Validated) -> None:
         listed = "\n".join(errors)
         warnings = _each_once(report.warnings for report in reports)
         raise InvalidConnectorError(
-            f"Connector configuration is invalid and contains the following {len(errors)} error(s):\n{listed}\n"
-            "You can also find the above list of errors at the endpoint "
+            f"Connector configuration is invalid and contains the following {len(errors)} error(s):\n{listed}\nYou can "
+            "also find the above list of errors at the endpoint "
             "`/connector-plugins/{connectorType}/config/validate`" + "".join(f"\n{told}" for told in warnings),
             reports[0].infos,
         )

@@ -49,7 +49,7 @@ def source_offsets(given: Sequence[Mapping[str, Any]]) -> OffsetPairs:
     for item in given:
         partition, offset = item.get("partition"), item.get("offset")
         if not isinstance(partition, dict):
-            raise BadRequestError("The partition for a source connector offset has to be an object with its members")
+            raise BadRequestError("The partition for a source connector offset must be an object with its members")
         if offset is not None and not isinstance(offset, dict):
             raise BadRequestError("The offset for a source connector should either be null or an object")
         pairs = [pair for pair in pairs if pair[0] != partition] + [(partition, offset)]
@@ -97,8 +97,8 @@ def done_message(*, managed: bool, reset: bool) -> str:
         return f"The offsets for this connector have been {verb} successfully"
     return (
         f"The Connect framework-managed offsets for this connector have been {verb} successfully. However, if this "
-        f"connector manages offsets externally, they will need to be manually {verb} in the system that the "
-        "connector uses."
+        f"connector manages offsets externally, they will need to be manually {verb} in the system that the connector "
+        "uses."
     )
 
 

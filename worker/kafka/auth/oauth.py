@@ -33,10 +33,9 @@ def token_provider(properties: Mapping[str, str]) -> AbstractTokenProvider:
         return _Tokens(lambda: (_unsigned(subject), _UNSIGNED_SECONDS), {})
     if properties.get("sasl.oauthbearer.method") != "oidc" or "sasl.oauthbearer.client.secret" not in properties:
         raise ConfigRuleError(
-            "The membership of a distributed worker, and a request to forget some offsets of a sink, get tokens by "
-            "client credentials only: set "
-            "sasl.oauthbearer.token.endpoint.url, sasl.oauthbearer.client.credentials.client.id and "
-            "sasl.oauthbearer.client.credentials.client.secret",
+            "The group membership of a distributed worker, and requests to delete some offsets of a sink, get tokens "
+            "by client credentials only: set sasl.oauthbearer.token.endpoint.url, "
+            "sasl.oauthbearer.client.credentials.client.id and sasl.oauthbearer.client.credentials.client.secret",
             "sasl.oauthbearer.jwt.retriever.class",
         )
     pairs = [pair.partition("=") for pair in properties.get("sasl.oauthbearer.extensions", "").split(",") if pair]

@@ -118,8 +118,8 @@ def _sasl(properties: Mapping[str, str]) -> dict[str, Any]:
         raise ConfigError(
             "sasl.mechanism",
             mechanism,
-            "The membership of a distributed worker, and a request to forget some offsets of a sink, have no Kerberos. "
-            "Use SCRAM-SHA-512, PLAIN, OAUTHBEARER, or TLS with a key store",
+            "The group membership of a distributed worker, and requests to delete some offsets of a sink, have no "
+            "Kerberos. Use SCRAM-SHA-512, PLAIN, OAUTHBEARER, or TLS with a key store",
         )
     return {
         "sasl_mechanism": mechanism,

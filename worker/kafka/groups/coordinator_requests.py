@@ -117,9 +117,9 @@ def _refusals(what: str, group: str, rights: Sequence[Right]) -> Iterator[None]:
         raise _UnknownGroupError from error
     except _IN_USE as error:
         raise ConnectError(
-            f"Failed to {what} offsets of consumer group {group} either because tasks of the connector "
-            "haven't stopped completely yet or because others consume with this group. If the connector is in a "
-            "stopped state, this operation can be safely retried."
+            f"Failed to {what} offsets of consumer group {group} either because tasks of the connector haven't stopped "
+            "completely yet or because others consume with this group. If the connector is in a stopped state, this "
+            "operation can be safely retried."
         ) from error
     except errors.KafkaError as error:
         text = str(error).rstrip(".")

@@ -172,8 +172,8 @@ def create(admin: AdminClient, topic: NewTopic) -> Creation:
             return Creation.FORBIDDEN
         if code in _TIMEOUTS:
             raise RetriableError(
-                f"Timed out while checking for or creating topic(s) '{topic.name}'. This could indicate a "
-                "connectivity issue, or that too few brokers are alive"
+                f"Timed out while checking for or creating topic(s) '{topic.name}'. This could indicate a connectivity "
+                "issue, or that too few brokers are alive"
             ) from error
         raise ConnectError(f"Unable to create topic(s) '{topic.name}': {_text(error)}") from error
     _described_when_visible(admin, topic.name)
@@ -249,11 +249,10 @@ def _check_compacted(admin: AdminClient, topic: str, key: str, purpose: str) -> 
         return
     wanted = f"{_CLEANUP_POLICY}={_COMPACT}"
     raise ConfigRuleError(
-        f"Topic '{topic}' supplied via the '{key}' property is required to have '{wanted}' to guarantee "
-        f"consistency and durability of {purpose}, but found the topic currently has "
-        f"'{_CLEANUP_POLICY}={policy}'. Continuing would likely result in eventually losing {purpose} and "
-        f"problems restarting this Connect cluster in the future. Change the '{key}' property in the Connect "
-        f"worker configurations to use a topic with '{wanted}'.",
+        f"Topic '{topic}' supplied via the '{key}' property is required to have '{wanted}' to guarantee consistency "
+        f"and durability of {purpose}, but found the topic currently has '{_CLEANUP_POLICY}={policy}'. Continuing "
+        f"would likely result in eventually losing {purpose} and problems restarting this Connect cluster in the "
+        f"future. Change the '{key}' property in the Connect worker configurations to use a topic with '{wanted}'.",
         key,
     )
 

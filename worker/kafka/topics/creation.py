@@ -25,8 +25,8 @@ _LARGEST_PARTITIONS = 2**31 - 1
 
 _PARTITIONS_RULE = "Number of partitions must be positive, or -1 to use the broker's default"
 _REPLICATION_RULE = (
-    "Replication factor must be positive and not larger than the number of brokers in the Kafka cluster, "
-    "or -1 to use the broker's default"
+    "Replication factor must be positive and not larger than the number of brokers in the Kafka cluster, or -1 to use "
+    "the broker's default"
 )
 
 

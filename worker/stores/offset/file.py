@@ -178,15 +178,15 @@ class FileOffsetStore(OffsetStore):
             return {}
         except OSError as error:
             raise ConnectError(
-                f"offset.storage.file.filename={self._file} cannot be read ({error}). Let the worker's user read "
-                "it, or name another file."
+                f"offset.storage.file.filename={self._file} cannot be read ({error}). Let the worker's user read it, "
+                "or name another file."
             ) from error
         try:
             return read_map(data) if data else {}
         except ValueError as error:
             raise ConnectError(
-                f"offset.storage.file.filename={self._file} is not an offsets file ({error}). "
-                "Move it away to start without offsets, or name another file."
+                f"offset.storage.file.filename={self._file} is not an offsets file ({error}). Move it away to start "
+                "without offsets, or name another file."
             ) from error
 
     def _write(self, values: Mapping[OffsetKey, bytes]) -> None:
