@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
     from connectors.spark.loading.loader import Loader
 
-__all__ = ["Peeked", "preview_tables"]
+__all__ = ["TargetContents", "preview_tables"]
 
 _DELETED: Final = "(deleted)"
 """The column that tells of a change whether it deletes its row. No column of a table has such a name."""
 
 
 @dataclass(frozen=True, slots=True)
-class Peeked:
+class TargetContents:
     """What a target has: the schemas of its tables, those of rows before a query, offsets, and the places of tables."""
 
     tables: Mapping[str, Schema] = field(default_factory=dict)
@@ -51,7 +51,9 @@ class _FirstRows:
         self.rows[table] = [_told(row) for row in wanted.limit(self._most).toArrow().to_pylist()]
 
 
-def preview_tables(loader: Loader, ranges: Sequence[OffsetRange], peeked: Peeked, most: int) -> Iterator[TablePreview]:
+def preview_tables(
+    loader: Loader, ranges: Sequence[OffsetRange], peeked: TargetContents, most: int
+) -> Iterator[TablePreview]:
     """What a load of these ranges would write, of each table so many rows."""
     partitioner = peeked.partitioner
     placement = None if partitioner is None else partitioner.placement()

@@ -13,7 +13,7 @@ from connectors.spark.session import forget_session, java_runs
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["JAVA_ENDED", "Losses"]
+__all__ = ["JAVA_ENDED", "LoadRetries"]
 
 logger = logging.getLogger(__name__)
 _MOST: Final = 3
@@ -23,7 +23,7 @@ JAVA_ENDED: Final = (
 )
 
 
-class Losses:
+class LoadRetries:
     """Counts the loads that failed in a row, and says what becomes of the next one. Used by the task's thread alone."""
 
     def __init__(self, context: BulkTaskContext, start: Callable[[], None]) -> None:

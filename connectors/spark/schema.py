@@ -22,8 +22,8 @@ from connect.errors import SchemaError
 
 __all__ = [
     "VALUE_COLUMN",
-    "BesideColumns",
     "Evolution",
+    "KafkaColumns",
     "branch_name",
     "in_common",
     "rewritten_columns",
@@ -39,7 +39,7 @@ _INTEGERS: Final = (Type.INT8, Type.INT16, Type.INT32, Type.INT64)
 
 
 @dataclass(frozen=True, slots=True)
-class BesideColumns:
+class KafkaColumns:
     """The names of the columns that are wanted; ``None`` for those that are not."""
 
     keys: str | None = None

@@ -43,7 +43,7 @@ class SparkSinkTask(BulkSinkTask[SparkSinkConfig]):
         self._spark: SparkSession | None = None
         self._loader: Loader | None = None
         self._target = make_target(config, context.connector_name, self._session)
-        self._losses = 0
+        self._retries = 0
         self._compaction = CompactionClock(config.compact_interval_ms)
 
     def start(self) -> None:
@@ -74,7 +74,7 @@ class SparkSinkTask(BulkSinkTask[SparkSinkConfig]):
             if self._spark is None or java_runs(self._spark):
                 raise
             raise self._start_again() from error
-        self._losses = 0
+        self._retries = 0
 
     def _load(self, ranges: Sequence[OffsetRange]) -> None:
         assert self._loader is not None
@@ -117,12 +117,12 @@ class SparkSinkTask(BulkSinkTask[SparkSinkConfig]):
     def _start_again(self) -> ConnectError:
         """Start Spark again after its Java process has ended; the error that says so."""
         assert self._spark is not None
-        self._losses += 1
+        self._retries += 1
         forget_session(self._spark)
         self._spark = None
-        if self._losses > _LOSSES:
+        if self._retries > _LOSSES:
             return ConnectError(
-                f"{JAVA_ENDED} That was so {self._losses} times in a row. Nothing is lost; see in the log and in the "
+                f"{JAVA_ENDED} That was so {self._retries} times in a row. Nothing is lost; see in the log and in the "
                 "machine's own why it ends, and restart the task."
             )
         logger.warning("%s Starting it again.", JAVA_ENDED)

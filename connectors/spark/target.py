@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from connectors.spark.loading.loader import Loader
-    from connectors.spark.preview import Peeked
+    from connectors.spark.preview import TargetContents
 
 __all__ = ["Target", "make_target"]
 
@@ -33,7 +33,7 @@ class Target(Protocol):
     def topics(self) -> Mapping[str, str]:
         """The ids of the topics of the offsets, as far as they are known."""
 
-    def peek(self) -> Peeked:
+    def peek(self) -> TargetContents:
         """What there is, for a driver that has not opened the target. Nothing is written, and nobody is fenced."""
 
     def open(self) -> None:

@@ -15,9 +15,9 @@ from connect.chain.source import by_source_partition
 from connect.data import Offset, SourceBatch
 from connect.errors import ConnectError
 
-__all__ = ["Place", "Replay", "advanced", "known_offsets"]
+__all__ = ["Replay", "StreamOffset", "advanced", "known_offsets"]
 
-Place: TypeAlias = dict[str, Any]
+StreamOffset: TypeAlias = dict[str, Any]
 """A place as Spark keeps it."""
 
 _FURTHER: Final = 2
@@ -29,7 +29,7 @@ def known_offsets(place: Mapping[str, Any]) -> list[tuple[Offset, Offset]]:
     return [(json.loads(partition), kept["offset"]) for partition, kept in place.items()]
 
 
-def advanced(place: Mapping[str, Any], batches: Iterable[SourceBatch]) -> Place:
+def advanced(place: Mapping[str, Any], batches: Iterable[SourceBatch]) -> StreamOffset:
     """The place after these records; a :class:`~connect.errors.ConnectError` if they have none."""
     after = dict(place)
     for batch in batches:

@@ -19,7 +19,7 @@ from connectors.spark.delta.operations import append_rows, compact_table, merge_
 from connectors.spark.delta.positions import latest_ids
 from connectors.spark.delta.table import DeltaTable
 from connectors.spark.loading.request import LoadRequest
-from connectors.spark.preview import Peeked
+from connectors.spark.preview import TargetContents
 from connectors.spark.sql.windows import lost_query
 from connectors.spark.stores.factory import open_store
 from connectors.spark.tables.held_rows import NO_STATE, HeldRows, TopicWindows
@@ -65,12 +65,12 @@ class DeltaTarget:
         """Those that were known at the last load of each topic."""
         return self._topics
 
-    def peek(self) -> Peeked:
+    def peek(self) -> TargetContents:
         """The tables by their logs, which nobody takes over."""
         self._tables.find()
         self._read()
         schemas = _Schemas(self._tables, self._changes if self._config.changes is not None else None)
-        return Peeked(schemas, offsets=self._offsets, place=self._tables.path)
+        return TargetContents(schemas, offsets=self._offsets, place=self._tables.path)
 
     def open(self) -> None:
         """Read the logs of the tables, and take those over that the connector has written to."""

@@ -43,7 +43,7 @@ from connectors.spark.engine.config import SparkSinkEngineConfig
 from connectors.spark.engine.sink_accounts import Account, Accounts, Outcome
 from connectors.spark.engine.sink_orders import SinkOrders
 from connectors.spark.errors import is_lasting, load_error
-from connectors.spark.retries import Losses
+from connectors.spark.retries import LoadRetries
 from connectors.spark.stores.access import Access
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class SparkSinkEngine(BulkSinkTask[SparkSinkEngineConfig]):
         self._settled: set[TopicPartition] = set()
         self._topics: set[str] = set()
         """The topics that tasks publish to and that are there."""
-        self._losses = Losses(context, self.start)
+        self._retries = LoadRetries(context, self.start)
 
     def start(self) -> None:
         """Start Spark."""
@@ -105,8 +105,8 @@ class SparkSinkEngine(BulkSinkTask[SparkSinkEngineConfig]):
             raise
         except Exception as error:
             assert self._spark is not None
-            raise self._losses.error(self._spark, load_error(error), is_lasting=is_lasting(error)) from error
-        self._losses.forget()
+            raise self._retries.error(self._spark, load_error(error), is_lasting=is_lasting(error)) from error
+        self._retries.forget()
 
     def stop(self) -> None:
         """Stop Spark; ranges that are not committed are loaded again."""

@@ -62,7 +62,7 @@ from connectors.spark.engine.config import SparkSourceEngineConfig
 from connectors.spark.engine.publisher import Publication, Published, failure_digest, settle
 from connectors.spark.engine.transaction_slots import Slots
 from connectors.spark.errors import failure_cause
-from connectors.spark.retries import Losses
+from connectors.spark.retries import LoadRetries
 from connectors.spark.stores.access import Access
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
         self._publication = Publication.of(context)
         self._spark: SparkSession | None = None
         self._connector: SourceConnector[Any] | None = None
-        self._losses = Losses(context, self._start_spark)
+        self._retries = LoadRetries(context, self._start_spark)
         self._is_drained = False
         self._refused: dict[str, None] = {}
         self._slots: Slots | None = None
@@ -122,8 +122,8 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
             self._release()
             assert self._spark is not None
             failure = ConnectError(f"Spark failed to read the splits: {failure_cause(error)}")
-            raise self._losses.error(self._spark, failure) from error
-        self._losses.forget()
+            raise self._retries.error(self._spark, failure) from error
+        self._retries.forget()
         return found
 
     def drained(self) -> bool:

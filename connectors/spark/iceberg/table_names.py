@@ -11,13 +11,13 @@ from connectors.spark.iceberg.catalog import TableName
 if TYPE_CHECKING:
     from connectors.spark.config import SparkSinkConfig
 
-__all__ = ["Naming"]
+__all__ = ["TableNames"]
 
 _TOPIC: Final = "${topic}"
 
 
 @dataclass(frozen=True, slots=True)
-class Naming:
+class TableNames:
     """How the tables of a connector are named; ``known`` are all there can be, if that is known beforehand."""
 
     namespace: tuple[str, ...]
@@ -25,7 +25,7 @@ class Naming:
     known: Sequence[TableName] | None = None
 
     @classmethod
-    def of(cls, config: SparkSinkConfig) -> Naming:
+    def of(cls, config: SparkSinkConfig) -> TableNames:
         """The names that a configuration gives."""
         *namespace, template = (config.iceberg_tables or (config.table_name_format,))[0].split(".")
         if not namespace:

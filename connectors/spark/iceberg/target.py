@@ -54,13 +54,13 @@ from connectors.spark.iceberg.commit import ConflictError
 from connectors.spark.iceberg.layout import partitions_of, write_options
 from connectors.spark.iceberg.maintenance import maintain
 from connectors.spark.iceberg.metadata import TableMetadata, claim_property, offsets_property
-from connectors.spark.iceberg.positions import Progress, Step, next_offsets, next_step
+from connectors.spark.iceberg.positions import Positions, Step, next_offsets, next_step
 from connectors.spark.iceberg.staging import Staged, Staging
-from connectors.spark.iceberg.table_names import Naming
+from connectors.spark.iceberg.table_names import TableNames
 from connectors.spark.iceberg.types import columns_of
 from connectors.spark.ledger.ledger import FencedError
 from connectors.spark.loading.request import LoadRequest
-from connectors.spark.preview import Peeked
+from connectors.spark.preview import TargetContents
 from connectors.spark.sql.windows import lost_query
 from connectors.spark.stores.factory import open_store
 from connectors.spark.tables.held_rows import NO_STATE, HeldRows, TopicWindows
@@ -83,7 +83,7 @@ _AT_ONCE: Final = 8
 class _Known:
     """A table as this driver knows it."""
 
-    progress: Progress
+    positions: Positions
     columns: Schema
 
 
@@ -94,7 +94,7 @@ class IcebergTarget:
         self._config = config
         self._connector = connector
         self._spark = spark
-        self._naming = Naming.of(config)
+        self._naming = TableNames.of(config)
         self._routed = has_transformations({key: value for key, value in config.originals.items() if value is not None})
         self._catalog: IcebergCatalog | None = None
         self._epoch = 0
@@ -110,12 +110,12 @@ class IcebergTarget:
     @property
     def offsets(self) -> Mapping[TopicPartition, int]:
         """Those that the tables say together; of partitions that no table has offsets of, where this driver is."""
-        return self._untold | next_offsets(self._progress())
+        return self._untold | next_offsets(self._positions())
 
     @property
     def topics(self) -> Mapping[str, str]:
         """Those that any table has."""
-        topics = [item for known in self._tables.values() for item in known.progress.topics.items()]
+        topics = [item for known in self._tables.values() for item in known.positions.topics.items()]
         return {name: topic.topic_id for name, topic in topics if topic.topic_id is not None}
 
     @property
@@ -124,7 +124,7 @@ class IcebergTarget:
         assert self._catalog is not None
         return self._catalog
 
-    def peek(self) -> Peeked:
+    def peek(self) -> TargetContents:
         """The tables as their catalog has them, whoever has claimed them."""
         self._catalog = IcebergCatalog(self._spark(), self._config)
         for name in self._names():
@@ -133,7 +133,7 @@ class IcebergTarget:
                 self._note(name, table.metadata)
         changes = None if self._config.changes is None else self._changes
         found = _Columns(self._noted, Staging(self._begin, self._naming.table, ()), changes)
-        return Peeked(found, offsets=self.offsets, place=lambda table: str(self._naming.table(table)))
+        return TargetContents(found, offsets=self.offsets, place=lambda table: str(self._naming.table(table)))
 
     def open(self) -> None:
         """Claim the tables that have offsets of the connector."""
@@ -144,7 +144,7 @@ class IcebergTarget:
                 claims = [table.metadata.properties.get(claim_property(self._connector)) for table in found]
                 self._epoch = 1 + max(map(_epoch, claims), default=0)
                 self._claim = f"{self._epoch}-{uuid.uuid4().hex}"
-                ours = [table for table in found if self._progress_of(table.metadata).topics]
+                ours = [table for table in found if self._positions_of(table.metadata).topics]
                 list(threads.map(self._take_over, ours))
         except ConnectError:
             raise
@@ -171,7 +171,7 @@ class IcebergTarget:
         for part in self._parts(ranges):
             rest = tuple(part)
             while rest:
-                step = next_step(rest, self._progress())
+                step = next_step(rest, self._positions())
                 self._load(step, loader)
                 rest = tuple(sorted(step.rest))
         self._doubtful = False
@@ -183,10 +183,10 @@ class IcebergTarget:
         """
         self._doubtful = True
         for name, known in list(self._tables.items()):
-            topics = known.progress.topics
+            topics = known.positions.topics
             ranges = [OffsetRange(*tp, offset, offset) for tp, offset in offsets.items() if tp.topic in topics]
             if ranges:
-                self._commit(name, known.progress.advanced(ranges))
+                self._commit(name, known.positions.advanced(ranges))
         self._untold |= offsets
         self._doubtful = False
 
@@ -281,7 +281,7 @@ class IcebergTarget:
         staging: Staging,
         windows: Mapping[str, TopicWindows | None],
     ) -> None:
-        complete = next_offsets(self._progress())
+        complete = next_offsets(self._positions())
         loads: dict[TableName, list[tuple[list[OffsetRange], list[str]]]] = {}
         for topic, with_rows in routes.items():
             ranges = [item for item in step.ranges if item.topic == topic]
@@ -295,13 +295,13 @@ class IcebergTarget:
             if number:
                 crash_point("between-tables")
             known = self._tables.get(name)
-            progress = Progress() if known is None else known.progress.without_pending(complete)
+            positions = Positions() if known is None else known.positions.without_pending(complete)
             for ranges, tables_of_load in parts:
-                progress = progress.advanced(ranges, tables_of_load)
+                positions = positions.advanced(ranges, tables_of_load)
             for topic, held in windows.items():
                 if held is not None and str(name) in held.numbers:
-                    progress = progress.holding(topic, held.numbers[str(name)])
-            self._commit(name, progress, staging.of(name))
+                    positions = positions.holding(topic, held.numbers[str(name)])
+            self._commit(name, positions, staging.of(name))
 
     def _tables_of(
         self, ranges: Sequence[OffsetRange], with_rows: Iterable[TableName], done: Collection[str]
@@ -311,13 +311,13 @@ class IcebergTarget:
         tables = set(with_rows)
         for item in ranges:
             for known in self._tables.values():
-                load = known.progress.pending(item.topic_partition)
+                load = known.positions.pending(item.topic_partition)
                 if done and load is not None:
                     tables |= {names.get(name) or self._naming.parsed(name) for name in load.tables}
         if not tables:
             # No row of it was written: any table that has the topic can say how far it is.
             topic = ranges[0].topic
-            tables = set(sorted(name for name, known in self._tables.items() if topic in known.progress.topics)[:1])
+            tables = set(sorted(name for name, known in self._tables.items() if topic in known.positions.topics)[:1])
         return sorted(tables)
 
     # -- windows ---------------------------------------------------------------------------------------------
@@ -331,15 +331,15 @@ class IcebergTarget:
 
     def _states(self) -> list[int]:
         """The numbers of the states that tables name."""
-        topics = [topic for progress in self._progress().values() for topic in progress.topics.values()]
+        topics = [topic for positions in self._positions().values() for topic in positions.topics.values()]
         return [topic.windows for topic in topics if topic.windows != NO_STATE]
 
     def _windows_of(self, topic: str, step: Step) -> TopicWindows | None:
         """The windows of a topic, if the query has some, or had and there is something left of them."""
         numbers = {
-            name: progress.topics[topic].windows
-            for name, progress in self._progress().items()
-            if topic in progress.topics
+            name: positions.topics[topic].windows
+            for name, positions in self._positions().items()
+            if topic in positions.topics
         }
         before = {name: self._rows.read(number, name) for name, number in numbers.items() if number != NO_STATE}
         if before and not self._config.has_query:
@@ -384,11 +384,11 @@ class IcebergTarget:
         change = self.catalog.new_table(name, schema, partitions, config.iceberg_table_properties())
         return Staged(change, self._branch(name), schema, write_options(self._config))
 
-    def _commit(self, name: TableName, progress: Progress, staged: Staged | None = None) -> None:
-        """Commit the files of a table with the progress that they make."""
+    def _commit(self, name: TableName, positions: Positions, staged: Staged | None = None) -> None:
+        """Commit the files of a table with the positions that they make."""
         for _ in range(_ATTEMPTS):
             change = self._prepared(name, staged)
-            offsets = {offsets_property(self._connector): progress.to_text()}
+            offsets = {offsets_property(self._connector): positions.to_text()}
             files, replaced = ([], []) if staged is None else (staged.files, staged.replaced)
             change.add_snapshot(files, replaced, self._branch(name), offsets)
             claim = {claim_property(self._connector): self._claim}
@@ -416,7 +416,7 @@ class IcebergTarget:
             raise RetriableError(f"Table {name} is gone. The tables are looked at again.")
         change = table.change()
         self._check_claim(change.base, is_known=True)
-        if self._progress_of(change.base) != self._tables[name].progress:
+        if self._positions_of(change.base) != self._tables[name].positions:
             raise RetriableError(f"The offsets of table {name} have moved. They are read again.")
         if staged is not None:
             staged.repeat_on(change)
@@ -444,7 +444,7 @@ class IcebergTarget:
             )
 
     def _note(self, name: TableName, metadata: TableMetadata) -> None:
-        self._tables[name] = _Known(self._progress_of(metadata), _columns(metadata))
+        self._tables[name] = _Known(self._positions_of(metadata), _columns(metadata))
 
     def _columns_of(self, name: TableName) -> Schema | None:
         """The columns of a table, also of one that this driver has not written into."""
@@ -460,11 +460,11 @@ class IcebergTarget:
         known = self._tables.get(name)
         return None if known is None else known.columns
 
-    def _progress(self) -> dict[str, Progress]:
-        return {str(name): known.progress for name, known in self._tables.items()}
+    def _positions(self) -> dict[str, Positions]:
+        return {str(name): known.positions for name, known in self._tables.items()}
 
-    def _progress_of(self, metadata: TableMetadata) -> Progress:
-        return metadata.progress(self._connector, self._branch(metadata.name))
+    def _positions_of(self, metadata: TableMetadata) -> Positions:
+        return metadata.positions(self._connector, self._branch(metadata.name))
 
     def _branch(self, name: object) -> str:
         return self._config.iceberg_branch(str(name))

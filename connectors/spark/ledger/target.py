@@ -21,7 +21,7 @@ from connectors.spark.ledger.staging import FileNames, gathered_moves, result_mo
 from connectors.spark.loading.request import LoadRequest
 from connectors.spark.options.layout import DEFAULT_FILE_SIZE
 from connectors.spark.partitioner import make_partitioner, make_result_partitioner
-from connectors.spark.preview import Peeked
+from connectors.spark.preview import TargetContents
 from connectors.spark.schema import rewritten_columns
 from connectors.spark.sql.windows import OpenWindows, lost_query
 from connectors.spark.stores.factory import open_store
@@ -67,11 +67,11 @@ class FilesTarget:
         """Those of the last manifest."""
         return self._ledger.topics
 
-    def peek(self) -> Peeked:
+    def peek(self) -> TargetContents:
         """The tables by the last manifest, which stays the last."""
         self._ledger.peek()
         root = "/".join(filter(None, (self._files.url, self._config.topics_dir)))
-        return Peeked(
+        return TargetContents(
             self._ledger.tables,
             self._ledger.records,
             self._ledger.offsets,

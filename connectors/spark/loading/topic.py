@@ -24,7 +24,7 @@ from connectors.spark.decoding.decoder import DecodePlan, Mode
 from connectors.spark.decoding.executor import Pass, Passes, survey_splits
 from connectors.spark.decoding.failures import FAILURE_ROWS
 from connectors.spark.decoding.kafka_columns import METADATA
-from connectors.spark.decoding.kafka_reader import Intake
+from connectors.spark.decoding.kafka_reader import KafkaReader
 from connectors.spark.decoding.part_files import PartFiles
 from connectors.spark.decoding.placement import FOLDER_COLUMN
 from connectors.spark.decoding.plugins import chain_properties, has_transformations
@@ -37,7 +37,7 @@ from connectors.spark.loading.request import Loaded, LoadRequest, Output
 from connectors.spark.loading.splits import split_numbers, tasks_for
 from connectors.spark.schema import in_common
 from connectors.spark.sql.query import QueryOutput
-from connectors.spark.sql.window_output import HoldingOutput
+from connectors.spark.sql.window_output import WindowOutput
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -90,11 +90,13 @@ class LoadSession:
         # Topics are looked at in several threads, and plugins of users are made for one.
         self.surveying = Lock()
 
-    def intake(self, splits: Sequence[OffsetRange], *, timed: bool = False, whole: bool = False) -> Intake:
+    def reader(self, splits: Sequence[OffsetRange], *, timed: bool = False, whole: bool = False) -> KafkaReader:
         """The records of splits of one topic, with what of them is asked for by the chain and the columns beside."""
-        whole = whole or self.transformed or self.config.beside.need_whole_records or self.config.changes is not None
+        whole = (
+            whole or self.transformed or self.config.kafka_columns.need_whole_records or self.config.changes is not None
+        )
         most = int(self.context.consumer_properties.get("max.poll.records", _AT_A_TIME))
-        return Intake(splits, self.context.consumer_settings, whole, timed, most)
+        return KafkaReader(splits, self.context.consumer_settings, whole, timed, most)
 
     def examine(
         self,
@@ -105,7 +107,7 @@ class LoadSession:
         budget: int,
     ) -> pa.Table:
         """Rows that tell what is wrong with bad records; everything else waits for them."""
-        examining = self.passes.examine(plan, self.intake(ranges, whole=True), tables, bad, budget)
+        examining = self.passes.examine(plan, self.reader(ranges, whole=True), tables, bad, budget)
         frame: Any = split_numbers(self.spark, len(ranges))
         rows: pa.Table = self.jobs.run(frame.mapInArrow(examining, from_arrow_schema(FAILURE_ROWS)).toArrow)
         return rows
@@ -160,7 +162,7 @@ class TopicLoad:
         request, memory = self._request, self._memory
         known = {**memory.records, **request.records}
         if request.windows is not None:
-            output = HoldingOutput(self._session.spark, query, request, request.windows)
+            output = WindowOutput(self._session.spark, query, request, request.windows)
             loaded = yield from self._holding(output, known)
             results = output.results
         else:
@@ -171,7 +173,7 @@ class TopicLoad:
         tables = {table: result.schema for table, result in results.items()}
         return replace(loaded, tables=tables, records=loaded.tables)
 
-    def _holding(self, output: HoldingOutput, known: Mapping[str, Schema]) -> Work[Loaded]:
+    def _holding(self, output: WindowOutput, known: Mapping[str, Schema]) -> Work[Loaded]:
         """Keep the rows, and write what the query makes of those in complete windows."""
         loaded = yield from self._steps(known, output)
         late: dict[int, OffsetSet] = {}
@@ -186,19 +188,19 @@ class TopicLoad:
         return replace(loaded, results=output.results, held=output.held)
 
     def _late_offsets(
-        self, output: HoldingOutput, table: str, schema: Schema, loaded: Loaded
+        self, output: WindowOutput, table: str, schema: Schema, loaded: Loaded
     ) -> Work[Mapping[int, OffsetSet]]:
         """Read the records of a table once more for the offsets of those that are late."""
-        session, beside = self._session, self._session.config.beside
+        session, kafka_columns = self._session, self._session.config.kafka_columns
         session.progress.stage(f"looking for late records of {self._topic}")
-        if beside.metadata is None:
-            beside = replace(beside, metadata=_METADATA)
+        if kafka_columns.metadata is None:
+            kafka_columns = replace(kafka_columns, metadata=_METADATA)
             schema = Schema.struct([*schema.fields, Field(_METADATA, METADATA, len(schema.fields))])
-        assert beside.metadata is not None
-        metadata, fields = beside.metadata, from_arrow_schema(table_type(schema).columns)
+        assert kafka_columns.metadata is not None
+        metadata, fields = kafka_columns.metadata, from_arrow_schema(table_type(schema).columns)
         plan = replace(self._plan(Mode.FINAL), tables=frozenset(loaded.tables), table=table, schema=schema)
-        plan = replace(plan, beside=beside)
-        looking = session.passes.begin(plan, self._intake(plan, whole=True))
+        plan = replace(plan, kafka_columns=kafka_columns)
+        looking = session.passes.begin(plan, self._reader(plan, whole=True))
         try:
             found: Mapping[int, OffsetSet] = yield lambda: output.late_offsets(
                 self._rows(looking, fields), table, metadata
@@ -264,23 +266,23 @@ class TopicLoad:
         ]
         if sum(map(len, self._splits)) < _WORTH * sum(map(len, sampled)):
             return None
-        plan, intake = self._plan(Mode.SURVEY), self._session.intake(sampled)
+        plan, reader = self._plan(Mode.SURVEY), self._session.reader(sampled)
         self._session.progress.stage(f"looking for the schema of {self._topic}")
-        reports = yield from self._survey_here(plan, intake)
+        reports = yield from self._survey_here(plan, reader)
         tables = self._surveyed(known, reports)
         if not tables or not all(name not in known and schema.fields for name, schema in tables.items()):
             return None
         _check_tables(self._topic, tables)
         return tables
 
-    def _survey_here(self, plan: DecodePlan, intake: Intake) -> Work[Reports]:
+    def _survey_here(self, plan: DecodePlan, reader: KafkaReader) -> Work[Reports]:
         """Look at few records without a job of Spark, which takes longer to plan than they take to read."""
 
         def survey() -> Reports:
             with self._session.surveying:
                 if self._session.jobs.ending:
                     raise RetriableError(f"The load was given up before topic {self._topic} was looked at.")
-                return survey_splits(plan, intake)
+                return survey_splits(plan, reader)
 
         reports: Reports = yield survey
         return reports
@@ -293,8 +295,8 @@ class TopicLoad:
         is_small = sum(map(len, self._splits)) <= _SAMPLE * _SAMPLED and len(self._splits) <= _SAMPLED
         if is_small and session.is_local:
             # On a cluster plugins work in executors, where one that dies or grows ends no driver.
-            return self._surveyed(known, (yield from self._survey_here(plan, self._intake(plan))))
-        surveying = session.passes.begin(plan, self._intake(plan))
+            return self._surveyed(known, (yield from self._survey_here(plan, self._reader(plan))))
+        surveying = session.passes.begin(plan, self._reader(plan))
         try:
             yield lambda: _written_nowhere(self._rows(surveying, from_arrow_schema(MARKS), tasks_for(self._splits)))
         finally:
@@ -351,7 +353,7 @@ class TopicLoad:
         if (make := self._request.files) is not None:
             files = yield lambda: make(plan.table, schema, attempt)
         fields = from_arrow_schema(columns if files is None else MARKS)
-        writing = session.passes.begin(plan, self._intake(plan), files)
+        writing = session.passes.begin(plan, self._reader(plan), files)
         try:
             if files is not None:
                 yield lambda: _written_nowhere(self._rows(writing, fields, tasks_for(self._splits)))
@@ -368,9 +370,9 @@ class TopicLoad:
             reports = session.passes.end(writing)
         return reports
 
-    def _intake(self, plan: DecodePlan, *, whole: bool = False) -> Intake:
+    def _reader(self, plan: DecodePlan, *, whole: bool = False) -> KafkaReader:
         timed = plan.placement is not None and plan.placement.reads_timestamps
-        return self._session.intake(self._splits, timed=timed, whole=whole)
+        return self._session.reader(self._splits, timed=timed, whole=whole)
 
     def _rows(self, running: Pass, fields: Any, tasks: int | None = None) -> DataFrame:
         """What a pass gives out, a frame with these columns; so many tasks do it, or one for each split."""
@@ -397,7 +399,7 @@ class TopicLoad:
             mode,
             self._session.props,
             config.behavior_on_null_values,
-            config.beside,
+            config.kafka_columns,
             config.evolution,
             config.field_name_adjustment_mode,
         )

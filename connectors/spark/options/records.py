@@ -7,7 +7,7 @@ from typing import Literal
 
 from connect.config import LOW, MEDIUM, Config, non_empty, option
 from connect.errors import ConfigError
-from connectors.spark.schema import BesideColumns, Evolution
+from connectors.spark.schema import Evolution, KafkaColumns
 
 __all__ = ["RecordOptions"]
 
@@ -97,7 +97,7 @@ class RecordOptions(Config):
 
     def record_mistakes(self) -> Iterable[ConfigError]:
         """Yield an error for each rule over several of these options that is broken."""
-        names = [name for name in self.beside.names if name is not None]
+        names = [name for name in self.kafka_columns.names if name is not None]
         for name in sorted({name for name in names if names.count(name) > 1}):
             reason = "Two columns cannot have one name: give each of the store.kafka.*.column keys a name of its own."
             yield ConfigError("store.kafka.metadata.column", name, reason)
@@ -108,9 +108,9 @@ class RecordOptions(Config):
         return Evolution.of(self.schema_compatibility, self.schema_conflict)
 
     @property
-    def beside(self) -> BesideColumns:
+    def kafka_columns(self) -> KafkaColumns:
         """The columns that tables have beside those of the values."""
-        return BesideColumns(
+        return KafkaColumns(
             self.store_kafka_keys_column if self.store_kafka_keys else None,
             self.store_kafka_headers_column if self.store_kafka_headers else None,
             self.store_kafka_metadata_column if self.store_kafka_metadata else None,

@@ -16,7 +16,7 @@ from typing import Any, Final, Self, TypeVar
 from connect.data import Offset
 from connect.errors import ConfigError
 
-__all__ = ["MOST_SLOTS", "Mark", "NumberedPieces", "marked_partition", "numbered_pieces", "shares", "unmarked"]
+__all__ = ["MOST_SLOTS", "Mark", "NumberedPieces", "divide_evenly", "marked_partition", "numbered_pieces", "unmarked"]
 
 T = TypeVar("T")
 
@@ -82,7 +82,7 @@ def numbered_pieces(first: int, end: int, sent: Collection[str]) -> NumberedPiec
     return NumberedPieces([number for number in range(first, last) if number not in numbers], last)
 
 
-def shares(items: Sequence[T], count: int, size: Callable[[T], int] = lambda _: 1) -> list[list[T]]:
+def divide_evenly(items: Sequence[T], count: int, size: Callable[[T], int] = lambda _: 1) -> list[list[T]]:
     """Divide items into at most so many shares of about the same size, each in the order of the items."""
     if count == 1 and items:
         return [list(items)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from connect.bulk_source import BulkSourceTaskContext
 from connect.errors import ConnectError
 from connectors.spark.errors import failure_cause
-from connectors.spark.retries import Losses
+from connectors.spark.retries import LoadRetries
 from connectors.spark.session import start_session
 from connectors.spark.stores.access import Access
 
@@ -35,7 +35,7 @@ class SourceSession:
         self._first: SparkSession | None = None
         self._own: SparkSession | None = None
         self._publisher: RowPublisher | None = None
-        self._losses = Losses(context, self.start)
+        self._retries = LoadRetries(context, self.start)
 
     def start(self) -> None:
         """Start Spark."""
@@ -76,8 +76,8 @@ class SourceSession:
             self.publisher.release()
             assert self._first is not None
             failure = ConnectError(f"Spark failed to send the rows: {failure_cause(error)}")
-            raise self._losses.error(self._first, failure) from error
-        self._losses.forget()
+            raise self._retries.error(self._first, failure) from error
+        self._retries.forget()
         return result
 
     def stop(self) -> None:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from connectors.spark.loading.request import Loaded, LoadRequest
     from connectors.spark.sql.query import Query, Result
 
-__all__ = ["HoldingOutput", "WindowState"]
+__all__ = ["WindowOutput", "WindowState"]
 
 logger = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ class _Kept:
     latest: Mapping[int, int | None]
 
 
-class HoldingOutput:
+class WindowOutput:
     """An :class:`~connectors.spark.loading.request.Output` that keeps rows until :meth:`finish` divides them.
 
     What the query makes of those in complete windows goes to another output. Nothing is shown to readers before.

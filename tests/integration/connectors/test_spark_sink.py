@@ -25,7 +25,7 @@ from connect.data import TopicPartition
 from connect.errors import ConnectError, DataError, RetriableError
 from connectors.spark.cluster.executors import own_tag
 from connectors.spark.config import SparkSinkConfig
-from connectors.spark.decoding.progress_marks import MARKS, Marks
+from connectors.spark.decoding.progress_marks import MARKS, ProgressMarks
 from connectors.spark.loading.progress import LoadProgress
 from connectors.spark.loading.splits import split_numbers
 from connectors.spark.sink import SparkSinkConnector, SparkSinkTask
@@ -518,7 +518,7 @@ def test_it_is_known_how_far_a_running_job_is(sink: Sink, tmp_path: Path) -> Non
 
     def wait_for_file(numbers: Iterable[Any]) -> Iterator[Any]:
         for _ in numbers:
-            marks = Marks()
+            marks = ProgressMarks()
             for records in range(0, 200_000, 9_999):
                 yield from marks.up_to(records)
             while not os.path.exists(go_on):  # noqa: PTH110 - it runs in a process of Spark, without this module

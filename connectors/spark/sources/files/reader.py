@@ -16,7 +16,7 @@ from connect.errors import ConfigError, ConnectError, DataError, RetriableError
 from connectors.spark.errors import root_cause
 from connectors.spark.sources.files.bookmark import FoundFile
 from connectors.spark.sources.files.config import PartitionFields, SparkFileSourceConfig
-from connectors.spark.sources.marks import shares
+from connectors.spark.sources.marks import divide_evenly
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -122,7 +122,7 @@ class FileReader:
 
     def divided(self, group: FileGroup, part: FilePart, count: int) -> Sequence[FilePart]:
         """A part in at most so many, of about the same size, that have the columns of the whole."""
-        divided = shares(part.files, count, lambda file: file.size)
+        divided = divide_evenly(part.files, count, lambda file: file.size)
         return [part] if len(divided) == 1 else [self._part(group, files, part.columns) for files in divided]
 
     def _whole(self, group: FileGroup, files: Sequence[FoundFile]) -> FilePart:

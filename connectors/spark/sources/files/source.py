@@ -88,7 +88,7 @@ class SparkFileSourceTask(BulkSourceTask[SparkFileSourceConfig]):
 
     def _send(self, due: Due) -> None:
         """Publish the files, and commit the offset after each part of them that is read together."""
-        from connectors.spark.sources.row_publisher import Load, Unit  # noqa: PLC0415 - brings pyspark
+        from connectors.spark.sources.row_publisher import Load, Share  # noqa: PLC0415 - brings pyspark
 
         publisher, load = self._session.publisher, Load(self._partition, _LOAD)
         reader = FileReader(self._session.spark, publisher, self.config)
@@ -100,11 +100,11 @@ class SparkFileSourceTask(BulkSourceTask[SparkFileSourceConfig]):
             if isinstance(part, BadFile):
                 publisher.give_up(group.topic, part.file.path, reader.error(part))
             else:
-                units = [
-                    Unit(each.records, tuple(file.piece for file in each.files))
+                shares = [
+                    Share(each.records, tuple(file.piece for file in each.files))
                     for each in reader.divided(group, part, publisher.width)
                 ]
-                publisher.publish(units, load, f"publishing {group.topic}")
+                publisher.publish(shares, load, f"publishing {group.topic}")
             done = part.files if isinstance(part, FilePart) else [part.file]
             for file in done:
                 del places[file.digest]

@@ -17,7 +17,7 @@ from connectors.spark.errors import root_cause
 from connectors.spark.sources.jdbc.config import SparkJdbcSourceConfig
 from connectors.spark.sources.jdbc.drivers import driver_url
 from connectors.spark.sources.jdbc.snapshot import Bounds, Snapshot, bounds_of, predicates
-from connectors.spark.sources.marks import numbered_pieces, shares, unmarked
+from connectors.spark.sources.marks import divide_evenly, numbered_pieces, unmarked
 from connectors.spark.sources.session import SourceSession
 from connectors.spark.stores.access import Access
 
@@ -82,18 +82,18 @@ class SparkJdbcSourceTask(BulkSourceTask[SparkJdbcSourceConfig]):
 
     def _publish(self, table: str, load: Load, conditions: Mapping[int, str]) -> None:
         from connectors.spark.sources.record_frame import RowReading  # noqa: PLC0415 - brings pyspark
-        from connectors.spark.sources.row_publisher import Unit  # noqa: PLC0415 - as above
+        from connectors.spark.sources.row_publisher import Share  # noqa: PLC0415 - as above
 
         publisher = self._session.publisher
         topic = self.config.topic_of(table=table)
         try:
-            units = []
-            for numbers in shares(list(conditions), publisher.width):
+            shares = []
+            for numbers in divide_evenly(list(conditions), publisher.width):
                 chosen = [conditions[number] for number in numbers]
                 frame = publisher.run(partial(self._frame, self.config.sources[table], chosen))
                 records = RowReading(self.config, frame.schema).frame(frame, topic)
-                units.append(Unit(records, tuple(map(str, numbers))))
-            publisher.publish(units, load, f"publishing {topic}")
+                shares.append(Share(records, tuple(map(str, numbers))))
+            publisher.publish(shares, load, f"publishing {topic}")
         except ConnectError:
             raise
         except Exception as error:

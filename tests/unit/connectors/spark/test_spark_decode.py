@@ -22,7 +22,7 @@ from connectors.spark.decoding.decoder import DecodePlan, Decoder, Mode
 from connectors.spark.decoding.failures import FAILURE_ROWS, Examiner, failures_of
 from connectors.spark.decoding.field_names import adjusted_name
 from connectors.spark.decoding.report import LoadStop, Report
-from connectors.spark.schema import BesideColumns, Evolution
+from connectors.spark.schema import Evolution, KafkaColumns
 
 BYTE_KEYS = {"key.converter": "converters.byte_array.ByteArrayConverter"}
 JSON = {"value.converter": "converters.json.JsonConverter", "value.converter.schemas.enable": "false", **BYTE_KEYS}
@@ -206,9 +206,9 @@ def test_values_that_are_no_structs_are_the_column_value() -> None:
 def test_keys_have_a_column_of_their_own() -> None:
     table = Schema.struct({"key": Schema.bytes(optional=True), "a": LONG})
     keys = pa.array([b"k", None], pa.binary())
-    rows, report = decode(JSON, [raw([{"a": 1}, {"a": 2}], key=keys)], table, beside=BesideColumns("key"))
+    rows, report = decode(JSON, [raw([{"a": 1}, {"a": 2}], key=keys)], table, kafka_columns=KafkaColumns("key"))
     assert rows == [{"key": b"k", "a": 1}, {"key": None, "a": 2}]
-    rows, report = decode(JSON, [raw([{"key": 1}], key=keys[:1])], beside=BesideColumns("key"))
+    rows, report = decode(JSON, [raw([{"key": 1}], key=keys[:1])], kafka_columns=KafkaColumns("key"))
     assert len(report.rejected) == 1
     assert "ReplaceField" in report.rejections[0].reason
 
@@ -222,7 +222,7 @@ WHOLE = {
 
 
 def test_headers_and_origin_have_columns_of_their_own() -> None:
-    beside = BesideColumns("k", "h", "m")
+    beside = KafkaColumns("k", "h", "m")
     _, report = decode(JSON, [raw([{"a": 1}, {"a": 2}, {"a": 3}], **WHOLE)], beside=beside)
     table = report.seen["t"]
     assert table.field_names == ("k", "h", "m", "a")
@@ -241,7 +241,7 @@ def test_headers_and_origin_have_columns_of_their_own() -> None:
 
 
 def test_columns_beside_values_that_are_read_by_column() -> None:
-    beside = BesideColumns(None, "h", "m")
+    beside = KafkaColumns(None, "h", "m")
     _, report = decode(JSON, [raw([{"a": 1}, {"a": 2}, {"a": 3}], **WHOLE)], beside=beside)
     rows, report = decode(JSON, [raw([{"a": 1}, {"a": 2}, {"a": 3}], **WHOLE)], report.seen["t"], beside=beside)
     assert not report.grown
