@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from subprocess import TimeoutExpired
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from connect.errors import ConfigError, ConnectError
 from connect.extras import how_to_install
 from connect.jvm.home import sluice_home
-from connect.jvm.jars import read_lock, resolve_jars
+from connect.jvm.jars import Jar, read_lock, resolve_jars
 from connect.jvm.java import Java, find_java
 from connectors.spark.cluster.application import SESSION_KEY, session_name
 from connectors.spark.cluster.code import is_local, shipping_settings
@@ -30,7 +30,15 @@ from connectors.spark.tables.session import format_session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["check_java", "forget_session", "java_home", "java_runs", "session_settings", "start_session"]
+__all__ = [
+    "check_java",
+    "forget_session",
+    "java_home",
+    "java_runs",
+    "session_settings",
+    "start_session",
+    "without_doubles",
+]
 
 logger = logging.getLogger(__name__)
 _HERE: Final = Path(__file__).parent
@@ -123,7 +131,7 @@ def start_session(props: Mapping[str, str], name: str, access: Access) -> SparkS
     table_format = format_session(props)
     avro = [_HERE / "avro.jars"] if _simple_name(props.get("format.class", "")) == "AvroFormat" else []
     more = [*avro, *table_format.jars, *([access.lock] if access.lock else ())]
-    lock = [jar for path in (_HERE / "spark.jars", *more) for jar in read_lock(path)]
+    lock = without_doubles([jar for path in (_HERE / "spark.jars", *more) for jar in read_lock(path)])
     jars = (*resolve_jars(lock, home=home), *access.jars, *table_format.own_jars)
     settings = session_settings(props, f"sluice-{name}", jars, home / "spark") | shipping_settings(props, home)
     shared = session_name(props)
@@ -142,6 +150,13 @@ def start_session(props: Mapping[str, str], name: str, access: Access) -> SparkS
     _set_hadoop(session, access, props)
     logger.info("Spark %s has started", session.version)
     return session
+
+
+def without_doubles(lock: Sequence[Jar]) -> list[Jar]:
+    """The jars without the parts of Amazon's client, if all of it is among them: it must be of one version."""
+    if not any(jar.artifact == "iceberg-aws-bundle" for jar in lock):
+        return list(lock)
+    return [jar for jar in lock if jar.group != "software.amazon.awssdk"]
 
 
 def _start(settings: Mapping[str, str]) -> SparkSession:

@@ -9,10 +9,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from connect.bulk import BulkSinkTask, BulkSinkTaskContext, OffsetRange, Progress, TablePreview
-from connect.compaction import CompactedTable
 from connect.data import TopicPartition
 from connect.errors import ConnectError, RetriableError
-from connect.sink import SinkConnector
+from connect.sink import CompactedTable, SinkConnector
 from connectors.spark.compaction import CompactionClock, compact
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.ledger.ledger import FencedError

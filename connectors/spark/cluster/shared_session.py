@@ -20,7 +20,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession, SQLContext
 
 from connect.errors import ConfigError, ConnectError
-from connect.jvm.shared import SHARED_MARK, Membership
+from connect.jvm.shared_process import SHARED_MARK, Membership
 from connectors.spark.cluster.application import SESSION_KEY, Application, ApplicationFolder, agree, split_settings
 from connectors.spark.gateway import attach_gateway
 

@@ -12,7 +12,7 @@ from pyspark import SparkContext, TaskContext
 from pyspark.accumulators import Accumulator, AccumulatorParam
 
 from connect.data import Schema
-from connect.garbage import collect_seldom
+from connect.garbage_collection import collect_seldom
 from connect.offset_set import OffsetSet
 from connectors.spark.arrow_types import table_type
 from connectors.spark.decoding.decoder import DecodePlan, Decoder, Mode
@@ -164,6 +164,7 @@ def _written(
                 return
             yield
         writer.finish()
+        report.files = writer.names
 
 
 def _examine_split(

@@ -15,7 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from connect.bulk import OffsetRange
-from connect.chain.records import ConsumedBatch
+from connect.chain.raw_records import ConsumedBatch
 from connect.consumption.ranges import RangeReader
 from connect.data import Constant, TimestampType, TopicPartition
 
@@ -78,7 +78,10 @@ class KafkaReader:
 
     def _records(self, split: OffsetRange, reader: RangeReader) -> Iterator[pa.RecordBatch]:
         for consumed in reader.batches():
-            yield pa.RecordBatch.from_pydict(dict(self._columns(split.partition, consumed)))
+            records = pa.RecordBatch.from_pydict(dict(self._columns(split.partition, consumed)))
+            # They are in memory once more as columns.
+            del consumed
+            yield records
 
     def _columns(self, partition: int, consumed: ConsumedBatch) -> Iterator[tuple[str, Any]]:
         yield "partition", pa.repeat(pa.scalar(partition, pa.int32()), len(consumed))

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from connect.chain.records import ConsumedBatch, RawHeaders
+from connect.chain.raw_records import ConsumedBatch, RawHeaders
 from connect.data import Constant, TimestampType
 
 __all__ = ["RawBatch"]

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from connect.compaction import CompactedTable
 from connect.data import Schema
+from connect.sink import CompactedTable
 from connectors.spark.delta.log import is_conflict, quoted_path
 from connectors.spark.tables.upsert import merge_statement
 

@@ -9,9 +9,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from connect.bulk import OffsetRange
-from connect.compaction import CompactedTable
 from connect.data import Schema, TopicPartition
 from connect.errors import ConnectError, SchemaError
+from connect.sink import CompactedTable
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.decoding.plugins import has_transformations
 from connectors.spark.delta.log import table_names

@@ -22,14 +22,14 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from connect.bulk_source import BulkSourceTaskContext, KafkaSettings, ReachedOffsets, TransactionOrders
 from connect.chain.source import SourceChain, by_source_partition
+from connect.chain.stack_trace import stack_trace
 from connect.chain.steps import Steps
 from connect.chain.tolerance import ErrorPolicy, Failure, RaisedElsewhere, Stage, Tolerance
-from connect.chain.traces import stack_trace
 from connect.data import Constant, Offset, SourceBatch, SourceRecord
-from connect.delivery.acknowledged import AcknowledgedProducer
+from connect.delivery.acknowledged_producer import AcknowledgedProducer
 from connect.delivery.delivery import Delivery
 from connect.delivery.outcomes import Refusal
-from connect.delivery.submitted import SentRecords, Submission
+from connect.delivery.submissions import SentRecords, Submission
 from connect.delivery.transaction import Transaction
 from connect.errors import ConnectError, RetriableError
 from connectors.spark.decoding.plugins import chain_properties, executor_plugins

@@ -21,9 +21,9 @@ from connect.bulk import OffsetRange
 from connect.chain.bounded_sink import BoundedSink, GoesBackError
 from connect.chain.sink import SinkChain
 from connect.chain.sink_context import SinkContext
+from connect.chain.stack_trace import stack_trace
 from connect.chain.steps import Steps
 from connect.chain.tolerance import Failure, Tolerance
-from connect.chain.traces import stack_trace
 from connect.consumption.ranges import RangeReader, RangesGoneError, RangesStalledError
 from connect.data import SinkBatch, SinkRecord, TopicPartition
 from connect.errors import ConnectError, RetriableError

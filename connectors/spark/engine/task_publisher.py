@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Final, NamedTuple
 
-from connect.delivery.acknowledged import AcknowledgedProducer
+from connect.delivery.acknowledged_producer import AcknowledgedProducer
 from connectors.spark.engine.publisher import acknowledged_by
 
 __all__ = ["Outgoing", "TaskPublisher"]

@@ -230,6 +230,28 @@ class Change:
             finally:
                 coordinator.clearRewrite(table, group)
 
+    @property
+    def data_location(self) -> str:
+        """The folder that new files belong into."""
+        provider = self._transaction.table().locationProvider()
+        return str(provider.newDataLocation("file")).removesuffix("/file")
+
+    def data_files(self, places: Sequence[str]) -> list[Any]:
+        """Files of Parquet that others have written for the table, with what their footers tell of them."""
+        iceberg, table = self._java.org.apache.iceberg, self._transaction.table()
+        metrics = iceberg.MetricsConfig.forTable(table)
+        found = []
+        for place in places:
+            file = table.io().newInputFile(place)
+            counted = iceberg.parquet.ParquetUtil.fileMetrics(file, metrics)
+            builder = iceberg.DataFiles.builder(table.spec()).withInputFile(file)
+            found.append(builder.withFormat("PARQUET").withMetrics(counted).build())
+        return found
+
+    def discard_places(self, places: Sequence[str]) -> None:
+        """Delete files that were written in vain, by their places."""
+        self._java.org.apache.iceberg.CatalogUtil.deleteFiles(self._transaction.table().io(), places, "data", True)
+
     def planned(self, branch: str, bounds: Mapping[str, tuple[Any, Any]]) -> list[Any]:
         """The files of a branch, as tasks of a scan, but for those that have no row between the bounds."""
         metadata = self.metadata
@@ -280,8 +302,7 @@ class Change:
 
     def discard(self, files: Sequence[Any]) -> None:
         """Delete files that were written in vain; what cannot be deleted is left to the table's maintenance."""
-        places = [str(file.location()) for file in files]
-        self._java.org.apache.iceberg.CatalogUtil.deleteFiles(self._transaction.table().io(), places, "data", True)
+        self.discard_places([str(file.location()) for file in files])
 
     def add_snapshot(
         self, files: Sequence[Any], replaced: Sequence[Any], branch: str, summary: Mapping[str, str]

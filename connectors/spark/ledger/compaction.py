@@ -6,10 +6,10 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final
 
-from connect.compaction import CompactedTable
 from connect.crash import crash_point
 from connect.data import Schema
 from connect.errors import ConnectError
+from connect.sink import CompactedTable
 from connectors.spark.formats import FileFormat
 from connectors.spark.ledger.files_merger import FilesMerger
 from connectors.spark.ledger.ledger import Ledger

@@ -8,9 +8,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from connect.bulk import OffsetRange
-from connect.compaction import CompactedTable
 from connect.crash import crash_point
 from connect.data import Schema, TopicPartition
+from connect.sink import CompactedTable
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.decoding.part_files import PartFiles
 from connectors.spark.decoding.report import Report

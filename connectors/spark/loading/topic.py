@@ -30,6 +30,7 @@ from connectors.spark.decoding.placement import FOLDER_COLUMN
 from connectors.spark.decoding.plugins import chain_properties, has_transformations
 from connectors.spark.decoding.progress_marks import MARKS
 from connectors.spark.decoding.report import LoadStop, Reports
+from connectors.spark.iceberg.layout import data_writing
 from connectors.spark.loading.bad_records import BadRecords
 from connectors.spark.loading.jobs import Jobs, Work
 from connectors.spark.loading.progress import LoadProgress
@@ -79,8 +80,7 @@ class LoadSession:
         self.config = config
         self.context = context
         self.progress = progress
-        clients = _CLIENTS.get(config.location.kind, ()) if config.table_format == "parquet" else ()
-        self.jobs = Jobs(spark, context, progress, width, clients)
+        self.jobs = Jobs(spark, context, progress, width, _clients(config))
         self.props = chain_properties(context.connector_properties)
         tolerance = context.connector_properties.get("errors.tolerance", "none")
         self.policy = ErrorPolicy(tolerates_errors=tolerance.lower() == "all")
@@ -404,6 +404,14 @@ class TopicLoad:
             config.field_name_adjustment_mode,
         )
         return replace(plan, changes=config.changes, placement=self._request.placement)
+
+
+def _clients(config: SparkSinkConfig) -> Sequence[str]:
+    """The packages that executors need to write files by themselves."""
+    if config.table_format == "parquet":
+        return _CLIENTS.get(config.location.kind, ())
+    writing = data_writing(config) if config.table_format == "iceberg" else None
+    return _CLIENTS["s3"] if writing is not None and writing.bucket is not None else ()
 
 
 def _columns(plan: DecodePlan, schema: Schema) -> pa.Schema:

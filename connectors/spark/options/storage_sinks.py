@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from connect.config import HIDDEN
-from connect.config.unsupported import UnsupportedKey, given_keys, without_effect
+from connect.config.unsupported_keys import UnsupportedKey, given_keys, without_effect
 from connect.errors import ConfigError
 
 __all__ = ["as_spark_sink", "replacement_mistakes", "replacement_warnings"]

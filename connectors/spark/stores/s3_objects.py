@@ -152,6 +152,12 @@ class Objects:
                 for item in page.get("Contents", ()):
                     yield self.path(item["Key"]), int(item["Size"])
 
+    def beginning(self, path: str) -> list[str]:
+        """The objects whose paths begin so."""
+        with self._errors(path):
+            pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=self.key(path))
+            return [self.path(item["Key"]) for page in pages for item in page.get("Contents", ())]
+
     def names(self, folder: str) -> list[str]:
         """What is directly in a folder."""
         prefix = self.key(f"{folder}/" if folder else "")

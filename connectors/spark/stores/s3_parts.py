@@ -17,7 +17,7 @@ from typing import Any
 from connectors.spark.stores.parts import PartAttempt, PartStream, PieceStream
 from connectors.spark.stores.s3_objects import Objects, Service, client_for
 
-__all__ = ["UploadPlace"]
+__all__ = ["ObjectFolder", "UploadPlace"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +93,78 @@ class _Upload:
 
     def _send(self, part: bytes) -> None:
         self._tags.append(self._objects.upload_part(self.path, self._upload, len(self._tags) + 1, part))
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectFolder:
+    """A folder of a bucket whose objects a table names; a :class:`~connectors.spark.stores.parts.DataPlace`."""
+
+    service: Service
+    bucket: str
+    folder: str
+    part_size: int
+
+    def begin(self, split: int, attempt: int) -> PartAttempt:  # noqa: ARG002
+        """An attempt whose objects are there at its end."""
+        return _ObjectAttempt(_objects(self.service, self.bucket, self.folder), self.part_size)
+
+    def names(self, mark: str) -> list[str]:
+        """The objects whose names begin with a mark."""
+        return _objects(self.service, self.bucket, self.folder).beginning(f"{mark}-")
+
+
+class _ObjectAttempt:
+    def __init__(self, objects: Objects, part_size: int) -> None:
+        self._objects = objects
+        self._part_size = part_size
+        self._written: list[_Object] = []
+
+    def open(self, name: str) -> PartStream:
+        written = _Object(self._objects, name, self._part_size)
+        self._written.append(written)
+        return written.stream
+
+    def finish(self) -> None:
+        for written in self._written:
+            written.complete()
+        self._written = []
+
+    def discard(self) -> None:
+        for written in self._written:
+            # What cannot be removed now is left to the table's maintenance.
+            with suppress(Exception):
+                written.remove()
+
+
+class _Object:
+    """An object that is put whole if it is one part or less, and else uploaded part by part."""
+
+    def __init__(self, objects: Objects, name: str, part_size: int) -> None:
+        self.stream = PieceStream(part_size, self._send)
+        self._objects = objects
+        self._name = name
+        self._upload: str | None = None
+        self._tags: list[str] = []
+
+    def complete(self) -> None:
+        """Have it be there."""
+        if self._upload is not None:
+            self._objects.complete(self._name, self._upload, self._tags)
+
+    def remove(self) -> None:
+        """Give it up."""
+        self.stream.drop()
+        if self._upload is not None:
+            self._objects.abort(self._name, self._upload)
+        self._objects.delete([self._name])
+
+    def _send(self, piece: bytes) -> None:
+        if self._upload is None and self.stream.closed:
+            self._objects.put(self._name, piece)
+            return
+        if self._upload is None:
+            self._upload = self._objects.begin_upload(self._name)
+        self._tags.append(self._objects.upload_part(self._name, self._upload, len(self._tags) + 1, piece))
 
 
 @cache

@@ -74,7 +74,7 @@ PLACES: Final[Mapping[str, Phase]] = {
     "connectors.spark.ledger.ledger:Ledger.commit": Phase.COMMIT,
     "worker.kafka.clients.fencing_producer:FencingProducer._write": Phase.COMMIT,
     "worker.kafka.clients.fencing_producer:FencingProducer._claim": Phase.FENCE,
-    "worker.runtime.inquiries.fencing:fence_producers": Phase.FENCE,
+    "worker.runtime.inquiries.inquiries:fence_producers": Phase.FENCE,
     "worker.runtime.source.producer:TransactionalProducer.start": Phase.FENCE,
     "connectors.spark.ledger.ledger:Ledger.open": Phase.FENCE,
     "connectors.spark.ledger.ledger:Ledger.recover": Phase.FENCE,

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from connect.chain.records import RawRecord
+from connect.chain.raw_records import RawRecord
 from connect.chain.tolerance import Stage
 from connect.config import HIGH, Config, option
 from connect.data import Record, Schema
@@ -222,11 +222,11 @@ WHOLE = {
 
 
 def test_headers_and_origin_have_columns_of_their_own() -> None:
-    beside = KafkaColumns("k", "h", "m")
-    _, report = decode(JSON, [raw([{"a": 1}, {"a": 2}, {"a": 3}], **WHOLE)], beside=beside)
+    kafka_columns = KafkaColumns("k", "h", "m")
+    _, report = decode(JSON, [raw([{"a": 1}, {"a": 2}, {"a": 3}], **WHOLE)], kafka_columns=kafka_columns)
     table = report.seen["t"]
     assert table.field_names == ("k", "h", "m", "a")
-    rows, report = decode(JSON, [raw([{"a": 1}, b"{", {"a": 3}], first=7, **WHOLE)], table, beside=beside)
+    rows, report = decode(JSON, [raw([{"a": 1}, b"{", {"a": 3}], first=7, **WHOLE)], table, kafka_columns=kafka_columns)
     assert [rejection.offset for rejection in report.rejections] == [8]
     at = datetime(1970, 1, 1, 0, 0, 1, 500_000, tzinfo=UTC)
     assert rows == [
@@ -241,16 +241,18 @@ def test_headers_and_origin_have_columns_of_their_own() -> None:
 
 
 def test_columns_beside_values_that_are_read_by_column() -> None:
-    beside = KafkaColumns(None, "h", "m")
-    _, report = decode(JSON, [raw([{"a": 1}, {"a": 2}, {"a": 3}], **WHOLE)], beside=beside)
-    rows, report = decode(JSON, [raw([{"a": 1}, {"a": 2}, {"a": 3}], **WHOLE)], report.seen["t"], beside=beside)
+    kafka_columns = KafkaColumns(None, "h", "m")
+    _, report = decode(JSON, [raw([{"a": 1}, {"a": 2}, {"a": 3}], **WHOLE)], kafka_columns=kafka_columns)
+    rows, report = decode(
+        JSON, [raw([{"a": 1}, {"a": 2}, {"a": 3}], **WHOLE)], report.seen["t"], kafka_columns=kafka_columns
+    )
     assert not report.grown
     assert [(row["a"], row["m"]["offset"], row["h"]) for row in rows] == [
         (1, 0, [{"key": "h", "value": b"v"}, {"key": "h", "value": None}]),
         (2, 1, None),
         (3, 2, []),
     ]
-    rows, report = decode(JSON, [raw([{"a": 1}] * 3, **WHOLE)], Schema.struct({"a": LONG}), beside=beside)
+    rows, report = decode(JSON, [raw([{"a": 1}] * 3, **WHOLE)], Schema.struct({"a": LONG}), kafka_columns=kafka_columns)
     assert (rows, report.grown) == ([], True)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from connect.errors import ConfigError
-from connect.jvm.shared import Membership, has_members
+from connect.jvm.shared_process import Membership, has_members
 from connectors.spark.cluster.application import (
     Application,
     ApplicationFolder,
