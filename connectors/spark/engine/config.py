@@ -39,16 +39,20 @@ class SparkSourceEngineConfig(BulkSourceConfig, key_prefix="engine."):
         importance=LOW,
         validator=at_least(1),
         group="Loads",
-        doc="Interval at which the source is asked for more while it has nothing new. A source that keeps no offsets "
-        "(such as JDBC with mode=bulk) is read whole that often.",
+        doc=(
+            "How often to poll the source while it has nothing new. A source without offsets (such as JDBC "
+            "with mode=bulk) is read in full each time."
+        ),
     )
     commit_interval_ms: Long = option(
         default=60_000,
         importance=LOW,
         validator=at_least(1),
         group="Loads",
-        doc="Longest time that a split of a source that resumes exactly is read before its offsets are committed. It "
-        "then goes on from them. Other sources are committed at the end of a split.",
+        doc=(
+            "The longest time between offset commits of a split whose source resumes exactly; the next load "
+            "continues from there. Other sources are committed at the end of a split."
+        ),
     )
     hadoop_conf_dir: str | None = option(
         default=None,

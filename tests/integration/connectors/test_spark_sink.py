@@ -485,7 +485,7 @@ def test_a_topic_that_was_made_again_is_not_taken_for_the_one_that_was_loaded(si
     task = sink.task(JSON)
     task.load([OffsetRange(*tp, 0, 2, "first")])
     task.load([OffsetRange(*tp, 2, 3)])
-    with pytest.raises(ConnectError, match=f"Topic {sink.topic} was deleted and made again"):
+    with pytest.raises(ConnectError, match=f"Topic {sink.topic} was deleted and created again"):
         task.load([OffsetRange(*tp, 3, 5, "second")])
     assert task.committed() == {tp: 3}
     SparkSinkConnector.alter_offsets(task.config, {tp: 4})
@@ -499,7 +499,7 @@ def test_a_task_that_is_to_stop_gives_its_load_up(sink: Sink) -> None:
     task = sink.task(JSON)
     assert isinstance(task.context, BulkContext)
     task.context.stop = True
-    with pytest.raises(RetriableError, match="given up because the task stops"):
+    with pytest.raises(RetriableError, match="cancelled because the task is stopping"):
         sink.records.drain(task)
     task.context.stop = False
     sink.records.drain(task)

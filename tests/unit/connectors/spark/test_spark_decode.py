@@ -349,7 +349,7 @@ def test_no_more_bad_records_are_told_at_once_than_there_is_room_for() -> None:
 
 def test_a_record_that_is_bad_only_sometimes_is_told_all_the_same() -> None:
     (failure,) = examine(JSON, [raw([{"a": 1}])], [0])
-    assert "does not always give the same answer" in str(failure.error)
+    assert "does not always give the same result" in str(failure.error)
 
 
 def test_records_that_are_bad_for_one_of_several_tables_are_told() -> None:

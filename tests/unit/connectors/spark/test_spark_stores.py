@@ -83,7 +83,7 @@ def test_the_keys_of_the_s3_sink_name_a_store() -> None:
             },
             "has it as BlobEndpoint",
         ),
-        ({"store.url": AZURE.replace("ss:", "s:"), "azblob.endpoint": "http://localhost/a"}, "only shown to an https:"),
+        ({"store.url": AZURE.replace("ss:", "s:"), "azblob.endpoint": "http://localhost/a"}, "only sent to an https:"),
         (
             {"store.url": AZURE, "azblob.sas.token": "sig=hush", "azblob.endpoint": "http://localhost/account"},
             "reached by https: alone",
@@ -97,7 +97,7 @@ def test_the_keys_of_the_s3_sink_name_a_store() -> None:
         ({"store.url": "s3://lake/a", "s3.bucket.name": "other"}, "is another bucket"),
         ({"store.url": "http://minio:9000"}, "needs s3.bucket.name"),
         ({"store.url": "ftp://host/a"}, "Use a path"),
-        ({"store.url": "s3://lake", "aws.access.key.id": "id"}, "give both of them or neither"),
+        ({"store.url": "s3://lake", "aws.access.key.id": "id"}, "set both or neither"),
         ({"store.url": "s3://lake", "s3.endpoint": "minio:9000"}, "http"),
         ({"store.url": "s3://lake", "s3.part.size": "1"}, "5242880"),
     ],
