@@ -65,8 +65,7 @@ def first_shape(options: Mapping[str, str]) -> RowShape:
                 if batches:
                     return RowShape.seen(batches, deployment.config)
     raise ConnectError(
-        f"{deployment.config.connector_class} has no records now that would show the columns: say what they are, with "
-        ".schema(...)."
+        f"{deployment.config.connector_class} has no records now that show the columns: declare them with .schema(...)."
     )
 
 

@@ -62,8 +62,8 @@ class RowShape:
         table = report.seen[""]
         if not table.fields:
             raise SchemaError(
-                "The first records hold nothing but nulls and empty values, which show no types: say what the columns "
-                "are, with .schema(...)."
+                "The first records hold only nulls and empty values, which show no types: declare the columns "
+                "with .schema(...)."
             )
         table_type(table)
         return cls(table, False, *beside)
@@ -160,7 +160,7 @@ def _shown(value: object) -> str | None:
     try:
         return value.decode()
     except UnicodeDecodeError as error:
-        raise DataError("The bytes of a header are no text: leave it out (DropHeaders), or headers.column.") from error
+        raise DataError("A header is not valid text: remove it (DropHeaders), or do not set headers.column.") from error
 
 
 def _json(part: Offset) -> str:

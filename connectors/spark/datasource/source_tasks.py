@@ -1,4 +1,4 @@
-"""The polls of source tasks, to their end."""
+"""Polls source tasks until they are drained."""
 
 from __future__ import annotations
 
@@ -66,7 +66,9 @@ def poll_once(task: SourceTask[Any]) -> list[SourceBatch]:
             return [polled] if len(polled) else []
         for record in polled or ():
             if not isinstance(record, SourceRecord):
-                raise ConnectError(f"poll of {class_name(task)} gave a {type(record).__name__}; let it give records.")
+                raise ConnectError(
+                    f"poll of {class_name(task)} returned a {type(record).__name__}; it must return records."
+                )
             records.append(record)
     except RetriableError:
         if not records:
@@ -100,9 +102,9 @@ def polled_to_the_end(
             return
         elif not says_its_end and clock() - quiet_since > patience:
             raise ConnectError(
-                f"{class_name(task)} has given nothing for {patience:g} seconds and does not say whether it is at its "
-                "end: read it as a stream (readStream), take as many rows as you need (limit), or let the task answer "
-                "drained()."
+                f"{class_name(task)} has returned nothing for {patience:g} seconds and does not report whether "
+                "it is at its end: read it as a stream (readStream), limit the number of rows (limit), or "
+                "implement drained() in the task."
             )
         else:
             task.context.wait(_IDLE)

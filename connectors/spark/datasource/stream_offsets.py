@@ -36,8 +36,9 @@ def advanced(place: Mapping[str, Any], batches: Iterable[SourceBatch]) -> Stream
         for partition, part in _by_partition(batch):
             if partition == "{}":
                 raise ConnectError(
-                    f"The records of {batch.topic} have no source partition, so that a stream could not continue after "
-                    "them: read what there is with spark.read, or let the connector give its records a place."
+                    f"The records of {batch.topic} have no source partition, so a stream could not continue "
+                    "after them: read them with spark.read, or let the connector set source partitions and "
+                    "offsets."
                 )
             count = after.get(partition, {}).get("records", 0) + len(part)
             after[partition] = {"offset": dict(part.source_offsets[-1]), "records": count}
@@ -105,9 +106,9 @@ class _Cut:
     def records(self, partition: str) -> Iterator[SourceBatch]:
         if self._found is None and self._seen < self._count:
             raise ConnectError(
-                f"The source does not have all records any more that the stream has begun to process: "
-                f"{self._count - self._seen} of source partition {partition} are missing. Bring them back, or begin "
-                "with another checkpoint location, which reads everything again."
+                "The source no longer has all records that the stream has begun to process: "
+                f"{self._count - self._seen} of source partition {partition} are missing. Restore them, or use "
+                "another checkpoint location, which reads everything again."
             )
         left = self._count if self._found is None else self._found
         for batch in self._held:

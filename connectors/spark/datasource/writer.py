@@ -90,7 +90,7 @@ class Order:
                 context.end()
                 connector.stop()
             if not configs:
-                raise ConnectError(f"{deployment.config.connector_class} wants no task: nothing would be written.")
+                raise ConnectError(f"{deployment.config.connector_class} has no tasks, so nothing would be written.")
             return cls(dict(options), deployment.storable(configs[0]), shape)
 
 
@@ -132,7 +132,7 @@ class SinkStreamWriter(DataSourceStreamArrowWriter):
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - as above
         """Tell the log what stays in the target."""
-        _log.warning("Micro-batch %d failed and comes again; %s", batchId, _left(messages))
+        _log.warning("Micro-batch %d failed and will be repeated; %s", batchId, _left(messages))
 
 
 def write_rows(order: Order, rows: Iterator[pa.RecordBatch], partition: int, first: int) -> Written:

@@ -1,7 +1,7 @@
-"""The work of an executor: from the raw rows of a topic to the rows of a table.
+"""The executor's work: turns the raw records of a topic into rows of a table.
 
-The chain of the worker's sinks does the work, unless a reader of columns can stand for it. The driver decides what
-becomes of a load with bad records, as ``errors.tolerance`` says.
+The chain of the worker's sinks does this, unless a column reader can replace it. The driver decides what becomes of a
+load with bad records, according to ``errors.tolerance``.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ class Decoder:
             offset = min((offset for offset in report.pending if offset not in given_up), default=None)
             if offset is not None:
                 found = next((item for item in report.rejections if item.offset == offset), None)
-                raise LoadStop(found or Rejection(report.topic, report.partition, offset, "it is bad"))
+                raise LoadStop(found or Rejection(report.topic, report.partition, offset, "it cannot be processed"))
         report.settle()
 
     def _reject(self, offset: int, error: Exception, stage: Stage = Stage.TASK_PUT, executing: str = TASK) -> None:
@@ -237,7 +237,9 @@ class Decoder:
             self._report.grown = True
             return None
         if rows.table not in plan.tables:
-            raise DataError(f"the record now goes to {rows.table}, where no record went when they were looked through")
+            raise DataError(
+                f"the record now goes to {rows.table}, where no record went when the records were inspected"
+            )
         if rows.table != plan.table:
             return None
         assert plan.schema is not None

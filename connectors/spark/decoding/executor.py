@@ -1,4 +1,4 @@
-"""The ends of a pass: the function Spark runs on each partition, and the account of it that reaches the driver."""
+"""The ends of a pass: the function that Spark runs on each partition, and the report that reaches the driver."""
 
 from __future__ import annotations
 

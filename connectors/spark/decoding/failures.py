@@ -1,7 +1,7 @@
-"""What is wrong with the records that a load leaves out: told by the executors as rows, read by the driver as failures.
+"""The failures of records that a load leaves out: executors describe them as rows, and the driver reads these back.
 
-A pass over records only notes the offsets of the bad ones. If somebody is to be told more of them (a log, a dead letter
-queue), another pass goes over those alone, some at a time, and tells of each the whole record and the error.
+A pass over records only notes the offsets of the bad ones. If they are to be reported (to a log, a dead letter queue),
+another pass goes over those alone, some at a time, and describes each whole record with its error.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ _COLUMNS: Final[Mapping[str, Any]] = {
 }
 FAILURE_ROWS: Final = pa.schema(_COLUMNS)
 _UNSTABLE: Final = (
-    "the record could not be written when it was loaded, and could be when it was looked at again: a converter or "
-    "transformation does not always give the same answer"
+    "the record failed during the load but not when it was examined again: a converter or transformation does "
+    "not always give the same result"
 )
 _TRACE: Final = 20_000
 _ROW: Final = 200
 
 
 class Examiner:
-    """Tells what is wrong with some records of one Spark partition, in an executor.
+    """Finds what is wrong with some records of one Spark partition, in an executor.
 
-    It ends early once its rows have ``budget`` bytes: the driver asks for the others again.
+    It ends early once its rows have ``budget`` bytes; the driver asks for the others again.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Field names that other systems can hold (``field.name.adjustment.mode``), wherever in a value they are."""
+"""Adjusts field names to what other systems allow (``field.name.adjustment.mode``), at any depth of a value."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _free(names: list[str], mode: str) -> list[str]:
         other = found.setdefault(adjusted_name(name, mode), name)
         if other != name:
             raise DataError(
-                f'Fields "{other}" and "{name}" would both be column "{adjusted_name(name, mode)}" '
+                f'Fields "{other}" and "{name}" would both become column "{adjusted_name(name, mode)}" '
                 f"(field.name.adjustment.mode={mode}): rename one of them (ReplaceField)."
             )
     return list(found)

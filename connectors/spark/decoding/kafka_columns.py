@@ -1,4 +1,4 @@
-"""The columns that a table has on request beside those of the values: keys, headers, where a record comes from."""
+"""The columns that a table has on request in addition to its values: keys, headers, and the origin of records."""
 
 from __future__ import annotations
 

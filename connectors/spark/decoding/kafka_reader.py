@@ -1,7 +1,7 @@
-"""The records of a load, read from Kafka by the Python of an executor.
+"""Reads the records of a load from Kafka in the Python of an executor.
 
-Spark's own source has them go through its Java, as rows and then as Arrow, on their way to the same process: that costs
-more than reading and decoding them does.
+Spark's own source passes them through its Java, as rows and then as Arrow, on their way to the same process, which
+costs more than reading and decoding them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Parquet files that the tasks of Spark write from Python, where they can reach the store themselves.
+"""Writes Parquet files from the Python of Spark's tasks, where they can reach the store themselves.
 
-They have the names and the types that Spark's own writer would give them. A task writes where nobody sees it, and has
-its files count at its end: so a file that counts is whole.
+The files have the names and types that Spark's own writer would give them. A task writes where nobody sees it, and
+publishes its files at its end, so a visible file is complete.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The folder of each row, told by a column that is only there until the rows are written."""
+"""Assigns each row its folder, in a column that exists only until the rows are written."""
 
 from __future__ import annotations
 

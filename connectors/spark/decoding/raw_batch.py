@@ -1,4 +1,4 @@
-"""Records as an executor has read them from Kafka: one Arrow batch, its columns looked at when they are asked for."""
+"""Records as an executor has read them from Kafka: an Arrow batch whose columns are converted on demand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports of the executors to the driver about a pass over offset ranges."""
+"""Reports that executors give the driver about a pass over offset ranges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decoded records on their way into the columns of a table."""
+"""Fits decoded records into the columns of a table."""
 
 from __future__ import annotations
 
@@ -67,9 +67,8 @@ class Rows:
         for name, _ in self.kafka_columns:
             if seen.field(name) is not None:
                 raise SchemaError(
-                    f"The values have a field {name}, and the table is to have a column of that name for what Kafka "
-                    "knows of the records: give that column another name (store.kafka.*.column), or rename the field "
-                    "(ReplaceField)."
+                    f"The values have a field {name}, but the table uses that column name for data from Kafka: "
+                    "set another column name (store.kafka.*.column), or rename the field (ReplaceField)."
                 )
         fields = [
             field

@@ -118,7 +118,7 @@ class DeltaLog:
                 cause = root_cause(error)
             else:
                 return
-        raise RetriableError(f"Other writers have changed the Delta table {self.path} again and again ({cause}).")
+        raise RetriableError(f"Other writers kept changing the Delta table {self.path} ({cause}).")
 
     def _snapshot(self) -> Any:
         return self._log.update(False, self._none(), self._none())

@@ -96,7 +96,7 @@ class DeltaTable:
             try:
                 self._set(self.positions.claim())
             except FencedError:
-                logger.info("Another driver has written to %s meanwhile; reading its log again.", self.path)
+                logger.info("Another driver has written to %s; reading its log again.", self.path)
                 self._versions = self._log.versions(self._application)
             else:
                 crash_point("after-take-over")
@@ -155,11 +155,12 @@ class DeltaTable:
             write(self._application, number)
         except Exception as error:
             if self._has_committed(number):
-                logger.info("Load %d of %s is committed, in spite of: %s", number, self.path, root_cause(error))
+                logger.info("Load %d of %s is committed despite this error: %s", number, self.path, root_cause(error))
                 return self._added(number, before)
             if is_conflict(error):
                 raise RetriableError(
-                    f"Another writer has changed the rows of {self.path} that the load was to change; it is made again."
+                    f"Another writer has changed the rows of {self.path} that the load would change; repeating "
+                    "the load."
                 ) from error
             raise
         if not self._has_committed(number):
@@ -208,7 +209,7 @@ class DeltaTable:
         except Exception as error:
             if not is_conflict(error):
                 raise ConnectError(f"Delta cannot create the table {self.path}: {root_cause(error)}") from error
-            logger.info("Another driver has created %s meanwhile.", self.path)
+            logger.info("Another driver has created %s.", self.path)
         self._versions = self._log.versions(self._application)
         if self._versions:
             raise self._fenced()
@@ -218,9 +219,9 @@ class DeltaTable:
         there = self._log.partition_columns()
         if partitioned_by and there != partitioned_by:
             raise ConnectError(
-                f"The Delta table {self.path} is divided by {', '.join(there) or 'nothing'}, and "
-                f"partition.field.name={','.join(partitioned_by)}: a table keeps its division. Set the key to the "
-                "same, or load into another topics.dir."
+                f"The Delta table {self.path} is partitioned by {', '.join(there) or 'nothing'}, but "
+                f"partition.field.name={','.join(partitioned_by)}, and a table cannot change its partitioning. "
+                "Set the key to the table's columns, or load into another topics.dir."
             )
 
     def _make_room(self, schema: Schema) -> None:
@@ -228,8 +229,8 @@ class DeltaTable:
         properties = self._log.properties()
         if _RETENTION in properties:
             raise ConnectError(
-                f"The Delta table {self.path} has {_RETENTION}={properties[_RETENTION]}, after which Delta would "
-                "forget the offsets of the connector, and records would be loaded twice: remove the property "
+                f"The Delta table {self.path} has {_RETENTION}={properties[_RETENTION]}, after which Delta "
+                "would forget the connector's offsets, and records would be loaded twice. Remove the property "
                 f"(ALTER TABLE ... UNSET TBLPROPERTIES ('{_RETENTION}'))."
             )
         there, wanted = self._log.schema(), column_types(schema)

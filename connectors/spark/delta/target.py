@@ -180,7 +180,7 @@ class DeltaTarget:
         if self._config.changes is not None and not key_columns(schema):
             # No change fits such a schema: the first that there is stops this job.
             if frame.count():
-                raise ConnectError(f"The key of the changes for table {name} is not known: set upsert.keys.")
+                raise ConnectError(f"The key of the changes for table {name} is unknown: set upsert.keys.")
             return 0, 0
         table.prepare(columns, self._divided_by)
         if self._config.changes is None:
@@ -287,8 +287,8 @@ def _check_division(table: Schema, columns: Sequence[str]) -> None:
     for name in columns:
         if table.field(name) is None:
             raise SchemaError(
-                f"partition.field.name={name} is not a field of the records, which have "
-                f"{', '.join(table.field_names)}: name one of those."
+                f"partition.field.name={name} is not a field of the records. Use one of their fields: "
+                f"{', '.join(table.field_names)}."
             )
 
 

@@ -1,4 +1,4 @@
-"""The slots of a connector's transactions: claimed by the driver, used by executors."""
+"""The slots for a connector's transactions: claimed by the driver, used by executors."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Changes on their way into an Iceberg table: each file that has a row of one of their keys is written anew.
+"""Merges changes into an Iceberg table: every file with a row of one of their keys is rewritten.
 
-Iceberg's own ``MERGE`` commits by itself, and would let a driver through that has lost its table. So the files are
-written here, and take the place of the others in the commit that carries the offsets. Any reader knows such tables:
-they need no files of deletes.
+Iceberg's own ``MERGE`` commits by itself, and would admit a driver that has lost its table. So the files are written
+here, and replace the others in the commit that carries the offsets. Every reader understands such tables: they need no
+delete files.
 
-The files that have rows of the keys are found by a join with the key columns alone, of those files that are not ruled
-out by their statistics.
+The files with rows of the keys are found by a join on the key columns alone, among those files that statistics do not
+rule out.
 """
 
 from __future__ import annotations

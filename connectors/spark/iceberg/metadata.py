@@ -106,9 +106,9 @@ class TableMetadata:
         # On the branch there is none with offsets, so that this one is no longer on it.
         if any(item.get("summary", {}).get(key) == text for item in self.document.get("snapshots", ())):
             raise ConnectError(
-                f"Table {self.name} was rolled back to a snapshot of which nobody knows the offsets any more, because "
-                f"older snapshots have expired. Remove its property {key}, and set the connector's offsets to where "
-                "it is to go on."
+                f"Table {self.name} was rolled back to a snapshot whose offsets are no longer known, because "
+                f"older snapshots have expired. Remove its property {key}, and set the connector's offsets to "
+                "where it should continue."
             )
         return parse_positions(text, self.name)
 

@@ -1,8 +1,8 @@
-"""How far tables are loaded: the offsets that each table keeps, and what they say together.
+"""How far tables are loaded: the offsets that each table keeps, and what follows from them together.
 
 Every commit of a connector carries, as text in the table, the next offset of each topic partition whose records go
 there. A topic may go to several tables, which are committed one after the other. Then each commit of the load says so
-(:class:`Pending`): a reader of the first table learns that the load is done only when the others have it too.
+(:class:`Pending`), and a reader of the first table knows that the load is done only when the others have it too.
 """
 
 from __future__ import annotations
@@ -106,8 +106,9 @@ def parse_positions(text: str, where: str) -> Positions:
         return Positions({name: _read(topic) for name, topic in document.items()})
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ConnectError(
-            f"The offsets that table {where} keeps for this connector cannot be read ({error}): somebody has changed "
-            "them. Restore the property or the snapshot, or give the connector another name and an empty table."
+            f"The offsets that table {where} keeps for this connector cannot be read ({error}): they were "
+            "changed by hand. Restore the property or the snapshot, or give the connector another name and an "
+            "empty table."
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""The files of a load, written and not committed."""
+"""Files of a load that are written but not committed."""
 
 from __future__ import annotations
 
@@ -55,8 +55,9 @@ class Staged:
             return
         if not self._may_grow:
             raise SchemaError(
-                f"The records need other columns than table {self.change.name} has, and "
-                "iceberg.tables.evolve-schema-enabled is false: alter the table, or leave the fields out."
+                f"The records need columns that table {self.change.name} does not have, and "
+                "iceberg.tables.evolve-schema-enabled is false: alter the table, or remove the fields "
+                "(ReplaceField)."
             )
         self.change.widen(columns)
         self.columns = columns
@@ -94,11 +95,9 @@ class Staged:
             change.widen(self.columns)
         ours, theirs = self.change.metadata, change.metadata
         if ours.layout != theirs.layout or ours.schema != theirs.schema:
-            raise RetriableError(f"Somebody has altered table {change.name} during the load, which is made again.")
+            raise RetriableError(f"Table {change.name} was altered during the load, which is repeated.")
         if self.merges and ours.head(self.branch) != theirs.head(self.branch):
-            raise RetriableError(
-                f"Somebody has changed rows of table {change.name} during the load, which is made again."
-            )
+            raise RetriableError(f"Rows of table {change.name} were changed during the load, which is repeated.")
 
 
 class Staging:
@@ -191,8 +190,8 @@ class Staging:
         for other, _ in self._passes:
             if other != table and self.naming(other) == name:
                 raise ConnectError(
-                    f"A transformation sends changes of one topic to {other} and {table}, and both are table {name}: "
-                    "leave it out, or give each a table of its own (table.name.format)."
+                    f"A transformation sends changes of one topic to {other} and {table}, which are both table "
+                    f"{name}: remove it, or give each a table of its own (table.name.format)."
                 )
 
     def keep(self, loaded: Loaded) -> set[TableName]:
@@ -209,8 +208,8 @@ class Staging:
             found = sum(int(file.recordCount()) for file in written.files)
             if expected != found:
                 raise ConnectError(
-                    f"Spark has written {found} of {expected} rows into the files of table {name}: nothing is "
-                    "committed, and the load is made again."
+                    f"Spark has written {found} of {expected} rows into the files of table {name}. Nothing is "
+                    "committed; the load is repeated."
                 )
             staged.files += written.files
             staged.replaced += written.replaced

@@ -1,4 +1,4 @@
-"""The names of tables: ``table.name.format``, and the namespace that it is in."""
+"""The names of tables: ``table.name.format`` and the namespace."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The pieces of a load, such as files, and the marks of those that are sent though the stored offset is before them.
+"""The pieces of a load, such as files, and the marks of pieces that were sent before the offset covers them.
 
-Exactly once, the rows of a load are published in several transactions, one for each share of its pieces. Each commits a
-*mark* with its rows: under the source partition and the slot of the transaction, the names of its pieces. When all
-shares are sent, one more transaction stores the offset after them and removes the marks. So whoever reads the offset
-and the marks knows which pieces are sent, at any moment.
+With exactly-once support, the rows of a load are published in several transactions, one for each share of its pieces.
+Each commits a *mark* with its rows: the names of its pieces, under the source partition and the slot of the
+transaction. When all shares are sent, one more transaction stores the offset after them and removes the marks. So the
+offset and the marks together tell, at any moment, which pieces are sent.
 """
 
 from __future__ import annotations

@@ -199,7 +199,7 @@ class RowPublisher:
             orders = ShareOrders(publication, share.records.plan, marks, told)
             outcome: ShareOutcome = yield partial(_run_share, share.records, orders)
             if outcome.is_superseded:
-                raise RetriableError("Rows may have been published before: which are is looked up.", _SOON)
+                raise RetriableError("Rows may have been published already; looking up which.", _SOON)
             slots.checked(outcome.checked)
             news = [each for each in outcome.published.failures if failure_digest(each) not in told]
             if outcome.is_untold:
@@ -221,8 +221,8 @@ class RowPublisher:
         """Tell of rows that are left out, so that a transaction may pass them."""
         if times > _MOST_TELLINGS:
             raise ConnectError(
-                "Each time that rows are read others of them are bad, or for other reasons, so that they cannot be "
-                f"committed: {failures[0].error if failures else 'none of them is new'}."
+                "Each time the rows are read, different ones are bad, or for different reasons, so they "
+                f"cannot be committed: {failures[0].error if failures else 'none of them is new'}."
             )
         self._context.give_up(failures)
         self._context.commit(())

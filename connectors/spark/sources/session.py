@@ -1,4 +1,4 @@
-"""The Spark session of a source: started with its task, and again if its Java process ends."""
+"""The Spark session of a source: started with its task, and restarted if its Java process ends."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 class SourceSession:
-    """A session with settings of its own, and what publishes with it. Used by the task's thread alone."""
+    """A session with its own settings, and the publisher that uses it. Used only by the task's thread."""
 
     def __init__(self, context: BulkSourceTaskContext, access: Access, settings: Mapping[str, str]) -> None:
         self._context = context

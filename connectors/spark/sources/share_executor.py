@@ -1,7 +1,7 @@
-"""The work of an executor for a share: the rows of one frame, published in one transaction, or none of them.
+"""The executor's work for a share: publishes the rows of a frame in one transaction, all or none.
 
-Python cannot tell whether Spark has given it all rows of a frame, or only ceased to, because the job was cancelled or
-could not read on. So the frame has one more row, its end, and nothing is committed before that has been seen.
+Python cannot tell whether Spark has given it all rows of a frame or has stopped early, because the job was cancelled or
+reading failed. So the frame has one more row, its end, and nothing is committed before that has been seen.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _until_end(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     else:
         if ended:
             return
-    raise ConnectError("Spark has not given all rows of a share, or not in their order: nothing of it is committed.")
+    raise ConnectError("Spark did not deliver all rows of a share, or not in order; nothing of it is committed.")
 
 
 def outcome_of(rows: Sequence[Any]) -> ShareOutcome:

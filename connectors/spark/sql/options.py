@@ -263,7 +263,7 @@ class SqlOptions(Config):
         if not local:
             raise ConfigError(key, path, reason)
         if _has_pattern(path):
-            raise ConfigError(key, path, "It has characters of a pattern (*?[]{},\\): name one folder or file.")
+            raise ConfigError(key, path, "It contains pattern characters (*?[]{},\\): name one folder or file.")
         try:
             return str(AllowedPaths(local).resolve(path.removeprefix("file://")))
         except ConnectError:

@@ -96,15 +96,15 @@ class Query:
             return self._spark.sql(self._text)
         except AnalysisException as error:
             raise ConnectError(
-                f"The query (sql) does not fit the records of table {table}: {root_cause(error)} A field that no "
-                "record has had so far is no column yet: declare it with value.schema."
+                f"The query (sql) does not fit the records of table {table}: {root_cause(error)} A field is "
+                "only a column once a record has had a value for it: declare it with value.schema."
             ) from error
 
     def _grown(self, known: Schema, found: Schema) -> Schema:
         """The schema of the table for these rows too."""
         grown = widen(known, found)
         if self._evolution.grown(known, found) != grown:
-            raise SchemaError("It needs new or wider columns, which schema.compatibility does not let the table have.")
+            raise SchemaError("It needs new or wider columns, which schema.compatibility does not allow.")
         return grown
 
     def _frame(self, table: StoredTable | JdbcTable) -> DataFrame:
@@ -115,8 +115,8 @@ class Query:
             return self._jdbc(table)
         except Exception as error:
             raise ConnectError(
-                f"The table {table.name} (sql.tables.{table.name}) cannot be read: {root_cause(error)}. Correct "
-                "its keys, or make it readable."
+                f"The table {table.name} (sql.tables.{table.name}) cannot be read: {root_cause(error)}. "
+                "Correct its keys, or make it readable."
             ) from error
 
     def _jdbc(self, table: JdbcTable) -> DataFrame:

@@ -1,4 +1,4 @@
-"""What Spark needs besides its own to reach a store: jars, settings of Hadoop, Hadoop's configuration files."""
+"""What Spark needs to reach a store: jars, Hadoop settings, and Hadoop's configuration files."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ class AzureStore:
         match = _PART.match(name.rpartition("/")[2])
         if match is None:
             raise ConnectError(
-                f"The staged file {name} in {self.url} is not one that Spark was asked to write. Make sure that "
+                f"The staged file {name} in {self.url} was not written by Spark for this load. Make sure that "
                 "nothing else writes there, and restart the task to load the records again."
             )
         target = "/".join(filter(None, (table, folders.get(int(match[1]), ""), name)))

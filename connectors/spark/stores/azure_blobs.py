@@ -229,8 +229,9 @@ class AzureBlobs:
             if error.status_code is None:
                 # No request was made: no identity was found, or it was not accepted. The reason may be long.
                 raise ConnectError(
-                    f"Container {self._name} cannot be signed in to ({type(error).__name__}): set azblob.account.key, "
-                    "azblob.sas.token or azblob.connection.string, or give the worker an identity that Azure knows."
+                    f"Signing in to container {self._name} failed ({type(error).__name__}): set "
+                    "azblob.account.key, azblob.sas.token or azblob.connection.string, or give the worker an "
+                    "identity that Azure knows."
                 ) from None
             # What the service answers may have parts of what was signed: it is not chained.
             raise self._meaning(error, path, of_container) from None

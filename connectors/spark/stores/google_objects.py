@@ -82,8 +82,9 @@ def google_client(service: GoogleService) -> Any:
     except (google.auth.exceptions.GoogleAuthError, ValueError):
         # What is wrong with a key may be told with parts of it: it is not chained.
         raise ConnectError(
-            "Google Cloud Storage cannot be signed in to: set gcs.credentials.path to the key of a service account, or "
-            "GOOGLE_APPLICATION_CREDENTIALS in the worker's environment, or run the worker with an account of its own."
+            "Signing in to Google Cloud Storage failed: set gcs.credentials.path to the key of a service "
+            "account, set GOOGLE_APPLICATION_CREDENTIALS in the worker's environment, or run the worker on a "
+            "machine with an account."
         ) from None
     session = sessions(credentials)
     for scheme in ("https://", "http://"):
@@ -225,10 +226,10 @@ class GoogleObjects:
             raise RetriableError(self._told(path, error.response.status_code)) from error
         except (RetryError, RequestException, ConnectionError) as error:
             reason = error.cause if isinstance(error, RetryError) else error
-            raise RetriableError(f"The service of bucket {self._bucket.name} cannot be reached: {reason}") from error
+            raise RetriableError(f"The service for bucket {self._bucket.name} cannot be reached: {reason}") from error
         except GoogleAuthError as error:
             raise ConnectError(
-                f"The account for bucket {self._bucket.name} is not accepted ({type(error).__name__}): check "
+                f"The account for bucket {self._bucket.name} was rejected ({type(error).__name__}): check "
                 "gcs.credentials.path, gcs.credentials.json, or the account that the worker runs with."
             ) from None
 

@@ -242,8 +242,8 @@ class HadoopStore:
             raise self._unusable(path, root_cause(error)) from error
         except (Py4JNetworkError, Py4JError, ConnectionError) as error:
             raise ConnectError(
-                "Spark's Java process has ended: it was killed, or had too little memory (spark.driver.memory). "
-                "Nothing is lost; restart the task to go on."
+                "Spark's Java process ended: it was killed, or ran out of memory (spark.driver.memory). "
+                "Nothing is lost; restart the task to continue."
             ) from error
 
     def _meaning(self, exception: Any, path: str) -> Exception:

@@ -112,7 +112,9 @@ class Objects:
                 if self._token(path) != token:
                     raise
             return
-        raise RetriableError(f"{path} in bucket {self._bucket} could not be created: others write it at the same time.")
+        raise RetriableError(
+            f"{path} in bucket {self._bucket} could not be created: others are writing it at the same time."
+        )
 
     def put(self, path: str, data: bytes) -> None:
         """Create or replace an object."""
@@ -254,7 +256,7 @@ class Objects:
         except boto.ClientError as error:
             raise self._meaning(error, path) from error
         except (boto.HTTPClientError, boto.ConnectionError) as error:
-            raise RetriableError(f"The service of bucket {self._bucket} cannot be reached: {error}") from error
+            raise RetriableError(f"The service for bucket {self._bucket} cannot be reached: {error}") from error
         except boto.BotoCoreError as error:
             raise ConnectError(
                 f"The store in bucket {self._bucket} cannot be used: {error} Check aws.access.key.id, "

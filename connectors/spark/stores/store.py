@@ -1,4 +1,4 @@
-"""Stores: the file systems and object stores that tables and their ledger can be in, by the door that they share."""
+"""Stores: the file systems and object stores for tables and their ledger, behind a common interface."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a table format asks of the Spark session: its jars and settings, for the connectors that use it alone."""
+"""What a table format needs in the Spark session: jars and settings, only for connectors that use the format."""
 
 from __future__ import annotations
 

@@ -273,7 +273,7 @@ def test_with_tolerance_a_bad_record_is_left_out_and_told(sink: Sink, caplog: py
     with caplog.at_level(logging.WARNING):
         sink.records.drain(sink.task({**JSON, "errors.tolerance": "all"}))
     assert [row["id"] for row in by_id(sink.rows())] == [0, 1, 5]
-    assert "3 of 6 records are left out" in caplog.text
+    assert "Left out 3 of 6 records" in caplog.text
     assert "partition 0, offset 1" in caplog.text
     assert "has no value" in caplog.text
 

@@ -35,7 +35,7 @@ _PASSING: Final = ("SQLTransient", "SQLNonTransientConnectionException", "Connec
 
 
 class SparkJdbcSourceTask(BulkSourceTask[SparkJdbcSourceConfig]):
-    """Publishes all rows of tables, so many partitions at once, and begins again when the interval is over."""
+    """Publishes all rows of tables, several partitions at a time, and starts again when the interval is over."""
 
     def __init__(self, config: SparkJdbcSourceConfig, context: BulkSourceTaskContext) -> None:
         super().__init__(config, context)
@@ -65,7 +65,7 @@ class SparkJdbcSourceTask(BulkSourceTask[SparkJdbcSourceConfig]):
         now = time.time_ns() // 1_000_000
         if snapshot is None or snapshot.is_due_again(now, config.interval):
             snapshot = Snapshot(now, self._bounds(table), config.partition_count)
-            logger.info("A snapshot of %s begins.", table or "the query")
+            logger.info("Starting a snapshot of %s.", table or "the query")
             publisher.begin(partition, snapshot.offset())
         if snapshot.is_complete:
             return False
@@ -147,7 +147,7 @@ class SparkJdbcSourceTask(BulkSourceTask[SparkJdbcSourceConfig]):
 
 
 class SparkJdbcSourceConnector(SourceConnector[SparkJdbcSourceConfig]):
-    """Publishes all rows of tables of a database with Spark, divided by a column. It is one task."""
+    """Publishes all rows of database tables with Spark, divided by a column. It runs as a single task."""
 
     task_class = SparkJdbcSourceTask
     watches = False

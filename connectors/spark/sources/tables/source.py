@@ -113,8 +113,9 @@ class SparkTableSourceTask(BulkSourceTask[SparkTableSourceConfig]):
         version = step.commit.version
         if not self.config.tells_deletes:
             raise ConnectError(
-                f"Version {version} of table {table.name} replaces or deletes rows, which records without a key cannot "
-                "tell: set key.columns to the columns by which a row is known, or envelope=debezium."
+                f"Version {version} of table {table.name} replaces or deletes rows, which records without a "
+                "key cannot express: set key.columns to the columns that identify a row, or "
+                "envelope=debezium."
             )
         publisher, load = self._session.publisher, Load(_partition(name), f"{step.after}-{version}")
         if not publisher.sent(load):

@@ -88,7 +88,7 @@ def test_partitions() -> None:
             parse_partition_by(text)
     fields = Schema.struct({"at": Schema.int64(), "a": Schema.struct({"b": Schema.string()})})
     PartitionBy("a.b").check(fields)
-    with pytest.raises(SchemaError, match=r"divided by a\.c"):
+    with pytest.raises(SchemaError, match=r"partitioned by a\.c"):
         PartitionBy("a.c").check(fields)
 
 

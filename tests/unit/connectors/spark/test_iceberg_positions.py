@@ -127,5 +127,5 @@ def test_the_copy_counts_once_the_snapshots_with_offsets_have_expired() -> None:
 
 def test_a_rollback_behind_expired_snapshots_is_told() -> None:
     copy = {"sluice.offsets.lake": '{"orders": {"next": [9]}}'}
-    with pytest.raises(ConnectError, match="rolled back to a snapshot of which nobody knows the offsets"):
+    with pytest.raises(ConnectError, match="rolled back to a snapshot whose offsets are no longer known"):
         metadata([snapshot(5, 4), snapshot(6, 5, 9)], 5, copy).positions("lake", "main")

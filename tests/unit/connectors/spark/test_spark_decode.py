@@ -486,5 +486,5 @@ def structured(name: str, kind: Any) -> dict[str, Any]:
 
 def test_names_that_become_the_same_are_bad() -> None:
     _, report = decode(JSON, [raw([{"a": 1, "A": 2}, {"b": 1}])], names="hive")
-    assert '"a" and "A" would both be column "a"' in report.rejections[0].reason
+    assert '"a" and "A" would both become column "a"' in report.rejections[0].reason
     assert list(report.rejected) == [0]
