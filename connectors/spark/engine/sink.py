@@ -40,6 +40,7 @@ from connect.errors import ConnectError, RetriableError
 from connect.offset_set import OffsetSet
 from connectors.spark.decoding.plugins import chain_properties
 from connectors.spark.engine.config import SparkSinkEngineConfig
+from connectors.spark.engine.publisher import InExecutorError
 from connectors.spark.engine.sink_accounts import Account, Accounts, Outcome
 from connectors.spark.engine.sink_orders import SinkOrders
 from connectors.spark.errors import is_lasting, load_error
@@ -170,7 +171,7 @@ class SparkSinkEngine(BulkSinkTask[SparkSinkEngineConfig]):
 
     def _failure(self, worst: Account, accounts: Accounts) -> ConnectError:
         """Return the error for a load whose tasks failed."""
-        cause = _InExecutorError(worst.trace)
+        cause = InExecutorError(worst.trace)
         if worst.outcome is Outcome.FAILED:
             failure = ConnectError(worst.error)
         elif worst.outcome is Outcome.BACK:
@@ -197,10 +198,6 @@ class SparkSinkEngine(BulkSinkTask[SparkSinkEngineConfig]):
             reports=any(_is_set(props, *pair) for pair in _REPORTING),
             producer=self.context.producer_settings,
         )
-
-
-class _InExecutorError(Exception):
-    """An error raised in an executor, of which only the trace is left."""
 
 
 def _policy(props: Mapping[str, str]) -> ErrorPolicy:

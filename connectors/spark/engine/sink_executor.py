@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -33,18 +33,16 @@ from connect.sink import SinkTask
 from connectors.spark.decoding.executor import spare_the_collector
 from connectors.spark.decoding.failures import FAILURE_ROWS, failure_row
 from connectors.spark.decoding.plugins import executor_connector, executor_plugins
+from connectors.spark.decoding.progress_marks import RECORDS_OF_MARK
 from connectors.spark.decoding.report import PassReports, Rejection
 from connectors.spark.engine.sink_accounts import Account, Accounts, Outcome
 from connectors.spark.engine.sink_orders import SinkOrders
 from connectors.spark.engine.task_publisher import TaskPublisher
 from connectors.spark.errors import TOO_LITTLE_MEMORY
 
-__all__ = ["RECORDS_OF_MARK", "SinkRun", "run_partition"]
+__all__ = ["SinkRun", "run_partition"]
 
 logger = logging.getLogger(__name__)
-
-RECORDS_OF_MARK: Final = 1000
-"""How many records have come past for each row without a topic that a task gives: Spark counts them while it works."""
 
 
 class _UntoldError(ConnectError):

@@ -19,9 +19,10 @@ from connect.data import TopicPartition
 from connect.offset_set import OffsetSet
 from connectors.spark.decoding.executor import ReportsParam
 from connectors.spark.decoding.failures import FAILURE_ROWS, size_of_row
+from connectors.spark.decoding.progress_marks import RECORDS_OF_MARK
 from connectors.spark.decoding.report import PassReports, Rejection
 from connectors.spark.engine.sink_accounts import Accounts
-from connectors.spark.engine.sink_executor import RECORDS_OF_MARK, run_partition
+from connectors.spark.engine.sink_executor import run_partition
 from connectors.spark.engine.sink_orders import SinkOrders, shares_of
 from connectors.spark.loading.bad_records import refuse_record, told_failures
 from connectors.spark.loading.jobs import Jobs

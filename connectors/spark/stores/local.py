@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from connectors.spark.stores.parts import FolderPlace, PartPlace
+from connectors.spark.stores.parts import FolderPlace, PartPlace, sync_path
 from connectors.spark.stores.store import StagedFile, Upload
 
 __all__ = ["LocalStore"]
@@ -52,7 +52,7 @@ class LocalStore:
             target.hardlink_to(beside)
         finally:
             beside.unlink(missing_ok=True)
-        _sync(target.parent)
+        sync_path(target.parent)
 
     def read(self, path: str) -> bytes:
         """The content of a file."""
@@ -146,7 +146,7 @@ class LocalStore:
         missing = [folder for folder in (place, *place.parents) if not folder.exists()]
         place.mkdir(parents=True, exist_ok=True)
         for folder in missing:
-            _sync(folder.parent)
+            sync_path(folder.parent)
 
     def remove(self, path: str) -> None:
         """Remove a file, if it is there."""
@@ -168,13 +168,5 @@ def _folder_of(path: str) -> str:
 def _sync_all(paths: Iterable[Path]) -> None:
     """Sync many files and folders, some at once: a disk makes them durable together."""
     with ThreadPoolExecutor(_AT_ONCE) as threads:
-        for _ in threads.map(_sync, paths):
+        for _ in threads.map(sync_path, paths):
             pass
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -11,7 +11,16 @@ from typing import Any, Protocol
 
 from connect.crash import crash_point
 
-__all__ = ["DataFolder", "DataPlace", "FolderPlace", "PartAttempt", "PartPlace", "PartStream", "PieceStream"]
+__all__ = [
+    "DataFolder",
+    "DataPlace",
+    "FolderPlace",
+    "PartAttempt",
+    "PartPlace",
+    "PartStream",
+    "PieceStream",
+    "sync_path",
+]
 
 
 class PartStream(Protocol):
@@ -176,7 +185,7 @@ class _DataAttempt:
         """Make the files durable: the version of the table that will name them is."""
         if self._written:
             for path in (*self._written, self._folder):
-                _sync(path)
+                sync_path(path)
         self._written = []
 
     def discard(self) -> None:
@@ -184,7 +193,8 @@ class _DataAttempt:
             path.unlink(missing_ok=True)
 
 
-def _sync(path: Path) -> None:
+def sync_path(path: Path) -> None:
+    """Make a file or a folder's entries durable."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
