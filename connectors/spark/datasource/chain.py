@@ -1,4 +1,4 @@
-"""The transformations of a connector, and the log of what they and others leave out."""
+"""Runs the transformations of a connector, and logs the records that are left out."""
 
 from __future__ import annotations
 

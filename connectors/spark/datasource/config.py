@@ -1,4 +1,4 @@
-"""The keys of the data source itself: those of the framework that have a meaning without a worker, and its own."""
+"""The options of the data source: framework keys that apply without a worker, and its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A connector as options describe it: its class, its configuration, and the transformations beside it."""
+"""A connector as its options describe it: class, configuration and transformations."""
 
 from __future__ import annotations
 

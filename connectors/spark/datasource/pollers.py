@@ -1,4 +1,4 @@
-"""The tasks of a stream, each polled in a thread of its own, so that one that waits does not hold up the others."""
+"""Polls the tasks of a stream, each in a thread of its own, so that a waiting task does not delay the others."""
 
 from __future__ import annotations
 
@@ -156,4 +156,4 @@ class _Poller:
         try:
             self._task.stop()
         except Exception as error:
-            _log.warning("A task of the stream did not stop as it should: %s", error)
+            _log.warning("A task of the stream did not stop properly: %s", error)

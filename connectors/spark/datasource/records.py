@@ -1,4 +1,4 @@
-"""The records of a sink made of the rows of a DataFrame."""
+"""Turns the rows of a DataFrame into records for a sink."""
 
 from __future__ import annotations
 

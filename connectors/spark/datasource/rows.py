@@ -1,4 +1,4 @@
-"""The rows of a DataFrame made of source records, as Arrow."""
+"""Turns source records into the rows of a DataFrame, as Arrow."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""``spark.readStream``: the records of a source in micro-batches, from place to place.
-
-The tasks run in one process beside Spark's driver, which Spark starts for each query, because only reading tells
-which source offsets come next. What was read goes to Spark with the batch that it plans, and Spark keeps the place
-after it in its checkpoint before the batch is processed; a batch that was not is read again, to the same place.
-"""
+"""``spark.readStream``: reads the records of a source in micro-batches, from offset to offset."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ _WIDENING: Final = "delta.enableTypeWidening"
 
 
 class DeltaTable:
-    """A table of a connector, which belongs to the last driver that called :meth:`take_over` or planned a load."""
+    """A table of a connector. It belongs to the driver that called :meth:`take_over`, or planned a load, last."""
 
     def __init__(self, spark: SparkSession, name: str, path: str, connector: str) -> None:
         self.name = name
@@ -74,12 +74,12 @@ class DeltaTable:
 
     @property
     def exists(self) -> bool:
-        """Whether there was such a table when it was last looked at."""
+        """Whether the table existed when it was last read."""
         return self._versions is not None
 
     @property
     def positions(self) -> Positions:
-        """The positions of the connector, as this driver has last read or written them."""
+        """The connector's positions, as this driver last read or wrote them."""
         return Positions.read(self._connector, self._versions or {})
 
     def schema(self) -> Schema | None:
@@ -91,7 +91,7 @@ class DeltaTable:
     # -- changes of the positions ----------------------------------------------------------------------------
 
     def take_over(self) -> None:
-        """Make the table this driver's, if its connector has ever written to it."""
+        """Take over the table, if its connector has ever written to it."""
         while self._versions:
             try:
                 self._set(self.positions.claim())
@@ -103,9 +103,9 @@ class DeltaTable:
                 return
 
     def check_owner(self) -> None:
-        """Read the positions again; :class:`FencedError` if another driver has set them.
+        """Read the positions again; raise :class:`FencedError` if another driver has set them.
 
-        They may be newer than this driver knows without that: an error that came after the commit.
+        They may be newer than expected without that, if an error came after a commit.
         """
         found = self._log.versions(self._application)
         known = self._versions
@@ -114,17 +114,17 @@ class DeltaTable:
         self._versions = found
 
     def finish(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Tell that all tables of the load have the records up to these offsets."""
+        """Record that all tables of the load have the records up to these offsets."""
         self._set(self.positions.finish(offsets))
 
     def skip(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Go on from these offsets."""
+        """Continue from these offsets."""
         self._set(self.positions.skip(offsets, _now()))
 
     # -- a load ----------------------------------------------------------------------------------------------
 
     def prepare(self, schema: Schema, partitioned_by: tuple[str, ...]) -> None:
-        """Create the table, or see to it that a load of this schema can change its columns."""
+        """Create the table, or make sure that a load with this schema can change its columns."""
         if not self.exists:
             self._create(schema, partitioned_by)
         elif self._checked is not schema:
@@ -142,10 +142,9 @@ class DeltaTable:
         windows: Mapping[str, int],
         write: Callable[[str, int], None],
     ) -> tuple[int, int]:
-        """Plan a load and have ``write`` commit its rows with an application id and a version.
+        """Plan a load, and let ``write`` commit its rows with an application id and a version.
 
-        ``windows`` are the states that it leaves, by topic. The answer is how many bytes that has written into how many
-        files.
+        ``windows`` are the states that it leaves, by topic. Returns the number of bytes and files written.
         """
         crash_point("before-plan")
         self._set(self.positions.plan(starts, ends, routed=routed, ids=ids, windows=windows, now=_now()))

@@ -1,4 +1,4 @@
-"""A Hive metastore, by the client that comes with Spark: a server, or one within Spark's own Java."""
+"""A Hive metastore, through the client that comes with Spark: a server, or one inside Spark's own Java."""
 
 from __future__ import annotations
 

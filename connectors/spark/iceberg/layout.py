@@ -1,4 +1,4 @@
-"""What the options of files and folders mean for Iceberg tables."""
+"""Applies the options for files and folders to Iceberg tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that the tasks of Spark write from their Python: where they go, and when they count."""
+"""Files that Spark's tasks write from Python: where they go, and when they become visible."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 
 
 class PartStream(Protocol):
-    """A file that is written from its beginning to its end."""
+    """A file that is written sequentially."""
 
     def write(self, data: Any, /) -> Any:
         """Write bytes."""
@@ -33,11 +33,11 @@ class PartStream(Protocol):
         """How many bytes were written."""
 
     def close(self) -> Any:
-        """End it: all of it is where it goes."""
+        """Finish the file: all of it is at its destination."""
 
 
 class PieceStream:
-    """A file of which ``send`` is given pieces of a size, in order, and in the end the rest: at least one piece."""
+    """Passes a file on to ``send`` in pieces of a fixed size, and finally the rest: at least one piece."""
 
     def __init__(self, size: int, send: Callable[[bytes], None]) -> None:
         self.sent = 0
@@ -48,7 +48,7 @@ class PieceStream:
         self._waiting = bytearray()
 
     def write(self, data: Any, /) -> int:
-        """Send what fills a piece; what is written to a closed one goes nowhere."""
+        """Send complete pieces; data written to a closed stream is dropped."""
         if not self.closed:
             self._waiting += data
             while len(self._waiting) >= self._size:
@@ -60,7 +60,7 @@ class PieceStream:
         return self.sent + len(self._waiting)
 
     def flush(self) -> None:
-        """Nothing: pieces have a size."""
+        """Do nothing: pieces have a fixed size."""
 
     def close(self) -> None:
         """Send the rest."""
@@ -81,16 +81,16 @@ class PieceStream:
 
 
 class PartAttempt(Protocol):
-    """The files of one attempt at a split. They do not count, and nobody sees them, before :meth:`finish`."""
+    """The files of one attempt at a split. They are invisible, and do not count, before :meth:`finish`."""
 
     def open(self, name: str) -> PartStream:
         """Begin a file."""
 
     def finish(self) -> None:
-        """Have the files count, which are closed; where another attempt's count already, those may stay."""
+        """Make the closed files count; if another attempt's count already, those may stay."""
 
     def discard(self) -> None:
-        """Remove the files of an attempt that is not finished, as far as that is possible; they may be open."""
+        """Remove the files of an unfinished attempt, as far as possible; they may be open."""
 
 
 class PartPlace(Protocol):
