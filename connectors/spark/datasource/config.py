@@ -121,7 +121,7 @@ class DataSourceConfig(Config):
 
     @property
     def policy(self) -> ErrorPolicy:
-        """What the ``errors.*`` keys say."""
+        """The policy of the ``errors.*`` keys."""
         return ErrorPolicy(
             tolerates_errors=self.errors_tolerance == "all",
             retry_timeout=self.errors_retry_timeout,

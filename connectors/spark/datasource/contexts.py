@@ -92,7 +92,7 @@ class SourceContext(_Waiting):
         """Do nothing: the waits for a poll are short."""
 
     def pass_offset(self, partition: Offset, offset: Offset) -> None:
-        """Do nothing: a DataFrame stores no offsets, and a stream goes on after its last row."""
+        """Do nothing: a DataFrame stores no offsets, and a stream continues after its last row."""
 
     def report(self, record: SourceRecord, error: Exception) -> None:
         """Give up on data that cannot be parsed."""
@@ -133,7 +133,7 @@ class NoTopics:
         )
 
     def flush(self) -> None:
-        """Do nothing, for there is nothing."""
+        """Do nothing: there is nothing to flush."""
 
 
 def sleep(seconds: float) -> bool:

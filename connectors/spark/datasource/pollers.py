@@ -30,7 +30,7 @@ _RETRY: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class _Polled:
-    """What became of one poll."""
+    """The result of one poll."""
 
     poller: _Poller
     batches: list[SourceBatch]
@@ -69,7 +69,7 @@ class Pollers:
         return len(self._drained) == len(self._pollers)
 
     def gather(self, most: int) -> list[SourceBatch]:
-        """The next records of all tasks, about ``most``; fewer, or none, if there are not so many now."""
+        """Return the next records of all tasks: about ``most``, or fewer if there are not so many now."""
         self._context.check()
         found: list[SourceBatch] = []
         count, until = 0, time.monotonic() + _TICK

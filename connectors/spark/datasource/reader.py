@@ -70,7 +70,7 @@ def first_shape(options: Mapping[str, str]) -> RowShape:
 
 
 def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in larger batches."""
+    """Join rows into larger batches."""
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
@@ -109,7 +109,7 @@ def _rows(deployment: Deployment, task_config: Mapping[str, str], shape: RowShap
 def _transformed(
     deployment: Deployment, task_config: Mapping[str, str], tolerance: Any = None
 ) -> Iterator[list[SourceBatch]]:
-    """What is left of each batch of a task after the transformations."""
+    """Yield each batch of a task after the transformations."""
     tolerance = tolerance or logging_tolerance(deployment.config.policy)
     chain: RecordChain[SourceBatch, SourceRecord] = RecordChain(deployment.steps(), tolerance)
     try:

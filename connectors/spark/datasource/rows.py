@@ -42,7 +42,7 @@ _METADATA: Final = Schema.struct(
 
 @dataclass(frozen=True, slots=True)
 class RowShape:
-    """The columns of a DataFrame: those of the records' values, and those that were asked for beside them."""
+    """The columns of a DataFrame: those of the records' values, and the requested ones for keys, headers and origin."""
 
     table: Schema
     """All columns, as the fields of a struct."""
@@ -84,7 +84,7 @@ class RowShape:
         return from_arrow_schema(table_type(self.table).columns)
 
     def rows(self, batch: SourceBatch, tolerance: Tolerance, task_class: str) -> pa.RecordBatch:
-        """The records as rows of these columns; what does not fit is given up, which may raise."""
+        """Return the records as rows of these columns; records that do not fit are left out, which may raise."""
         report = Report(batch.topic)
         fitted = self._rows(batch).fit(self.table, report, may_grow=False)
         assert fitted is not None  # the columns are never to grow

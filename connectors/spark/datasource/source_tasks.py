@@ -43,7 +43,7 @@ def connector_started(deployment: Deployment, context: PlainConnectorContext) ->
 def task_started(
     deployment: Deployment, task_config: Mapping[str, str], offsets: KnownOffsets, tolerance: Tolerance
 ) -> Iterator[SourceTask[Any]]:
-    """A source task that continues from ``offsets``, for a ``with`` block."""
+    """Yield a started source task that continues from ``offsets``."""
     context = SourceContext(offsets, tolerance, deployment.task_class)
     task: Any = deployment.task(task_config, context)
     try:
@@ -55,7 +55,7 @@ def task_started(
 
 
 def poll_once(task: SourceTask[Any]) -> list[SourceBatch]:
-    """What one poll gives, as batches; what a poll gave before it asked to be tried again counts.
+    """Return the records of one poll as batches, including those it gave before asking for a retry.
 
     Raises :class:`~connect.errors.RetriableError` if it has asked for that and given nothing.
     """

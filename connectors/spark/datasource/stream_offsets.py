@@ -68,7 +68,7 @@ class Replay:
                     cut.take(part)
 
     def records(self) -> Iterator[SourceBatch]:
-        """The records, when all are found or the source has no more.
+        """Yield the records, once all are found or the source has no more.
 
         Raises :class:`~connect.errors.ConnectError` if it does not have all of them any more.
         """

@@ -58,7 +58,7 @@ _ROWS_OF_A_BATCH: Final = 2**32
 
 
 class Written(WriterCommitMessage):
-    """What one of Spark's tasks has written."""
+    """The result of one Spark task."""
 
     def __init__(self, rows: int) -> None:
         self.rows = rows
@@ -66,7 +66,7 @@ class Written(WriterCommitMessage):
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A write as Spark's tasks are told of it: plain data, with references to what is secret."""
+    """A write, as Spark tasks receive it: plain data, with references instead of secrets."""
 
     options: Mapping[str, str]
     task_config: Mapping[str, str]

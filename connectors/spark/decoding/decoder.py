@@ -48,7 +48,7 @@ class Mode(enum.Enum):
 
 @dataclass(frozen=True)
 class DecodePlan:
-    """The orders for an executor; plain data, for they are sent there.
+    """The orders for an executor; plain data, because they are sent there.
 
     ``tables`` are those that the records of ``topic`` are known to go to, ``table`` the one to write, of
     ``schema``. Of several passes over the same records only the one that ``accounts`` for records tells which

@@ -78,7 +78,7 @@ class Passes:
         offsets: Mapping[int, OffsetSet],
         budget: int,
     ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-        """A pass that tells what is wrong with some records, for ``mapInArrow``; nothing of it is counted."""
+        """Return a pass for ``mapInArrow`` that describes what is wrong with some records; it counts nothing."""
         return partial(_examine_split, plan, reader, tables, offsets, budget)
 
 
@@ -100,7 +100,7 @@ def _decode_split(
     accumulator: Accumulator[PassReports[Reports]],
     numbers: Iterable[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """Give out the rows of a split."""
+    """Emit the rows of a split."""
     report = Report(plan.topic)
     decoder = Decoder(plan, report)
     spare_the_collector()
@@ -115,7 +115,7 @@ def _survey_splits(
     accumulator: Accumulator[PassReports[Reports]],
     numbers: Iterable[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """Look at the records of splits, and give out marks."""
+    """Survey the records of splits, and emit progress marks."""
     reports, marks = Reports(), ProgressMarks()
     spare_the_collector()
     for split, batches in reader.read_splits(numbers):
@@ -137,7 +137,7 @@ def _write_splits(
     accumulator: Accumulator[PassReports[Reports]],
     numbers: Iterable[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """Write the rows of splits, each to files of its own, and give out marks."""
+    """Write the rows of each split to its own files, and emit progress marks."""
     reports, marks = Reports(), ProgressMarks()
     spare_the_collector()
     for split, batches in reader.read_splits(numbers):

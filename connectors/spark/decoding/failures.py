@@ -70,7 +70,7 @@ class Examiner:
         self._decoders = [Decoder(order, self._report) for order in orders]
 
     def examine(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows of :data:`FAILURE_ROWS` of those records that are asked for."""
+        """Yield :data:`FAILURE_ROWS` for the requested records."""
         left = self._budget
         for columns in batches:
             rows: list[dict[str, Any]] = []
@@ -85,7 +85,7 @@ class Examiner:
                 return
 
     def _asked(self, columns: pa.RecordBatch) -> list[int]:
-        """The places of the records that are asked for."""
+        """Return the positions of the requested records."""
         if not columns.num_rows:
             return []
         raw = RawBatch(self._topic, columns)
@@ -124,7 +124,7 @@ class _Errors(Report):
 
 
 def failure_row(failure: Failure) -> dict[str, Any]:
-    """The row of :data:`FAILURE_ROWS` that tells of a failure."""
+    """Return the row of :data:`FAILURE_ROWS` for a failure."""
     raw = failure.raw
     assert raw is not None
     return {
@@ -145,14 +145,14 @@ def failure_row(failure: Failure) -> dict[str, Any]:
 
 
 def size_of_row(row: Mapping[str, Any]) -> int:
-    """How many bytes such a row has, about."""
+    """Return the approximate size of such a row in bytes."""
     headers = sum(len(header["key"]) + len(header["value"] or b"") for header in row["headers"] or ())
     texts = sum(len(row[name] or b"") for name in ("key", "value", "message", "trace"))
     return headers + texts + _ROW
 
 
 def failures_of(rows: pa.Table) -> Iterator[Failure]:
-    """The failures that rows of :data:`FAILURE_ROWS` tell of."""
+    """Yield the failures that rows of :data:`FAILURE_ROWS` describe."""
     return map(_failure, rows.to_pylist())
 
 

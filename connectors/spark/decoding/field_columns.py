@@ -67,7 +67,7 @@ def place_array(
 
 
 def place_value(value: Any, table: Schema, evolution: Evolution, left_out: set[str], path: str = "") -> Any:
-    """As :func:`place_array`, for a value without a schema."""
+    """Like :func:`place_array`, for a value without a schema."""
     if _is_struct(table) and isinstance(value, Mapping):
         placed: dict[str, Any] = {}
         for field, item in value.items():

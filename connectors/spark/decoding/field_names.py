@@ -22,7 +22,7 @@ _ODD: Final = re.compile(r"[^A-Za-z0-9_]")
 
 @lru_cache(maxsize=4096)
 def adjusted_name(name: str, mode: str) -> str:
-    """The name under a mode: ``avro`` leaves letters, digits and ``_``, ``hive`` makes them lower case besides."""
+    """Return the name in a mode: ``avro`` keeps letters, digits and ``_``; ``hive`` also makes them lower case."""
     if mode == "none":
         return name
     plain = _ODD.sub("_", name)

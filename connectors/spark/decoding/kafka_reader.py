@@ -32,7 +32,7 @@ _HEADERS: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary(
 
 @dataclass(frozen=True, slots=True)
 class KafkaReader:
-    """The splits of a load, by the numbers of the tasks that read them; plain data, for it is sent to the executors.
+    """Reads the splits of a load, by their numbers; plain data, because it is sent to the executors.
 
     ``settings`` are those of a consumer by librdkafka's names. With ``whole`` the records have their keys, timestamps
     and headers too, with ``timed`` their timestamps.
@@ -54,7 +54,7 @@ class KafkaReader:
             yield from records
 
     def read_splits(self, numbers: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
-        """The same, split by split: its number and its records, which are to be read before the next is asked for."""
+        """Yield each split's number and records; read these before requesting the next split."""
         with ExitStack() as open_ones:
             reader: RangeReader | None = None
             read: set[TopicPartition] = set()

@@ -25,7 +25,7 @@ class ProgressMarks:
         self._given = 0
 
     def up_to(self, records: int) -> Iterator[pa.RecordBatch]:
-        """What is to be given out once so many records have been read in all."""
+        """Yield the marks due once so many records have been read in total."""
         count = records // RECORDS_OF_MARK - self._given
         if count > 0:
             self._given += count

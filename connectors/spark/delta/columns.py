@@ -65,7 +65,7 @@ def column_types(schema: Schema) -> spark.StructType:
 
 
 def remembered_text(schema: Schema) -> str:
-    """What :data:`SCHEMA_PROPERTY` says for a table of that schema."""
+    """Return the value of :data:`SCHEMA_PROPERTY` for a table with this schema."""
     return json.dumps(schema_to_json(schema), separators=(",", ":"))
 
 

@@ -167,7 +167,7 @@ class DeltaTarget:
     def write(
         self, frame: DataFrame, name: str, schema: Schema, ranges: Sequence[OffsetRange], windows: int | None = None
     ) -> tuple[int, int]:
-        """Commit the rows of a table with the offsets of the load: so many bytes, in so many files.
+        """Commit the rows of a table with the offsets of the load; return the bytes and files written.
 
         ``windows`` is the number of the state that the load leaves of the topic's windows, if it has some.
         """
@@ -201,7 +201,7 @@ class DeltaTarget:
 
     @property
     def _rows(self) -> HeldRows:
-        """What windows hold, beside the tables."""
+        """The rows held by windows, beside the tables."""
         if self._held is None:
             self._held = HeldRows(open_store(self._config, self._session), self._connector)
         return self._held

@@ -282,7 +282,7 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
         self._known.reached(offsets)
 
     def _news(self, failures: Sequence[Failure], told: frozenset[str]) -> tuple[Failure, ...]:
-        """The failures without those told of before that come again: what no offset can pass, as a file that cannot be
+        """The failures not reported before; some recur because no offset can pass them, such as a file that cannot be
         read, or what could not be passed yet.
         """
         found = []
@@ -340,7 +340,7 @@ class _ConnectorContext:
         self.wait = context.wait
 
     def request_task_reconfiguration(self) -> None:
-        """Do nothing: splits are asked for again all the time."""
+        """Do nothing: splits are requested repeatedly anyway."""
 
     def raise_error(self, error: Exception) -> None:
         """Note an error; the connector's own process fails with it."""

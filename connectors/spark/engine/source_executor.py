@@ -105,7 +105,7 @@ class SplitOrders:
 
 @dataclass(frozen=True, slots=True)
 class SplitOutcome:
-    """What became of a split: what was published, whether that is all of it, and which offsets have to be known.
+    """The outcome of a split: what was published, whether that is all, and which offsets the task needs.
 
     It ``is_untold`` if nothing counts before the failures are told of; and ``is_superseded`` if nothing was done, as
     somebody else may have: the splits are to be asked for again. ``checked`` is how far the offsets topic was looked
@@ -176,7 +176,7 @@ class SplitRun:
         self._untold: list[SourceRecord] = []
 
     def run(self) -> SplitOutcome:
-        """Read and publish, to the end or as far as it comes; when this returns Kafka has acknowledged it all."""
+        """Read and publish to the end, or as far as possible; on return Kafka has acknowledged all of it."""
         publisher = self._publisher
         try:
             publisher.begin(checks_only=self._is_again)
@@ -252,7 +252,7 @@ class SplitRun:
                 time.sleep(max(0.0, polled + _IDLE - time.monotonic()))
 
     def _tell(self, task: SourceTask[Any], *, at_end: bool) -> None:
-        """Tell the task of records that Kafka has acknowledged, if it wants to know."""
+        """Tell the task which records Kafka has acknowledged, if it wants to know."""
         if self._untold:
             self._publisher.commit(self._orders.told, at_end=at_end)
             for record in self._untold:

@@ -20,7 +20,7 @@ class Slots:
         """How many are claimed."""
 
     def claim(self, count: int) -> None:
-        """Claim so many slots, and end what was begun with any of them before, unless they are claimed already."""
+        """Claim so many slots, ending anything begun with them earlier, unless they are claimed already."""
         if self._claim is None:
             self._claim = self._transactions.claim(count)
             self.count = count

@@ -30,7 +30,7 @@ _ORDERED: Final = (Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.STRING)
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a job has written of a table: files, those whose place they take, and the number of rows they should have.
+    """The output of a job for a table: files, the files they replace, and their expected number of rows.
 
     The files are Java's.
     """

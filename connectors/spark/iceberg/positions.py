@@ -100,7 +100,7 @@ class Step:
 
 
 def parse_positions(text: str, where: str) -> Positions:
-    """Read what :meth:`Progress.to_text` wrote; ``where`` is the table, for the error."""
+    """Read what :meth:`Positions.to_text` wrote; ``where`` is the table, for the error."""
     try:
         document: Mapping[str, Any] = json.loads(text)
         return Positions({name: _read(topic) for name, topic in document.items()})

@@ -74,7 +74,7 @@ class Staged:
         return Written(self.change.write(frame, self._options))
 
     def found(self, files: DataFiles, names: Iterable[str]) -> Written:
-        """Those of the files of executors that count."""
+        """The files of executors that count."""
         return Written(self.change.data_files(files.places(names)))
 
     def discard(self, written: Written | DataFiles) -> None:
@@ -220,7 +220,7 @@ class Staging:
 
     @property
     def written(self) -> tuple[int, int]:
-        """How many bytes are in how many files."""
+        """Return the bytes and the number of files written."""
         files = [file for staged in self._staged.values() for file in staged.files]
         return sum(int(file.fileSizeInBytes()) for file in files), len(files)
 
@@ -239,6 +239,6 @@ def _names(reports: Reports) -> list[str]:
 
 
 def _rows_of(loaded: Loaded, table: str) -> int:
-    """How many rows of a table the executors have made."""
+    """Return the number of rows that the executors have made for a table."""
     result = loaded.results.get(table)
     return sum(report.written for report in loaded.reports[table]) if result is None else result.rows

@@ -18,7 +18,7 @@ _TOPIC: Final = "${topic}"
 
 @dataclass(frozen=True, slots=True)
 class TableNames:
-    """How the tables of a connector are named; ``known`` are all there can be, if that is known beforehand."""
+    """Names the tables of a connector; ``known`` are all possible ones, if known beforehand."""
 
     namespace: tuple[str, ...]
     template: str

@@ -38,7 +38,7 @@ class Mark:
 
     @classmethod
     def of(cls, offset: Mapping[str, Any]) -> Self:
-        """The mark that a source offset tells."""
+        """Return the mark in a source offset."""
         load, pieces = (offset.get(key) for key in _KEYS)
         if not isinstance(load, str) or not isinstance(pieces, str):
             reason = "A mark has load and pieces, which are texts: remove it with the offset that it belongs to."
@@ -46,7 +46,7 @@ class Mark:
         return cls(load, tuple(pieces.split()))
 
     def with_pieces(self, load: str, pieces: Iterable[str]) -> Mark:
-        """The mark when these pieces are sent too; those of another load count no more."""
+        """Return the mark after these pieces are sent too; pieces of another load no longer count."""
         return Mark(load, (*(self.pieces if load == self.load else ()), *pieces))
 
 

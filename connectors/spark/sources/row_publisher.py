@@ -218,7 +218,7 @@ class RowPublisher:
             self._create(missing)
 
     def _tell(self, failures: Sequence[Failure], times: int) -> None:
-        """Tell of rows that are left out, so that a transaction may pass them."""
+        """Report left-out rows, so that a transaction may pass them."""
         if times > _MOST_TELLINGS:
             raise ConnectError(
                 "Each time the rows are read, different ones are bad, or for different reasons, so they "

@@ -56,7 +56,7 @@ class SourceSession:
 
     @property
     def publisher(self) -> RowPublisher:
-        """What publishes rows with the session."""
+        """The publisher that uses the session."""
         assert self._publisher is not None, "the session is started with the task"
         return self._publisher
 

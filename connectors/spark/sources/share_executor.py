@@ -46,7 +46,7 @@ OUTCOME_COLUMNS: Final = f"{_COLUMN} binary"
 
 @dataclass(frozen=True, slots=True)
 class ShareOrders:
-    """The orders of the driver for one share; plain data, for they are sent to an executor.
+    """The orders of the driver for one share; plain data, because they are sent to an executor.
 
     The ``marks`` are committed with the rows. The records that are left out and ``told`` of already may be passed.
     """
@@ -59,7 +59,7 @@ class ShareOrders:
 
 @dataclass(frozen=True, slots=True)
 class ShareOutcome:
-    """What became of a share: what was published of it, and whether that is committed.
+    """The outcome of a share: what was published, and whether that is committed.
 
     It ``is_untold`` if nothing counts before the failures are told of; and ``is_superseded`` if nothing was done, as
     somebody else may have. ``checked`` is how far the offsets topic was looked through for claims.

@@ -31,7 +31,7 @@ _LONGEST: Final = 100_000
 
 @dataclass(frozen=True, slots=True)
 class StoredTable:
-    """A table in files that a query may join: it is looked at anew in each load."""
+    """A table of files that a query may join; each load reads it again."""
 
     name: str
     path: str
@@ -40,7 +40,7 @@ class StoredTable:
 
 @dataclass(frozen=True, slots=True)
 class JdbcTable:
-    """A table of a database that a query may join, read through JDBC anew in each load."""
+    """A database table that a query may join; each load reads it again through JDBC."""
 
     name: str
     url: str
@@ -203,7 +203,7 @@ class SqlOptions(Config):
 
     @property
     def query_tables(self) -> tuple[StoredTable | JdbcTable, ...]:
-        """The tables that the query may use besides the records; what is not allowed is a ``ConfigError``."""
+        """The tables that the query may use besides the records; raises ``ConfigError`` for one that is not allowed."""
         return tuple(self._tables())
 
     def _table_errors(self) -> Iterator[ConfigError]:

@@ -18,7 +18,7 @@ _ACCOUNT_KEY: Final = "azblob.account.key"
 
 @dataclass(frozen=True, slots=True)
 class AzureAccount:
-    """How an account is reached; plain data, for it is sent to the executors."""
+    """The access to an account; plain data, because it is sent to the executors."""
 
     name: str
     endpoint: str
@@ -41,7 +41,7 @@ def checked_account_key(key: str, option: str = _ACCOUNT_KEY) -> str:
 
 
 def account_of_connection_string(text: str, named: str, endpoint: str) -> AzureAccount:
-    """The account of a connection string, which has to be the one ``named`` in ``store.url``.
+    """Return the account of a connection string, which must be the one ``named`` in ``store.url``.
 
     ``endpoint`` is what counts where the string names none.
     """

@@ -55,15 +55,15 @@ class LocalStore:
         sync_path(target.parent)
 
     def read(self, path: str) -> bytes:
-        """The content of a file."""
+        """Return the content of a file."""
         return (self.root / path).read_bytes()
 
     def open(self, path: str) -> BinaryIO:
-        """An open file."""
+        """Open a file."""
         return (self.root / path).open("rb")
 
     def names(self, path: str) -> list[str]:
-        """The names in a folder; none if there is no such folder."""
+        """List the names in a folder; none if there is no such folder."""
         try:
             return sorted(entry.name for entry in (self.root / path).iterdir())
         except FileNotFoundError:
@@ -79,21 +79,21 @@ class LocalStore:
                     yield (Path(folder) / name).relative_to(top).as_posix()
 
     def size(self, path: str) -> int | None:
-        """The size of a file, ``None`` if there is none."""
+        """Return the size of a file, ``None`` if there is none."""
         try:
             return (self.root / path).stat().st_size
         except FileNotFoundError:
             return None
 
     def staging(self, connector: str) -> str:
-        """A folder beside the manifests."""
+        """Return a folder beside the manifests."""
         return f"_sluice/{connector}/staging"
 
     def begin(self, folder: str, table: str) -> None:
-        """Nothing: Spark makes the folder."""
+        """Do nothing: Spark makes the folder."""
 
     def writer_options(self, folder: str, table: str, folders: Mapping[int, str]) -> Mapping[str, str]:  # noqa: ARG002
-        """None: Spark's own committer keeps failed attempts out of the folder."""
+        """Return nothing: Spark's own committer keeps failed attempts out of the folder."""
         return {}
 
     def part_place(self, folder: str, table: str, folders: Mapping[int, str]) -> PartPlace:  # noqa: ARG002
@@ -141,7 +141,7 @@ class LocalStore:
         _sync_all(folders)
 
     def make_folders(self, path: str) -> None:
-        """Make a folder and those above it, as far as they are missing."""
+        """Create a folder and its parents, if missing."""
         place = self.root / path
         missing = [folder for folder in (place, *place.parents) if not folder.exists()]
         place.mkdir(parents=True, exist_ok=True)

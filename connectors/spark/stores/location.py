@@ -44,7 +44,7 @@ class Location:
 
     @property
     def uri(self) -> str:
-        """What Spark calls it, without a slash at its end."""
+        """The URI, as Spark needs it, without a trailing slash."""
         if self.kind == "local":
             return Path(self.path).as_uri()
         scheme = {"hdfs": "hdfs", "s3": "s3a", "gcs": "gs", "azure": "abfss" if self.secure else "abfs"}[self.kind]

@@ -30,7 +30,7 @@ class PartStream(Protocol):
         """Write bytes."""
 
     def tell(self) -> int:
-        """How many bytes were written."""
+        """Return the number of bytes written."""
 
     def close(self) -> Any:
         """Finish the file: all of it is at its destination."""
@@ -56,7 +56,7 @@ class PieceStream:
         return len(data)
 
     def tell(self) -> int:
-        """How much was written."""
+        """Return the number of bytes written."""
         return self.sent + len(self._waiting)
 
     def flush(self) -> None:
@@ -94,7 +94,7 @@ class PartAttempt(Protocol):
 
 
 class PartPlace(Protocol):
-    """A place for the files of a pass; plain data, for it is sent to the executors."""
+    """A location for the files of a pass; plain data, because it is sent to the executors."""
 
     def begin(self, split: int, attempt: int) -> PartAttempt:
         """Begin an attempt at a split; a later one has a larger number."""
@@ -110,7 +110,7 @@ class FolderPlace:
     folder: str
 
     def begin(self, split: int, attempt: int) -> PartAttempt:  # noqa: ARG002
-        """An attempt that writes to hidden names of its own."""
+        """Begin an attempt that writes to its own hidden names."""
         return _FolderAttempt(Path(self.folder), attempt)
 
 

@@ -22,7 +22,7 @@ _WRITTEN: Final = ("c", "r", "u")
 
 @dataclass(frozen=True, slots=True)
 class ChangePlan:
-    """How records tell of changes; plain data, for it is sent to the executors."""
+    """How records describe changes; plain data, because it is sent to the executors."""
 
     envelope: str = "none"
     """``none`` where values are rows, ``debezium`` and ``flattened`` as Debezium and its flattening write them."""
@@ -30,7 +30,7 @@ class ChangePlan:
     """The columns of the key; if there are none, the fields of the record's key."""
 
     def rows(self, batch: SinkBatch, reject: Callable[[int, Exception], None]) -> tuple[SinkBatch | None, int]:
-        """The changes of a batch as rows, and how many of its records tell of none."""
+        """Return the changes in a batch as rows, and the number of records that describe none."""
         rows: list[Mapping[str, Any]] = []
         places: list[int] = []
         ignored = 0

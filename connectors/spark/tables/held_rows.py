@@ -66,7 +66,7 @@ class HeldRows:
         self._inherited: set[str] = set()
 
     def uri(self, folder: str) -> str:
-        """What Spark calls a folder."""
+        """Return the URI of a folder, as Spark needs it."""
         return self._files.uri(folder)
 
     def new_folder(self) -> str:
@@ -166,7 +166,7 @@ class TopicWindows:
         return {name: held.records for state in self._before.values() for name, held in state.items()}
 
     def state(self, policy: WindowPolicy | None) -> WindowState:
-        """What the loader has to know."""
+        """Return what the loader needs to know."""
         from connectors.spark.sql.window_output import WindowState  # noqa: PLC0415 - it brings pyspark
 
         before = {name: held.windows for state in self._before.values() for name, held in state.items()}

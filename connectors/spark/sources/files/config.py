@@ -145,7 +145,7 @@ class SparkFileSourceConfig(BulkSourceConfig, StoreOptions, RowOptions):
 
     @property
     def source(self) -> str:
-        """What Spark calls the format."""
+        """The format's name in Spark."""
         return _SOURCES[self.format][0]
 
     @property

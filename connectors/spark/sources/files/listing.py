@@ -26,7 +26,7 @@ _STATUS: Final = re.compile(
 
 
 class FileFilter:
-    """Tells by its path below the folder whether a file is to be read."""
+    """Decides by its path below the folder whether to read a file."""
 
     def __init__(self, pattern: str, *, recursive: bool) -> None:
         self._pattern = pattern

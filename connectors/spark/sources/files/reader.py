@@ -117,7 +117,7 @@ class FileReader:
         return readable_parts(group.files, lambda files: self._whole(group, files))
 
     def error(self, bad: BadFile) -> DataError:
-        """What is told of a file that cannot be read."""
+        """Return the error for a file that cannot be read."""
         return DataError(f"The file {bad.file.path} cannot be read, and none of its rows is sent: {bad.reason}")
 
     def divided(self, group: FileGroup, part: FilePart, count: int) -> Sequence[FilePart]:

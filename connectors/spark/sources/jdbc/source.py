@@ -137,7 +137,7 @@ class SparkJdbcSourceTask(BulkSourceTask[SparkJdbcSourceConfig]):
         return partitions
 
     def _told(self, error: Exception) -> ConnectError:
-        """What the database or its driver says. The error itself may show more than it should (invariant I8)."""
+        """Return the message of the database or its driver; the error itself may show secrets (invariant I8)."""
         cause = self.config.hide(root_cause(error))
         if any(name in str(error) for name in _PASSING):
             return RetriableError(f"The database cannot be reached: {cause}.")

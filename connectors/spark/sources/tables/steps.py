@@ -56,7 +56,7 @@ class Reached:
 
     @classmethod
     def of(cls, offset: Mapping[str, Any] | None) -> Reached:
-        """How far a source offset says; nothing if there is none."""
+        """Return the position in a source offset; nothing if there is none."""
         if offset is None:
             return cls()
         version, upto, files = (offset.get(key) for key in _KEYS)
@@ -72,7 +72,7 @@ class Reached:
 
 @dataclass(frozen=True, slots=True)
 class FilesStep:
-    """Send the rows of the files that were added after a version up to another, but for so many first ones."""
+    """Send the rows of files added after one version up to another, skipping the first ``done`` files."""
 
     after: int | None
     upto: int
