@@ -1,7 +1,7 @@
-"""The records of a load, read from Kafka by the Python of an executor.
+"""Reads the records of a load from Kafka in the Python of an executor.
 
-Spark's own source has them go through its Java, as rows and then as Arrow, on their way to the same process: that costs
-more than reading and decoding them does.
+Spark's own source passes them through its Java, as rows and then as Arrow, on their way to the same process, which
+costs more than reading and decoding them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from connect.chain.raw_records import ConsumedBatch
 from connect.consumption.ranges import RangeReader
 from connect.data import Constant, TimestampType, TopicPartition
 
-__all__ = ["Intake"]
+__all__ = ["KafkaReader"]
 
 _NO_TIMESTAMP: Final = -1
 _TYPES: Final[Mapping[TimestampType, int]] = {
@@ -31,8 +31,8 @@ _HEADERS: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary(
 
 
 @dataclass(frozen=True, slots=True)
-class Intake:
-    """The splits of a load, by the numbers of the tasks that read them; plain data, for it is sent to the executors.
+class KafkaReader:
+    """Reads the splits of a load, by their numbers; plain data, because it is sent to the executors.
 
     ``settings`` are those of a consumer by librdkafka's names. With ``whole`` the records have their keys, timestamps
     and headers too, with ``timed`` their timestamps.
@@ -45,16 +45,16 @@ class Intake:
     most: int = 10_000
     """How many records are read at a time."""
 
-    def asked(self, numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def read(self, numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The records of the splits whose numbers are in the first column: the argument of a function that Spark runs.
 
         Each batch is of one topic partition, in the order of its offsets.
         """
-        for _, records in self.each(numbers):
+        for _, records in self.read_splits(numbers):
             yield from records
 
-    def each(self, numbers: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
-        """The same, split by split: its number and its records, which are to be read before the next is asked for."""
+    def read_splits(self, numbers: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
+        """Yield each split's number and records; read these before requesting the next split."""
         with ExitStack() as open_ones:
             reader: RangeReader | None = None
             read: set[TopicPartition] = set()
@@ -71,10 +71,10 @@ class Intake:
                 read.add(split.topic_partition)
                 yield number, self._records(split, reader)
 
-    def all(self) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
-        """All splits, as :meth:`each` gives them."""
+    def read_all(self) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
+        """All splits, as :meth:`read_splits` gives them."""
         numbers = pa.array(range(len(self.splits)), pa.int64())
-        return self.each([pa.RecordBatch.from_arrays([numbers], ["number"])])
+        return self.read_splits([pa.RecordBatch.from_arrays([numbers], ["number"])])
 
     def _records(self, split: OffsetRange, reader: RangeReader) -> Iterator[pa.RecordBatch]:
         for consumed in reader.batches():
