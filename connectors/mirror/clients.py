@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient
 
 from connect.errors import ConfigError
 from connect.kafka.clients import librdkafka
-from connect.kafka.settings.kind import ClientKind, ClientProperties
+from connect.kafka.settings.client import ClientKind, ClientProperties
 from connect.kafka.settings.properties import JAVA_DEFAULTS, layered, librdkafka_properties
 from connectors.mirror.config.security import SecurityConfig
 

@@ -12,7 +12,7 @@ from rest.access.auditing import note_connectors
 from rest.access.caller import caller
 from rest.http.body import bare_config
 from rest.http.paths import escaped
-from rest.http.waiting import Patience
+from rest.http.timeouts import Patience
 from worker.herder.connectors.requests import ConnectorRequests
 from worker.mirror.flow import FlowName, Parts, Views, compiled, config_of_flow, flows_of, parts_of
 from worker.mirror.flow_view import NO_FIGURES, figures, flow_view

@@ -7,7 +7,7 @@ from typing import Any
 from flask import Blueprint, Response
 
 from rest.access.caller import caller
-from rest.http.waiting import Patience
+from rest.http.timeouts import Patience
 from rest.resources.mirror_flows import visible_flows
 from rest.ui.page import shown
 from worker.herder.connectors.requests import ConnectorRequests

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
+from worker.formatting import utc_text
 from worker.mirror.flow import FlowName, Parts, Views, differing
-from worker.texts import utc_text
 
 __all__ = ["NO_FIGURES", "figures", "flow_view"]
 

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from connect.config import HIGH, LOW, MEDIUM, ConfigRuleError, Long, PluginName, Short, at_least, option, unique_list
 from connect.errors import ConfigError
-from connect.kafka.settings.kind import ClientKind
+from connect.kafka.settings.client import ClientKind
 from connectors.mirror.clients import Cluster, Role, java_settings
 from connectors.mirror.config.flow import EMIT_OFFSET_SYNCS, TopicsConfig, extension
 from connectors.mirror.filters import CONFIG_PROPERTY_FILTERS, ConfigPropertyFilter

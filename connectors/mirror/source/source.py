@@ -14,7 +14,7 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END
 
 from connect.data import Offset, SourceBatch, TopicPartition
 from connect.errors import RetriableError
-from connect.kafka.settings.kind import ClientKind
+from connect.kafka.settings.client import ClientKind
 from connect.measurement import Measurement
 from connect.source import SHARE_KEYS, Delivered, ExactlyOnceSupport, SourceConnector, SourceTask
 from connectors.mirror.clients import Clients, Cluster, Role, java_settings

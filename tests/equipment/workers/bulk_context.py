@@ -15,7 +15,7 @@ from connect.data import TopicPartition
 from connect.offset_set import OffsetSet
 from worker.kafka.topics.creation import NewTopic
 from worker.runtime.assembly import Assembly
-from worker.runtime.bulk.left_out import LeftOut
+from worker.runtime.bulk.bad_records import BadRecords
 from worker.runtime.clients import Clients
 from worker.runtime.dead_letters.loads import LoadDeadLetters
 from worker.runtime.dead_letters.queue import ErrorHeaders
@@ -44,7 +44,7 @@ class BulkContext:
         self._left_out = self._made(bootstrap)
         self._producer = Producer(self.producer_settings)
 
-    def _made(self, bootstrap: str) -> LeftOut:
+    def _made(self, bootstrap: str) -> BadRecords:
         own = {"name": self.connector_name, "connector.class": "SparkSink", "topics": "t"}
         worker = {"bootstrap.servers": bootstrap, **dict.fromkeys(("key.converter", "value.converter"), _BYTES)}
         assembly = Assembly.resolve(worker, {**self.connector_properties, **own}, Redaction())
@@ -56,7 +56,7 @@ class BulkContext:
             headers = ErrorHeaders(self.connector_name, 0, assembly.redaction)
             queues.append(LoadDeadLetters(clients, topic, headers, self.connector_name, self.stopping))
         tolerance = Tolerance(config.error_policy, queues, self.wait, counts=self.counts)
-        return LeftOut(tolerance, next(iter(queues), None), tells=False)
+        return BadRecords(tolerance, next(iter(queues), None), tells=False)
 
     def wait(self, seconds: float) -> bool:
         time.sleep(seconds)

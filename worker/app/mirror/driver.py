@@ -22,14 +22,14 @@ from typing import Final
 
 from connect.errors import ConfigError, ConnectError
 from connectors.mirror.flows import Flow, Flows, lost_keys
-from rest.flows import FlowState, create_flows_app
+from rest.mirror_driver import FlowState, create_flows_app
 from rest.server.server import RestServer
 from rest.server.tls import TlsSettings
 from worker.app.mirror.connectors import connector_keys
 from worker.app.mirror.flow import REFUSED, Relay, flow_path, worker_properties
 from worker.app.stop_signals import StopSignals
 from worker.app.worker import COULD_NOT_START, OK, WorkerProperties, log_end
-from worker.config.own_files import WORKER_FILE
+from worker.config.file_access import WORKER_FILE
 from worker.config.worker import DistributedConfig
 
 __all__ = ["Driver", "End", "Restart", "after", "run_mirror"]

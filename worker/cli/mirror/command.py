@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from connect.garbage import importing
+from connect.garbage_collection import importing
 
 __all__ = ["mirror"]
 

@@ -75,7 +75,7 @@ def _compiled(flow: Flow, existing: Mapping[str, Any]) -> dict[str, dict[str, st
 def _check(client: RestClient, configs: Mapping[str, Mapping[str, str | None]]) -> None:
     from rest.client import RestError  # noqa: PLC0415 - only this command needs it
     from rest.http.paths import escaped  # noqa: PLC0415
-    from worker.cli.remedies import mistakes_of, mistakes_text  # noqa: PLC0415
+    from worker.cli.mistakes import mistakes_of, mistakes_text  # noqa: PLC0415
 
     wrong = []
     for name, config in configs.items():

@@ -16,7 +16,7 @@ from connectors.mirror.flows import Flow, Flows
 from connectors.mirror.survey import Survey, survey
 from worker.app.mirror.connectors import connector_keys
 from worker.app.worker import WorkerProperties
-from worker.config.own_files import WORKER_FILE
+from worker.config.file_access import WORKER_FILE
 from worker.log import configure_logging
 
 __all__ = ["FLOW_FILE", "FlowFile", "surveyed"]

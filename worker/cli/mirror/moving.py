@@ -12,7 +12,7 @@ import click
 
 from worker.cli.mirror.flow_file import FLOW_FILE, FlowFile
 from worker.cli.output import Output, columns, output_option, print_document
-from worker.texts import utc_text
+from worker.formatting import utc_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -15,7 +15,7 @@ import pytest
 from connectors.mirror.flows import Flow, Flows
 from equipment.mirror_recordings import mirror_vectors
 from equipment.waiting import wait_until
-from rest.flows import FlowState
+from rest.mirror_driver import FlowState
 from worker.app.mirror.connectors import connector_keys
 from worker.app.mirror.driver import Driver, End, Restart, after
 from worker.app.mirror.flow import REFUSED, Relay, worker_properties
