@@ -21,6 +21,8 @@ _SOON: Final = 1.0
 _LITTLE_MOVES: Final = 2.5
 _AT_REST: Final = 5.0
 _LONGEST_REST: Final = 20.0
+_MOST_EARLY: Final = 0.6
+"""The part of its pause by which a report may be early."""
 _MANY: Final = 100
 """A task that counts so much between two reports makes the next one soon."""
 
@@ -38,8 +40,9 @@ _WITHOUT_CLIENT: Final = {"connection-count": 0.0, "requests-in-flight": 0.0}
 class ReportPace:
     """Decides when the next report of a task is due: ``next_report``. Used by the task's thread alone.
 
-    A report that is not due soon is moved by at most half of its pause, to a moment at which the other tasks of this
-    process report too. ``phase`` shifts these moments, so that processes differ.
+    A report that is not due soon is moved to a moment at which the other tasks of this process report too. ``phase``
+    shifts these moments, so that processes differ. Those of a longer pause are also those of the shorter ones, so a
+    task at rest is never later than its pause.
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic, phase: float | None = None) -> None:
@@ -73,7 +76,9 @@ class ReportPace:
         self.next_report = self._shared_moment(now + self._pause)
 
     def _shared_moment(self, at: float) -> float:
-        return round((at - self._phase) / self._pause) * self._pause + self._phase
+        """The last shared moment up to ``at``, or the next one if that is too soon."""
+        moment = (at - self._phase) // self._pause * self._pause + self._phase
+        return moment if at - moment < _MOST_EARLY * self._pause else moment + self._pause
 
 
 class ToldStatistics:
