@@ -58,7 +58,7 @@ class TaskMetrics:
 
     def __init__(
         self,
-        send: Callable[[messages.Metrics], None],
+        send: Callable[[messages.Metrics | messages.Unchanged], None],
         errors: ErrorCounts,
         cpu: Callable[[], float] = time.process_time,
         pace: ReportPace | None = None,
@@ -71,6 +71,7 @@ class TaskMetrics:
         self._counters: Counter[str] = Counter()
         self._gauges: dict[str, float] = {}
         self._seen: object = None
+        self._sent: messages.Metrics | None = None
         self._own = OwnMeasurements()
         self.timings = Timings(time.monotonic())
 
@@ -116,7 +117,9 @@ class TaskMetrics:
         )
         self._pace.reported(changed=seen != self._seen or bool(report.own))
         self._seen = seen
-        self._send(replace(report, cpu=self._cpu()))
+        cpu = self._cpu()
+        self._send(messages.Unchanged(cpu) if report == self._sent else replace(report, cpu=cpu))
+        self._sent = replace(report, own=[])
 
     def values(self) -> dict[str, float]:
         """All counters and gauges."""

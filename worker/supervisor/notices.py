@@ -27,6 +27,7 @@ __all__ = [
     "OwnershipAsked",
     "Published",
     "Rested",
+    "StillMeasured",
     "TopicsUsed",
     "noticed",
 ]
@@ -84,6 +85,13 @@ class Measured:
             if name in BOUNDS and len(kept) == len(BOUNDS[name]) + 2
         }
         return cls(unit, _numbers(report.values), _numbers(report.details), histograms, own_values(report.own))
+
+
+@dataclass(frozen=True, slots=True)
+class StillMeasured:
+    """The metrics of a unit are those of its last report."""
+
+    unit: Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +170,7 @@ Notice: TypeAlias = (
     | Changed
     | Published
     | Measured
+    | StillMeasured
     | ClientMeasured
     | Loaded
     | Hangs
@@ -175,12 +184,19 @@ Notice: TypeAlias = (
 
 def noticed(
     unit: Unit,
-    report: messages.Metrics | messages.ClientMetrics | messages.Loads | messages.ActiveTopics | messages.ConfigExpires,
+    report: messages.Metrics
+    | messages.Unchanged
+    | messages.ClientMetrics
+    | messages.Loads
+    | messages.ActiveTopics
+    | messages.ConfigExpires,
 ) -> Notice:
     """The notice of a report that the supervisor only passes on."""
     match report:
         case messages.Metrics():
             return Measured.of(unit, report)
+        case messages.Unchanged():
+            return StillMeasured(unit)
         case messages.ClientMetrics():
             return ClientMeasured.of(unit, report)
         case messages.Loads():

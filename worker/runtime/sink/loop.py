@@ -47,8 +47,9 @@ __all__ = ["SinkLoop"]
 logger = logging.getLogger(__name__)
 _LEAST_POLL: Final = 0.1
 _MOST_POLL: Final = 0.5
-_QUIET_POLL: Final = 1.0
+_QUIET_POLL: Final = 2.0
 _QUIET: Final = 30.0
+"""A sink without records for so long waits for a thirtieth of that time, up to ``_QUIET_POLL``."""
 _PAUSED_POLL: Final = 0.5
 _RETRY: Final = 1.0
 _NOT_DURABLE: Final = "The sink could not make its records durable; they will be put again"
@@ -170,7 +171,7 @@ class SinkLoop:
         # The client cannot be interrupted. So a task hears of a stop after as long as it has waited already, at most.
         now = time.monotonic()
         quiet = now - self._found_at
-        longest = _QUIET_POLL if quiet >= _QUIET else min(max(_LEAST_POLL, quiet), _MOST_POLL)
+        longest = min(max(_LEAST_POLL, quiet), _MOST_POLL) if quiet < _QUIET else min(quiet / _QUIET, _QUIET_POLL)
         until = self._metrics.next_report if due is None else min(due, self._metrics.next_report)
         return min(longest, max(0.0, until - now))
 

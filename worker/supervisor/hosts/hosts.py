@@ -64,7 +64,7 @@ class Hosts:
         self._note_wish(unit, command)
         self._load.begin(unit)
         group = self._group(unit)
-        number = place_for(group, self._inhabitable()) if group.is_shared else None
+        number = place_for(unit, group, self._inhabitable()) if group.is_shared else None
         if number is None:
             process = self._launcher.launch(f"host {self._unused}" if group.is_shared else str(unit), command)
             if group.is_shared and process.gone():

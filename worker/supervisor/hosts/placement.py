@@ -15,10 +15,10 @@ from typing import Final, Protocol
 
 from worker.unit import Unit
 
-__all__ = ["FEW", "ROOM", "Crowd", "Group", "Isolation", "Place", "group_of", "place_for", "placed"]
+__all__ = ["FEW", "ROOM", "Crowd", "Group", "Isolation", "Place", "alike", "group_of", "place_for", "placed"]
 
 ROOM: Final = 50
-"""The most units of a host that several connectors share."""
+"""The most tasks, and the most connectors, of a host that several connectors share. Most connectors soon rest."""
 
 FEW: Final = 16
 """Up to so many tasks, and so many connectors, have a process each."""
@@ -54,11 +54,11 @@ class Group:
         """Whether a host of this group may have units of several connectors."""
         return self.kind in (Isolation.SHARED.value, Isolation.AUTO.value)
 
-    def has_room(self, units: int) -> bool:
-        """Whether a host of this group that has so many units takes another."""
+    def has_room(self, alike: int) -> bool:
+        """Whether a host of this group that has so many units of a kind takes another of that kind."""
         if self.is_crowd:
-            return units < ROOM
-        return self.is_shared or units == 0
+            return alike < ROOM
+        return self.is_shared or alike == 0
 
 
 class Place(Protocol):
@@ -90,14 +90,19 @@ def group_of(unit: Unit, isolation: Isolation, *, alone: bool, home: str = "") -
     return Group(isolation.value, home=home)
 
 
-def place_for(group: Group, hosts: Iterable[Place]) -> int | None:
+def place_for(unit: Unit, group: Group, hosts: Iterable[Place]) -> int | None:
     """The number of the host for another unit of a group: the fullest that has room; ``None`` is a new host."""
     there = [
         (-len(host.units), host.number)
         for host in hosts
-        if host.group == group and not host.condemned and group.has_room(len(host.units))
+        if host.group == group and not host.condemned and group.has_room(alike(host, is_task=unit.is_task))
     ]
     return min(there)[1] if there else None
+
+
+def alike(host: Place, *, is_task: bool) -> int:
+    """How many tasks or connectors a host has."""
+    return sum(unit.is_task is is_task for unit in host.units)
 
 
 def placed(groups: Mapping[Unit, Group], hosts: Collection[Place], unused: int) -> dict[Unit, int]:
@@ -109,19 +114,22 @@ def placed(groups: Mapping[Unit, Group], hosts: Collection[Place], unused: int) 
     open_hosts = [host for host in hosts if not host.condemned]
     places = {unit: host.number for host in open_hosts for unit in host.units if groups.get(unit) == host.group}
     filled = Counter(places.values())
-    numbers: dict[Group, list[int]] = {}
+    of_kind = Counter((number, unit.is_task) for unit, number in places.items())
+    numbers: dict[tuple[Group, bool], list[int]] = {}
     for host in sorted(open_hosts, key=lambda host: (-filled[host.number], host.number)):
-        numbers.setdefault(host.group, []).append(host.number)
+        for is_task in (True, False):
+            numbers.setdefault((host.group, is_task), []).append(host.number)
     for unit in sorted(groups.keys() - places.keys()):
         group = groups[unit]
-        there = numbers.setdefault(group, [])
-        while there and not group.has_room(filled[there[0]]):
+        there = numbers.setdefault((group, unit.is_task), [])
+        while there and not group.has_room(of_kind[there[0], unit.is_task]):
             there.pop(0)
         if not there:
-            there.append(unused)
+            for is_task in (True, False):
+                numbers.setdefault((group, is_task), []).append(unused)
             unused += 1
         places[unit] = there[0]
-        filled[there[0]] += 1
+        of_kind[there[0], unit.is_task] += 1
     return places
 
 

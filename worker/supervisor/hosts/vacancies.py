@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from worker.supervisor.hosts.placement import ROOM, Group, Place
+from worker.supervisor.hosts.placement import ROOM, Group, Place, alike
 
 __all__ = ["Vacancies"]
 
@@ -59,6 +59,9 @@ class Vacancies:
 
 
 def _fits(leaving: Place, hosts: list[Place], most: int) -> bool:
-    """Whether the other hosts have room for the units of this one, with at most ``most`` in each."""
-    room = sum(max(0, most - len(host.units)) for host in hosts if host is not leaving)
-    return len(leaving.units) <= room
+    """Whether the other hosts have room for the units of this one, with at most ``most`` of a kind in each."""
+    return all(
+        alike(leaving, is_task=is_task)
+        <= sum(max(0, most - alike(host, is_task=is_task)) for host in hosts if host is not leaving)
+        for is_task in (True, False)
+    )

@@ -146,6 +146,7 @@ __all__ = [
     "TableCompacted",
     "TakeConfig",
     "TaskConfigs",
+    "Unchanged",
     "ValidateConfig",
     "Validated",
     "ValuesFound",
@@ -419,6 +420,13 @@ class Metrics:
 
 
 @dataclass(frozen=True, slots=True)
+class Unchanged:
+    """The metrics of a task are those of its last report; ``cpu`` is as in :class:`Metrics`."""
+
+    cpu: float
+
+
+@dataclass(frozen=True, slots=True)
 class ClientMetrics:
     """The statistics of a Kafka client: its kind, its values, and the lag by topic and partition."""
 
@@ -482,6 +490,7 @@ Report: TypeAlias = (
     | CommitOffsets
     | ConfirmOwnership
     | Metrics
+    | Unchanged
     | ClientMetrics
     | Loads
     | LogRecord
