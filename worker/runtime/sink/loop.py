@@ -45,7 +45,7 @@ from worker.supervisor.messages import messages
 __all__ = ["SinkLoop"]
 
 logger = logging.getLogger(__name__)
-_LEAST_POLL: Final = 0.1
+_LEAST_POLL: Final = 0.25
 _MOST_POLL: Final = 0.5
 _QUIET_POLL: Final = 2.0
 _QUIET: Final = 30.0
