@@ -12,7 +12,7 @@ import confluent_kafka
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from connect.bulk import OffsetRange
-from connect.chain.records import ConsumedBatch
+from connect.chain.raw_records import ConsumedBatch
 from connect.consumption.messages import Fetching, Message, by_topic
 from connect.data import TopicPartition
 from connect.errors import ConnectError, RetriableError
@@ -22,6 +22,10 @@ __all__ = ["RangeEnds", "RangeReader", "RangesGoneError", "RangesStalledError"]
 logger = logging.getLogger(__name__)
 _POLL: Final = 0.5
 _PATIENCE: Final = 60.0
+_BATCH_BYTES: Final = 16 * 1024 * 1024
+"""How large a batch is to be: records are in memory several times while they become rows."""
+_FEW: Final = 100
+"""The records of the first batch, by which it is known how large they are, and of any batch at least."""
 _LOGIN: Final = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED})
 _OF_MEMBERS: Final = frozenset(
     {"group.instance.id", "group.protocol", "group.remote.assignor", "partition.assignment.strategy"}
@@ -87,8 +91,8 @@ def _place(message: Message) -> TopicPartition:
 class RangeReader:
     """Reads the records of ranges, of several partitions at once, each in order. Used by one thread; close it.
 
-    ``settings`` are those of a consumer by librdkafka's names, ``most`` the records of a batch. Once nothing has come
-    for ``patience`` seconds it gives up with :class:`RangesStalledError`.
+    ``settings`` are those of a consumer by librdkafka's names, ``most`` the records of a batch, which are fewer if they
+    are large. Once nothing has come for ``patience`` seconds it gives up with :class:`RangesStalledError`.
     """
 
     def __init__(
@@ -100,6 +104,7 @@ class RangeReader:
     ) -> None:
         self.go_on(ranges)
         self._most = most
+        self._now = min(most, _FEW)
         self._patience = patience
         self._reported = "the brokers report no error"
         self._consumer = self._made(settings)
@@ -131,12 +136,23 @@ class RangeReader:
         self._consumer.assign(starts)
         due = time.monotonic() + self._patience
         while self._ends.left:
-            found = self._fetching.fetch(self._most, _POLL)
+            found = self._fetching.fetch(self._now, _POLL)
             if found:
                 due = time.monotonic() + self._patience
             elif time.monotonic() >= due:
                 raise self._stalled()
-            yield from self._taken(found)
+            batches = self._taken(found)
+            # Records that were dealt with need not be kept until the next ones are there.
+            found = []
+            while batches:
+                self._adapt(batches[0])
+                yield batches.pop(0)
+
+    def _adapt(self, batch: ConsumedBatch) -> None:
+        """Have as many records in the next batch as are of the right size together, if they are like these."""
+        size = sum(map(len, filter(None, batch.values)))
+        fitting = _BATCH_BYTES * len(batch) // max(size, 1)
+        self._now = min(self._most, max(fitting, _FEW))
 
     def _taken(self, found: list[Message]) -> list[ConsumedBatch]:
         for message in filter(_error, found):

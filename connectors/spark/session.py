@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from subprocess import TimeoutExpired
@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, Final
 from connect.errors import ConfigError, ConnectError
 from connect.extras import how_to_install
 from connect.jvm.home import sluice_home
-from connect.jvm.jars import read_lock, resolve_jars
+from connect.jvm.jars import Jar, read_lock, resolve_jars
 from connect.jvm.java import Java, find_java
+from connectors.spark.cluster.application import SESSION_KEY, session_name
 from connectors.spark.cluster.code import is_local, shipping_settings
-from connectors.spark.cluster.pod import pod_settings
-from connectors.spark.cluster.terms import SESSION_KEY, session_name
-from connectors.spark.failure import root_cause
+from connectors.spark.cluster.kubernetes import pod_settings
+from connectors.spark.errors import root_cause
 from connectors.spark.gateway import launch_java
 from connectors.spark.java_log import java_output
 from connectors.spark.stores.access import Access
@@ -30,7 +30,15 @@ from connectors.spark.tables.session import format_session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["check_java", "forget_session", "java_home", "java_runs", "session_settings", "start_session"]
+__all__ = [
+    "check_java",
+    "forget_session",
+    "java_home",
+    "java_runs",
+    "session_settings",
+    "start_session",
+    "without_doubles",
+]
 
 logger = logging.getLogger(__name__)
 _HERE: Final = Path(__file__).parent
@@ -123,7 +131,7 @@ def start_session(props: Mapping[str, str], name: str, access: Access) -> SparkS
     table_format = format_session(props)
     avro = [_HERE / "avro.jars"] if _simple_name(props.get("format.class", "")) == "AvroFormat" else []
     more = [*avro, *table_format.jars, *([access.lock] if access.lock else ())]
-    lock = [jar for path in (_HERE / "spark.jars", *more) for jar in read_lock(path)]
+    lock = without_doubles([jar for path in (_HERE / "spark.jars", *more) for jar in read_lock(path)])
     jars = (*resolve_jars(lock, home=home), *access.jars, *table_format.own_jars)
     settings = session_settings(props, f"sluice-{name}", jars, home / "spark") | shipping_settings(props, home)
     shared = session_name(props)
@@ -144,6 +152,13 @@ def start_session(props: Mapping[str, str], name: str, access: Access) -> SparkS
     return session
 
 
+def without_doubles(lock: Sequence[Jar]) -> list[Jar]:
+    """The jars without the parts of Amazon's client, if all of it is among them: it must be of one version."""
+    if not any(jar.artifact == "iceberg-aws-bundle" for jar in lock):
+        return list(lock)
+    return [jar for jar in lock if jar.group != "software.amazon.awssdk"]
+
+
 def _start(settings: Mapping[str, str]) -> SparkSession:
     """Start an application for this process alone."""
     from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
@@ -157,7 +172,7 @@ def _start(settings: Mapping[str, str]) -> SparkSession:
 
 def _join(shared: str, name: str, settings: Mapping[str, str], access: Access, home: Path) -> SparkSession:
     """Join the application that connectors of this worker share."""
-    from connectors.spark.cluster.joining import join_application  # noqa: PLC0415 - as above
+    from connectors.spark.cluster.shared_session import join_application  # noqa: PLC0415 - as above
 
     besides = {**access.settings, "hadoop.conf.dir": access.hadoop_conf_dir or ""}
     return join_application(shared, name, settings, besides, home)
@@ -194,7 +209,7 @@ def forget_session(spark: SparkSession) -> None:
     from pyspark import SparkContext  # noqa: PLC0415 - as above
     from pyspark.sql import SparkSession, SQLContext  # noqa: PLC0415
 
-    from connectors.spark.cluster.joining import SharedSession  # noqa: PLC0415
+    from connectors.spark.cluster.shared_session import SharedSession  # noqa: PLC0415
 
     if isinstance(spark, SharedSession):
         spark.end_application()

@@ -68,6 +68,16 @@ def loads(folder: Path) -> int:
     return sum(bool(Manifest.from_bytes(path.read_bytes(), path.name).moves) for path in found)
 
 
+def led(admin: AdminClient) -> set[str]:
+    """The topics all of whose partitions have leaders."""
+    topics = admin.list_topics(timeout=60).topics
+    return {
+        name
+        for name, topic in topics.items()
+        if len(topic.partitions) == EACH and all(each.leader >= 0 for each in topic.partitions.values())
+    }
+
+
 def told(what: str, began: float, memory: MemoryWatch) -> None:
     """Print what it took."""
     largest = ", ".join(f"{kind} {size / 1e6:,.0f} MB" for kind, size in sorted(memory.largest.items()))
@@ -82,15 +92,20 @@ def test_very_many_topics_are_one_load_of_one_session(bootstrap: str, topic: str
         made = admin.create_topics([NewTopic(name, EACH, 1) for name in names[start : start + 100]])
         for future in made.values():
             future.result(120)
+    # Their broker makes four files for each partition, one after the other, and a producer gives up records for a topic
+    # that is not there for long.
+    wait_until("the topics have leaders", lambda: led(admin) >= set(names), seconds=1200)
+    failed: list[object] = []
     producer = Producer({"bootstrap.servers": bootstrap, "queue.buffering.max.messages": 1_000_000})
     for name in names:
         for number in range(EACH * RECORDS):
-            producer.produce(name, json.dumps({"id": number, "origin": name}).encode(), partition=number % EACH)
+            value = json.dumps({"id": number, "origin": name}).encode()
+            producer.produce(
+                name, value, partition=number % EACH, on_delivery=lambda error, _: failed.extend([error] * bool(error))
+            )
         producer.poll(0)
     assert producer.flush(300) == 0
-    # The group's coordinator and all leaders are there when the last topic can be read.
-    # Their broker makes four files for each partition, one after the other.
-    wait_until("they are there", lambda: set(names) <= admin.list_topics(timeout=60).topics.keys(), seconds=1200)
+    assert failed == []
     began = time.monotonic()
     with running(tmp_path, bootstrap, {"topics.regex": f"{topic}-[0-9]+"}) as memory:
         told(f"{TOPICS} topics of {EACH} partitions", began, memory)

@@ -11,13 +11,13 @@ from typing import Final
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
-from connect.delivery.acknowledged import AcknowledgedProducer
+from connect.delivery.acknowledged_producer import AcknowledgedProducer
 from connect.kafka.auth.rights import ADMIN, CONSUMER, PRODUCER
 from connect.kafka.clients import librdkafka
 from connect.kafka.clients.librdkafka import fail_without_login
 from connect.kafka.clients.statistics import TakeStatistics
-from connect.kafka.settings.keys import CLIENT_KEYS
-from connect.kafka.settings.kind import ClientKind, ClientProperties, PropertyValue
+from connect.kafka.settings.client import ClientKind, ClientProperties, PropertyValue
+from connect.kafka.settings.java_keys import CLIENT_KEYS
 from worker.kafka.clients import roles
 from worker.kafka.topics.admin import Creation, TopicCreator, create, describe, forbidden
 from worker.kafka.topics.batch_limits import BatchLimits

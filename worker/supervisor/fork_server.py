@@ -23,8 +23,8 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import ForkProcess
 from typing import Any, Final
 
-from connect.garbage import collect_seldom, importing
-from connect.jvm.shared import SHARED_MARK
+from connect.garbage_collection import collect_seldom, importing
+from connect.jvm.shared_process import SHARED_MARK
 from worker.supervisor.descendants import adopt_orphans, end_orphans
 
 __all__ = ["LONGEST", "main"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, Literal, Self
 
@@ -20,7 +21,7 @@ from connectors.spark.stores.parts import PartPlace, PartStream
 __all__ = ["PartFiles", "PartWriter"]
 
 _GROUP: Final = 64 * 1024 * 1024
-"""The bytes of rows in memory that are written as one row group."""
+_LEAST_GROUP: Final = 1024 * 1024
 _EXTENSIONS: Final[Mapping[str, str]] = {"none": "", "gzip": ".gz", "snappy": ".snappy", "zstd": ".zstd"}
 
 
@@ -28,29 +29,44 @@ _EXTENSIONS: Final[Mapping[str, str]] = {"none": "", "gzip": ".gz", "snappy": ".
 class PartFiles:
     """Where the rows of a pass go; plain data, for it is sent to the executors.
 
-    ``mark`` is the UUID in the names of the files, ``most`` the rows of a file if these are limited.
+    ``mark`` is the UUID in the names of the files, ``most`` the rows of a file if these are limited. A file that has
+    ``size`` bytes is the last one of its name; as rows come in batches, it has some more. ``columns`` are the columns
+    of the files where they are not those of the rows.
     """
 
     place: PartPlace
     mark: str
     codec: Literal["none", "gzip", "snappy", "zstd"]
     most: int | None = None
+    size: int | None = None
+    columns: pa.Schema | None = None
 
-    def name(self, split: int, counter: int) -> str:
-        """The file with this place among those of a split."""
-        return f"part-{split:05d}-{self.mark}-c{counter:03d}{_EXTENSIONS[self.codec]}.parquet"
+    def name(self, split: int, counter: int, attempt: int = 0) -> str:
+        """The file with this place among those of a split, or of an attempt at it if its files have a size.
+
+        For the same rows may be divided otherwise then in another attempt.
+        """
+        parts = f"part-{split:05d}-{self.mark}" if self.size is None else f"{self.mark}-{split:05d}-{attempt}"
+        return f"{parts}-c{counter:03d}{_EXTENSIONS[self.codec]}.parquet"
+
+    @property
+    def group(self) -> int:
+        """The bytes of rows in memory that are written as one row group."""
+        return _GROUP if self.size is None else min(_GROUP, max(self.size // 4, _LEAST_GROUP))
 
 
 class PartWriter:
     """Writes the files of one attempt at a split; nobody sees them before :meth:`finish`."""
 
     def __init__(self, files: PartFiles, columns: pa.Schema, split: int, attempt: int) -> None:
+        self.names: list[str] = []
+        """The files so far."""
         self._files = files
-        self._columns = columns
-        self._split = split
+        self._columns = files.columns or columns
+        self._name = partial(files.name, split, attempt=attempt)
         self._attempt = files.place.begin(split, attempt)
         self._waiting: list[pa.RecordBatch] = []
-        self._size = self._rows = self._count = 0
+        self._size = self._rows = 0
         self._open: tuple[Any, PartStream] | None = None
 
     def __enter__(self) -> Self:
@@ -89,17 +105,20 @@ class PartWriter:
         self._waiting.append(rows)
         self._rows += len(rows)
         self._size += rows.nbytes
-        if self._size >= _GROUP:
+        if self._size >= self._files.group:
             self._write_group()
 
     def _write_group(self) -> None:
         if self._open is None:
-            stream = self._attempt.open(self._files.name(self._split, self._count))
-            self._count += 1
+            name = self._name(len(self.names))
+            self.names.append(name)
+            stream = self._attempt.open(name)
             self._open = (self._writer(stream), stream)
-        group: Any = pa.Table.from_batches(self._waiting, self._columns)
-        self._open[0].write_table(group, row_group_size=len(group))
+        group: Any = pa.Table.from_batches(self._waiting)
+        self._open[0].write_table(group.cast(self._columns), row_group_size=len(group))
         self._waiting, self._size = [], 0
+        if self._files.size is not None and self._open[1].tell() >= self._files.size:
+            self._end_file()
 
     def _end_file(self) -> None:
         if self._waiting:

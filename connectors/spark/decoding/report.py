@@ -80,6 +80,8 @@ class Report:
     unknown: set[str] = field(default_factory=set)
     """Fields that have no column, because the tables are not to change (``schema.compatibility``)."""
     pending: list[int] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+    """The files that an executor has written, if it does that itself."""
     grown: bool = False
     """Whether rows were found that need another schema: then none of the rest is written."""
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from connect.data import Schema
 from connect.errors import ConnectError, SchemaError
-from connectors.spark.failure import root_cause
+from connectors.spark.arrow_types import table_type
+from connectors.spark.errors import root_cause
+from connectors.spark.iceberg.commit import swap
 from connectors.spark.iceberg.metadata import SCHEMA_PROPERTY, TableMetadata
 from connectors.spark.iceberg.partitions import PartitionBy
-from connectors.spark.iceberg.swap import swap
 from connectors.spark.schema_json import schema_to_json
 from connectors.spark.stores.location import Location
-from connectors.spark.types import table_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -230,6 +230,28 @@ class Change:
             finally:
                 coordinator.clearRewrite(table, group)
 
+    @property
+    def data_location(self) -> str:
+        """The folder that new files belong into."""
+        provider = self._transaction.table().locationProvider()
+        return str(provider.newDataLocation("file")).removesuffix("/file")
+
+    def data_files(self, places: Sequence[str]) -> list[Any]:
+        """Files of Parquet that others have written for the table, with what their footers tell of them."""
+        iceberg, table = self._java.org.apache.iceberg, self._transaction.table()
+        metrics = iceberg.MetricsConfig.forTable(table)
+        found = []
+        for place in places:
+            file = table.io().newInputFile(place)
+            counted = iceberg.parquet.ParquetUtil.fileMetrics(file, metrics)
+            builder = iceberg.DataFiles.builder(table.spec()).withInputFile(file)
+            found.append(builder.withFormat("PARQUET").withMetrics(counted).build())
+        return found
+
+    def discard_places(self, places: Sequence[str]) -> None:
+        """Delete files that were written in vain, by their places."""
+        self._java.org.apache.iceberg.CatalogUtil.deleteFiles(self._transaction.table().io(), places, "data", True)
+
     def planned(self, branch: str, bounds: Mapping[str, tuple[Any, Any]]) -> list[Any]:
         """The files of a branch, as tasks of a scan, but for those that have no row between the bounds."""
         metadata = self.metadata
@@ -280,8 +302,7 @@ class Change:
 
     def discard(self, files: Sequence[Any]) -> None:
         """Delete files that were written in vain; what cannot be deleted is left to the table's maintenance."""
-        places = [str(file.location()) for file in files]
-        self._java.org.apache.iceberg.CatalogUtil.deleteFiles(self._transaction.table().io(), places, "data", True)
+        self.discard_places([str(file.location()) for file in files])
 
     def add_snapshot(
         self, files: Sequence[Any], replaced: Sequence[Any], branch: str, summary: Mapping[str, str]
@@ -303,8 +324,8 @@ class Change:
     def commit(self) -> None:
         """Make the change the table's newest version, in one step.
 
-        Raises :class:`~connectors.spark.iceberg.swap.ConflictError`, and has changed nothing, if the table has a newer
-        version than the one this began with.
+        Raises :class:`~connectors.spark.iceberg.commit.ConflictError`, and has changed nothing, if the table has
+        a newer version than the one this began with.
         """
         transaction = self._transaction
         base = None if self.is_new else transaction.startMetadata()

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from connect.errors import ConfigError
 from connectors.spark.iceberg.partitions import PartitionBy
 from connectors.spark.options.layout import LayoutOptions
+from connectors.spark.stores.s3_objects import service_of
+from connectors.spark.stores.s3_parts import ObjectFolder
 from connectors.spark.time_folders import DAY_MS, HOUR_MS
 
-__all__ = ["FILE_FORMATS", "partitions_of", "write_options"]
+if TYPE_CHECKING:
+    from connectors.spark.config import SparkSinkConfig
+    from connectors.spark.iceberg.data_files import DataWriting
+
+__all__ = ["FILE_FORMATS", "data_writing", "partitions_of", "write_options"]
 
 FILE_FORMATS: Final = ("ParquetFormat", "OrcFormat", "AvroFormat")
 _TRANSFORMS: Final = {
@@ -18,6 +24,8 @@ _TRANSFORMS: Final = {
     ("TimeBasedPartitioner", DAY_MS): "day",
     ("TimeBasedPartitioner", HOUR_MS): "hour",
 }
+_OF_S3: Final = ("spark.hadoop.fs.s3a.", "iceberg.hadoop.", "iceberg.catalog.io-impl", "iceberg.catalog.s3.")
+_OF_SPARK: Final = ("spark.sql.parquet.", "spark.hadoop.parquet.", "spark.sql.iceberg.")
 # Iceberg's names for what the formats call otherwise.
 _CODECS: Final = {"none": "uncompressed", "null": "uncompressed", "deflate": "gzip", "zstandard": "zstd"}
 
@@ -57,3 +65,23 @@ def write_options(config: LayoutOptions) -> dict[str, str]:
     if config.target_file_size_bytes is not None:
         options["target-file-size-bytes"] = str(config.target_file_size_bytes)
     return options
+
+
+def data_writing(config: SparkSinkConfig) -> DataWriting | None:
+    """How the executors write files by themselves; ``None`` if a key is heeded by Spark's writer alone."""
+    from connectors.spark.iceberg.data_files import DataWriting  # noqa: PLC0415 - brings pyarrow
+
+    if any(key.startswith(_OF_SPARK) for key in config.originals):
+        return None
+    if config.format != "ParquetFormat" or config.has_query or config.changes is not None:
+        return None
+    return DataWriting(config.parquet_codec, config.target_file_size_bytes, _bucket(config))
+
+
+def _bucket(config: SparkSinkConfig) -> ObjectFolder | None:
+    """The store in S3, unless the catalog or Hadoop has keys of its own for it."""
+    own = any(key.startswith(_OF_S3) for key in config.originals) or config.hadoop_conf_dir is not None
+    if own or not config.has_store or config.location.kind != "s3":
+        return None
+    place = config.location
+    return ObjectFolder(service_of(config), place.authority, place.path, config.s3_part_size)

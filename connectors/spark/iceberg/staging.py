@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 from connect.data import Schema
 from connect.errors import ConnectError, RetriableError, SchemaError
+from connectors.spark.decoding.part_files import PartFiles
 from connectors.spark.iceberg.catalog import Change, TableName
-from connectors.spark.iceberg.merging import Merge, Written
+from connectors.spark.iceberg.data_files import DataFiles, DataWriting
+from connectors.spark.iceberg.merge import Merge, Written
 from connectors.spark.schema import widen
 from connectors.spark.tables.changes import CHANGE_COLUMN
 from connectors.spark.tables.upsert import key_columns, without_change
@@ -16,7 +18,8 @@ from connectors.spark.tables.upsert import key_columns, without_change
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from connectors.spark.loader import Loaded
+    from connectors.spark.decoding.report import Reports
+    from connectors.spark.loading.request import Loaded
 
 __all__ = ["Staged", "Staging"]
 
@@ -25,7 +28,14 @@ class Staged:
     """The files of a load in one branch of a table, and the change of the table that they are written for."""
 
     def __init__(
-        self, change: Change, branch: str, columns: Schema, options: dict[str, str], *, may_grow: bool = True
+        self,
+        change: Change,
+        branch: str,
+        columns: Schema,
+        options: dict[str, str],
+        writing: DataWriting | None = None,
+        *,
+        may_grow: bool = True,
     ) -> None:
         self.change = change
         self.branch = branch
@@ -35,6 +45,7 @@ class Staged:
         self.merges = False
         self._may_grow = may_grow
         self._options = options
+        self._writing = writing
         self._widened = False
 
     def widen(self, schema: Schema) -> None:
@@ -51,9 +62,26 @@ class Staged:
         self.columns = columns
         self._widened = True
 
+    def data_files(self, schema: Schema) -> DataFiles | None:
+        """The files that the executors are to write of rows of ``schema``, unless Spark's writer has to."""
+        if self._writing is None:
+            return None
+        return self._writing.files(self.change.metadata, self.change.data_location, schema)
+
     def append(self, frame: DataFrame) -> Written:
         """Have Spark write rows."""
         return Written(self.change.write(frame, self._options))
+
+    def found(self, files: DataFiles, names: Iterable[str]) -> Written:
+        """Those of the files of executors that count."""
+        return Written(self.change.data_files(files.places(names)))
+
+    def discard(self, written: Written | DataFiles) -> None:
+        """Delete what a pass has written in vain."""
+        if isinstance(written, DataFiles):
+            self.change.discard_places(written.all_places)
+        else:
+            self.change.discard(written.files)
 
     def merge(self, frame: DataFrame, schema: Schema) -> Written:
         """Have Spark write the rows with which changes of that schema come true."""
@@ -74,7 +102,7 @@ class Staged:
 
 
 class Staging:
-    """The :class:`~connectors.spark.loader.Output` of the loads of one step: files that belong to no table yet.
+    """The :class:`~connectors.spark.loading.request.Output` of one step's loads: files that belong to no table yet.
 
     Tables in ``done`` have the records of the step already; nothing is written for them.
     """
@@ -91,7 +119,7 @@ class Staging:
         self._begin = begin
         self._done = done
         self._staged: dict[TableName, Staged] = {}
-        self._passes: dict[tuple[str, int], Written] = {}
+        self._passes: dict[tuple[str, int], Written | DataFiles] = {}
         self._parts: list[Staging] = []
 
     def part(self) -> Staging:
@@ -117,12 +145,34 @@ class Staging:
             return
         if is_change:
             self._check_single(name, table)
-        columns = without_change(schema)
-        staged = None if not is_change and self._gives_up(name, attempt) else self._staged.get(name)
+            staged = self._widened(name, without_change(schema))
+        else:
+            staged = self._for_attempt(name, schema, attempt)
+        self._passes[table, attempt] = staged.merge(frame, schema) if is_change else staged.append(frame)
+
+    def files(self, table: str, schema: Schema, attempt: int) -> PartFiles | None:
+        """What the executors write of the rows of a table; ``None`` if they are to be given to :meth:`write`."""
+        name = self.naming(table)
+        if str(name) in self._done or schema.field(CHANGE_COLUMN) is not None:
+            return None
+        files = self._for_attempt(name, schema, attempt).data_files(schema)
+        if files is None:
+            return None
+        self._passes[table, attempt] = files
+        return files.parts
+
+    def _for_attempt(self, name: TableName, columns: Schema, attempt: int) -> Staged:
+        """The change of a table for the files of an attempt."""
+        if self._gives_up(name, attempt):
+            del self._staged[name]
+        return self._widened(name, columns)
+
+    def _widened(self, name: TableName, columns: Schema) -> Staged:
+        staged = self._staged.get(name)
         if staged is None:
             staged = self._staged[name] = self._begin(name, columns)
         staged.widen(columns)
-        self._passes[table, attempt] = staged.merge(frame, schema) if is_change else staged.append(frame)
+        return staged
 
     def _gives_up(self, name: TableName, attempt: int) -> bool:
         """Whether a new table has only files of attempts before, which had other columns; they are deleted."""
@@ -133,7 +183,7 @@ class Staging:
         if staged.files or not staged.change.is_new:
             return False
         for key in before:
-            staged.change.discard(self._passes.pop(key).files)
+            staged.discard(self._passes.pop(key))
         return True
 
     def _check_single(self, name: TableName, table: str) -> None:
@@ -148,12 +198,13 @@ class Staging:
     def keep(self, loaded: Loaded) -> set[TableName]:
         """Keep the files of the attempt that counts; the answer is the tables that they change."""
         changed: set[TableName] = set()
-        for (table, attempt), written in self._passes.items():
+        for (table, attempt), each in self._passes.items():
             name = self.naming(table)
             staged = self._staged[name]
             if attempt != loaded.attempt:
-                staged.change.discard(written.files)
+                staged.discard(each)
                 continue
+            written = staged.found(each, _names(loaded.reports[table])) if isinstance(each, DataFiles) else each
             expected = written.rows if staged.merges else _rows_of(loaded, table)
             found = sum(int(file.recordCount()) for file in written.files)
             if expected != found:
@@ -178,9 +229,14 @@ class Staging:
         """Delete all files."""
         for part in (self, *self._parts):
             for (table, _), written in part._passes.items():
-                self._staged[self.naming(table)].change.discard(written.files)
+                self._staged[self.naming(table)].discard(written)
         for staged in self._staged.values():
             staged.change.discard(staged.files)
+
+
+def _names(reports: Reports) -> list[str]:
+    """The files that executors have reported."""
+    return [name for report in reports for name in report.files]
 
 
 def _rows_of(loaded: Loaded, table: str) -> int:

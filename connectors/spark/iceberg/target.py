@@ -42,34 +42,34 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from connect.bulk import OffsetRange
-from connect.compaction import CompactedTable
 from connect.crash import crash_point
 from connect.data import Schema, TopicPartition
 from connect.errors import ConnectError, RetriableError
+from connect.sink import CompactedTable
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.decoding.plugins import has_transformations
-from connectors.spark.failure import root_cause
+from connectors.spark.errors import root_cause
 from connectors.spark.iceberg.catalog import Change, IcebergCatalog, IcebergTable, TableName
-from connectors.spark.iceberg.layout import partitions_of, write_options
+from connectors.spark.iceberg.commit import ConflictError
+from connectors.spark.iceberg.layout import data_writing, partitions_of, write_options
 from connectors.spark.iceberg.maintenance import maintain
 from connectors.spark.iceberg.metadata import TableMetadata, claim_property, offsets_property
-from connectors.spark.iceberg.naming import Naming
-from connectors.spark.iceberg.progress import Progress, Step, next_offsets, next_step
+from connectors.spark.iceberg.positions import Progress, Step, next_offsets, next_step
 from connectors.spark.iceberg.staging import Staged, Staging
-from connectors.spark.iceberg.swap import ConflictError
+from connectors.spark.iceberg.table_names import Naming
 from connectors.spark.iceberg.types import columns_of
 from connectors.spark.ledger.ledger import FencedError
 from connectors.spark.loading.request import LoadRequest
-from connectors.spark.peeking import Peeked
+from connectors.spark.preview import Peeked
 from connectors.spark.sql.windows import lost_query
-from connectors.spark.stores.opening import open_store
+from connectors.spark.stores.factory import open_store
+from connectors.spark.tables.held_rows import NO_STATE, HeldRows, TopicWindows
 from connectors.spark.tables.upsert import key_columns, with_change
-from connectors.spark.tables.windows import NO_STATE, HeldRows, TopicWindows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from connectors.spark.loader import Loader
+    from connectors.spark.loading.loader import Loader
 
 __all__ = ["IcebergTarget"]
 
@@ -95,6 +95,7 @@ class IcebergTarget:
         self._connector = connector
         self._spark = spark
         self._naming = Naming.of(config)
+        self._writing = data_writing(config)
         self._routed = has_transformations({key: value for key, value in config.originals.items() if value is not None})
         self._catalog: IcebergCatalog | None = None
         self._epoch = 0
@@ -263,7 +264,7 @@ class IcebergTarget:
         self, ranges: Sequence[OffsetRange], known: _Columns, part: Staging, windows: TopicWindows | None
     ) -> LoadRequest:
         if windows is None:
-            return LoadRequest(ranges, known, part)
+            return LoadRequest(ranges, known, part, files=part.files)
         state = windows.state(self._config.windows)
         return LoadRequest(ranges, known, part, records=windows.records, windows=state)
 
@@ -372,7 +373,7 @@ class IcebergTarget:
             raise RetriableError(f"Somebody has altered table {name}. It is looked at again.")
         may_grow = self._config.iceberg_tables_evolve_schema_enabled
         options = write_options(self._config)
-        return Staged(table.change(), self._branch(name), known.columns, options, may_grow=may_grow)
+        return Staged(table.change(), self._branch(name), known.columns, options, self._writing, may_grow=may_grow)
 
     def _begin_new(self, name: TableName, schema: Schema) -> Staged:
         config = self._config
@@ -382,7 +383,7 @@ class IcebergTarget:
             )
         partitions = config.iceberg_partitions(str(name), partitions_of(config))
         change = self.catalog.new_table(name, schema, partitions, config.iceberg_table_properties())
-        return Staged(change, self._branch(name), schema, write_options(self._config))
+        return Staged(change, self._branch(name), schema, write_options(self._config), self._writing)
 
     def _commit(self, name: TableName, progress: Progress, staged: Staged | None = None) -> None:
         """Commit the files of a table with the progress that they make."""

@@ -16,8 +16,8 @@ from connectors.spark.decoding.report import Reports
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from connectors.spark.sql.held import WindowState
     from connectors.spark.sql.query import Result
+    from connectors.spark.sql.window_output import WindowState
     from connectors.spark.sql.windows import OpenWindows
 
 __all__ = ["LoadRequest", "Loaded", "Output"]
@@ -51,7 +51,7 @@ class LoadRequest:
     the first load of a driver look through its records for them. With ``windows`` the query is asked for complete ones.
     ``splits`` are the ranges as Spark's tasks read them, by the numbers of its partitions; without them each task reads
     a range. ``files`` tells what files the executors are to write of the rows of a table in an attempt, where they do
-    that themselves and the output is not called.
+    that themselves and the output is not called; ``None`` if they do not for this one.
     """
 
     ranges: Sequence[OffsetRange]
@@ -61,7 +61,7 @@ class LoadRequest:
     records: Mapping[str, Schema] = field(default_factory=dict)
     windows: WindowState | None = None
     splits: Sequence[OffsetRange] = ()
-    files: Callable[[str, Schema, int], PartFiles] | None = None
+    files: Callable[[str, Schema, int], PartFiles | None] | None = None
 
     @property
     def topic(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any, Protocol
 
 from connect.crash import crash_point
 
-__all__ = ["FolderPlace", "PartAttempt", "PartPlace", "PartStream", "PieceStream"]
+__all__ = ["DataFolder", "DataPlace", "FolderPlace", "PartAttempt", "PartPlace", "PartStream", "PieceStream"]
 
 
 class PartStream(Protocol):
@@ -18,6 +19,9 @@ class PartStream(Protocol):
 
     def write(self, data: Any, /) -> Any:
         """Write bytes."""
+
+    def tell(self) -> int:
+        """How many bytes were written."""
 
     def close(self) -> Any:
         """End it: all of it is where it goes."""
@@ -127,3 +131,62 @@ class _FolderAttempt:
     def discard(self) -> None:
         for beside, _ in self._written:
             beside.unlink(missing_ok=True)
+
+
+class DataPlace(PartPlace, Protocol):
+    """A place whose files do not count before a table names them, so that each attempt has names of its own.
+
+    Which attempt counts, the report says that reaches the driver. The files of others stay if their process is killed.
+    """
+
+    def names(self, mark: str) -> list[str]:
+        """The files whose names begin with a mark."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataFolder:
+    """A folder that executors can reach; a :class:`DataPlace`."""
+
+    folder: str
+
+    def begin(self, split: int, attempt: int) -> PartAttempt:  # noqa: ARG002
+        """An attempt that writes to the names that it is given."""
+        return _DataAttempt(Path(self.folder))
+
+    def names(self, mark: str) -> list[str]:
+        """The files whose names begin with a mark."""
+        return sorted(path.name for path in Path(self.folder).glob(f"{mark}-*"))
+
+
+class _DataAttempt:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._written: list[Path] = []
+
+    def open(self, name: str) -> PartStream:
+        import pyarrow as pa  # noqa: PLC0415 - slow to import, and stores are opened without it
+
+        self._folder.mkdir(parents=True, exist_ok=True)
+        path = self._folder / name
+        self._written.append(path)
+        stream: PartStream = pa.OSFile(str(path), "wb")
+        return stream
+
+    def finish(self) -> None:
+        """Make the files durable: the version of the table that will name them is."""
+        if self._written:
+            for path in (*self._written, self._folder):
+                _sync(path)
+        self._written = []
+
+    def discard(self) -> None:
+        for path in self._written:
+            path.unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -28,6 +28,7 @@ _DRIVERS: Final = {
     "jdbc:sqlite:": _SPARK / "iceberg/sqlite.jars",
     "jdbc:postgresql:": _SPARK / "iceberg/postgresql.jars",
 }
+_AWS: Final = _SPARK / "iceberg/aws.jars"
 _DELTA: Final = FormatSession(
     (_SPARK / "delta/delta.jars",),
     {
@@ -54,5 +55,12 @@ def format_session(props: Mapping[str, str]) -> FormatSession:
     if props.get("table.format") == "iceberg":
         uri = props.get("iceberg.catalog.uri", "")
         drivers = [jars for prefix, jars in _DRIVERS.items() if uri.startswith(prefix)]
-        return replace(_ICEBERG, jars=(*_ICEBERG.jars, *drivers))
+        amazon = [_AWS] if _needs_amazon(props) else []
+        return replace(_ICEBERG, jars=(*_ICEBERG.jars, *drivers, *amazon))
     return _DELTA if props.get("table.format") == "delta" else FormatSession()
+
+
+def _needs_amazon(props: Mapping[str, str]) -> bool:
+    """Whether Iceberg itself is to reach S3 or Glue. Hadoop's S3A brings Amazon's client along, but not for Glue."""
+    classes = (props.get(f"iceberg.catalog.{key}", "").rpartition(".")[2] for key in ("io-impl", "catalog-impl"))
+    return props.get("iceberg.catalog.type") == "glue" or not {"S3FileIO", "GlueCatalog"}.isdisjoint(classes)

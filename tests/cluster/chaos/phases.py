@@ -59,7 +59,7 @@ PLACES: Final[Mapping[str, Phase]] = {
     "connectors.spark.decoding.executor:_write_splits": Phase.CONVERT,
     "worker.runtime.source.loop:SourceLoop._send": Phase.PRODUCE,
     "worker.runtime.sink.loop:SinkLoop._put": Phase.PUT,
-    "connectors.spark.loader:Loader.load": Phase.PUT,
+    "connectors.spark.loading.loader:Loader.load": Phase.PUT,
     "connect.delivery.delivery:Delivery.flush": Phase.FLUSH,
     "worker.runtime.source.exactly_once:ExactlyOnce._write_offsets": Phase.FLUSH,
     "connect.chain.tolerance:Tolerance.flush": Phase.FLUSH,

@@ -21,7 +21,7 @@ from rest.access.guards import NO_GUARDS, Guards
 from rest.app import create_app
 from rest.client import RestClient
 from rest.server.server import RestServer
-from rest.ui.web import PageSettings
+from rest.ui.web_page import PageSettings
 from worker.herder.herder import Herder
 from worker.herder.inbox import Inbox
 from worker.herder.settings import Stores, WorkerSettings

@@ -52,6 +52,20 @@ def test_ranges_of_several_topics_are_batches_of_one_topic_each(bootstrap: str, 
     assert all(value == name.encode() for name, values in batches for value in values)
 
 
+def test_large_records_come_in_smaller_batches(bootstrap: str, topic: str) -> None:
+    create_topic(bootstrap, topic)
+    producer = Producer({"bootstrap.servers": bootstrap, "compression.type": "lz4"})
+    for _ in range(300):
+        producer.produce(topic, b"x" * 200_000, partition=0)
+    assert producer.flush(60) == 0
+    with RangeReader(
+        {"bootstrap.servers": bootstrap, "group.id": "ranges"}, [OffsetRange(topic, 0, 0, 300)], 1000
+    ) as reader:
+        sizes = [len(batch) for batch in reader.batches()]
+    assert sum(sizes) == 300
+    assert max(sizes) <= 100
+
+
 def test_one_consumer_reads_ranges_one_after_the_other(bootstrap: str, topic: str) -> None:
     create_topic(bootstrap, topic, partitions=3)
     for partition in range(3):

@@ -45,6 +45,7 @@ pytestmark = [
 ]
 
 JSON = {"value.converter": "converters.json.JsonConverter", "value.converter.schemas.enable": "false"}
+DIGITS = {"version": 1, "parameters": {"scale": "2", "connect.decimal.precision": "9"}}
 ENVELOPED = {"value.converter": "converters.json.JsonConverter"}
 
 
@@ -87,6 +88,20 @@ class Lake:
         """The rows that pyiceberg sees."""
         found: list[dict[str, Any]] = self.table(name).scan().to_arrow().to_pylist()
         return sorted(found, key=lambda row: row["id"])
+
+    def files(self) -> list[str]:
+        """The names of the files of the table."""
+        return [Path(item.file.file_path).name for item in self.table().scan().plan_files()]
+
+    def files_there(self) -> set[str]:
+        """The names of the data files that are there, whether the table has them or not."""
+        return {path.name for path in (self.store / "topics" / self.topic).rglob("*.parquet")}
+
+    def statistics(self) -> list[Any]:
+        """What the table knows of the columns of each file."""
+        files = [item.file for item in self.table().scan().plan_files()]
+        kinds = ("value_counts", "null_value_counts", "lower_bounds", "upper_bounds")
+        return sorted((file.record_count, [repr(dict(getattr(file, kind))) for kind in kinds]) for file in files)
 
     def offsets(self, connector: str = "lake") -> dict[str, Any]:
         """The offsets in the summary of the newest snapshot."""
@@ -157,6 +172,88 @@ def test_what_the_first_records_of_a_large_load_do_not_show_is_found(lake: Lake)
     lake.records.produce(records)
     lake.records.drain(lake.task())
     assert lake.rows() == [{**record, "delay": float(record["delay"])} for record in records]
+    # Of the attempt that knew only the first records nothing is left.
+    assert lake.files_there() == set(lake.files())
+    assert all("-c00" in name for name in lake.files())
+
+
+DECLARED: Mapping[str, tuple[Any, Sequence[Any]]] = {
+    "id": ("int64", range(4)),
+    "small": ("int8", [1, -1, None, 3]),
+    "short": ("int16", [300, None, -5, 0]),
+    "number": ("int32", [7, 8, 9, None]),
+    "ratio": ("float", [0.5, None, -1.5, 2.0]),
+    "delay": ("double", [0.1, -2.5, None, 1e300]),
+    "late": ("boolean", [True, False, None, True]),
+    "name": ("string", ["x" * 40, "\u00e9", None, ""]),
+    "raw": ("bytes", ["AAEC", "/w==", None, ""]),
+    "price": (
+        {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", **DIGITS},
+        ["MDk=", "z8c=", None, "AA=="],
+    ),
+    "day": ({"type": "int32", "name": "org.apache.kafka.connect.data.Date"}, [0, 19_000, None, -1]),
+    "clock": ({"type": "int32", "name": "org.apache.kafka.connect.data.Time"}, [0, 1000, None, 5]),
+    "at": ({"type": "int64", "name": "org.apache.kafka.connect.data.Timestamp"}, [0, 1_700_000_000_123, None, -1]),
+    "tags": ({"type": "array", "items": {"type": "int16", "optional": True}}, [[1, 2], [], None, [None]]),
+    "gate": (
+        {"type": "struct", "fields": [{"field": "floor", "type": "int8", "optional": True}]},
+        [{"floor": 1}, {"floor": None}, None, {"floor": 2}],
+    ),
+    "counts": (
+        {"type": "map", "keys": {"type": "string"}, "values": {"type": "int64", "optional": True}},
+        [{"a": 1}, {}, None, {"b": None}],
+    ),
+}
+"""Fields of every kind, each with four values."""
+
+
+def declared_records() -> list[dict[str, Any]]:
+    fields = [
+        {"field": name, "optional": True, **(kind if isinstance(kind, dict) else {"type": kind})}
+        for name, (kind, _) in DECLARED.items()
+    ]
+    schema = {"type": "struct", "fields": fields}
+    return [
+        {"schema": schema, "payload": {name: values[number] for name, (_, values) in DECLARED.items()}}
+        for number in range(4)
+    ]
+
+
+def test_the_files_of_executors_are_those_that_spark_would_write(lake: Lake, bootstrap: str, session: Any) -> None:
+    of_spark = Lake(bootstrap, f"{lake.topic}-spark", lake.store)
+    props = {**ENVELOPED, "value.converter.schemas.enable": "true"}
+    # A property that says how files are written leaves them to Spark.
+    ways = ((lake, {}), (of_spark, {"iceberg.tables.auto-create-props.write.parquet.page-size-bytes": "1048576"}))
+    for each, own in ways:
+        each.records.produce(declared_records())
+        each.records.drain(each.task({**props, **own, "topics": each.topic}))
+    assert all("-c00" in name for name in lake.files())
+    assert not any("-c00" in name for name in of_spark.files())
+    assert repr(lake.rows()) == repr(of_spark.rows())
+    assert lake.table().schema() == of_spark.table().schema()
+    assert lake.statistics() == of_spark.statistics()
+    seen = [session.read.format("iceberg").load(str(each.store / "topics" / each.topic)) for each, _ in ways]
+    assert seen[0].schema == seen[1].schema
+    assert repr(sorted(seen[0].collect())) == repr(sorted(seen[1].collect()))
+    # Spark finds the same files by their statistics.
+    assert [frame.where("id = 3 AND at < timestamp_millis(0)").count() for frame in seen] == [1, 1]
+
+
+def test_a_column_that_others_have_renamed_keeps_its_values(lake: Lake, session: Any) -> None:
+    lake.records.produce([{"id": 1, "origin": "EWR"}])
+    task = lake.task()
+    lake.records.drain(task)
+    table = IcebergCatalog(session, task.config).table(TableName(("topics",), lake.topic))
+    assert table is not None
+    table.java_table.updateSchema().renameColumn("origin", "airport").commit()
+    lake.records.produce([{"id": 2, "origin": "JFK"}])
+    again = lake.task()
+    lake.records.drain(again)
+    assert lake.rows() == [
+        {"id": 1, "airport": "EWR", "origin": None},
+        {"id": 2, "airport": None, "origin": "JFK"},
+    ]
+    assert all("-c00" in name for name in lake.files())
 
 
 def test_a_table_is_what_a_stream_of_changes_says(lake: Lake) -> None:

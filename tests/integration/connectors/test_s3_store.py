@@ -14,11 +14,11 @@ from connect.errors import ConnectError, RetriableError
 from connectors.spark.ledger.ledger import Ledger
 from connectors.spark.ledger.manifest import LedgerError
 from connectors.spark.options.store import StoreOptions
-from connectors.spark.stores.objects import Objects, client_for, service_of
-from connectors.spark.stores.opening import open_store
+from connectors.spark.stores.factory import open_store
 from connectors.spark.stores.s3 import S3Store
+from connectors.spark.stores.s3_objects import Objects, client_for, service_of
+from connectors.spark.stores.s3_parts import ObjectFolder, UploadPlace
 from connectors.spark.stores.store import Store
-from connectors.spark.stores.uploads import UploadPlace
 from equipment.servers.s3 import S3Server
 from equipment.stores.contract import TABLE, StoreContract, unique_prefix
 
@@ -171,6 +171,31 @@ class TestS3Store(S3Contract):
         assert objects.get("manifest") == b"mine"
         with pytest.raises(FileExistsError):
             Objects(client, s3.bucket, config.location.path).put_if_absent("manifest", b"mine")
+
+
+def test_the_data_files_of_a_table_are_there_at_the_end_of_their_attempt(s3: S3Server, url: str) -> None:
+    config = config_of(s3, url)
+    place = ObjectFolder(service_of(config), s3.bucket, f"{config.location.path}/t/data", 5 << 20)
+    client = client_for(place.service)
+    store, bucket = (Objects(client, s3.bucket, prefix) for prefix in (config.location.path, place.folder))
+    small, large = b"PAR1", bytes(range(256)) * 4 * (6 << 10)
+    for attempt, ends in enumerate(("finish", "discard", "discard after all is closed")):
+        writing = place.begin(0, attempt)
+        for name, data in {"small": small, "large": large}.items():
+            stream = writing.open(f"mark-{attempt}-{name}")
+            stream.write(data)
+            assert stream.tell() == len(data)
+            if ends != "discard":
+                stream.close()
+        assert [path for path, _ in store.uploads("t/data")] == [f"t/data/mark-{attempt}-large"]
+        if ends == "finish":
+            assert bucket.size("mark-0-large") is None
+            writing.finish()
+        writing.discard()
+    assert place.names("mark") == ["mark-0-large", "mark-0-small"]
+    assert [bucket.get(name) for name in place.names("mark")] == [large, small]
+    assert place.names("mark-1") == place.names("other") == []
+    assert store.uploads("t/data") == []
 
 
 def upload_place(store: Store, folder: str) -> UploadPlace:

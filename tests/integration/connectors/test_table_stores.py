@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
 
 import connectors.spark
 from connect.jvm.home import sluice_home
@@ -19,10 +21,12 @@ from connectors.spark.session import start_session
 from connectors.spark.sink import SparkSinkTask
 from connectors.spark.stores.access import store_access
 from equipment.brokers.filled_topic import FilledTopic
+from equipment.brokers.topics import produce
 from equipment.servers.s3 import S3Server, running_moto, running_versitygw, versitygw
 from equipment.stores.contract import unique_prefix
 from equipment.workers.bulk_context import BulkContext
 from equipment.workers.small_spark import SMALL_DELTA, SMALL_SPARK, sink_props
+from equipment.workers.standalone import StandaloneWorker
 
 pytestmark = [
     pytest.mark.integration,
@@ -99,6 +103,13 @@ def iceberg_ids(spark: Any, sink: Sink, name: TableName) -> list[int]:
         return sorted(row.id for row in rows.collect())
 
 
+def iceberg_files(spark: Any, sink: Sink, name: TableName) -> list[str]:
+    """The places of the files of a table."""
+    table = IcebergCatalog(spark, SparkSinkConfig.parse(sink.props)).table(name)
+    assert table is not None
+    return [str(task.file().location()) for task in table.change().planned("main", {})]
+
+
 def test_delta_tables(spark: Any, bootstrap: str, topic: str, store: dict[str, str]) -> None:
     sink = Sink(bootstrap, topic, {**store, "table.format": "delta"})
     load_twice(sink)
@@ -114,6 +125,60 @@ def test_iceberg_tables(spark: Any, bootstrap: str, topic: str, store: dict[str,
     sink = Sink(bootstrap, topic, {**store, "table.format": "iceberg", **catalog})
     load_twice(sink)
     assert iceberg_ids(spark, sink, TableName(("topics",), topic)) == list(range(20))
+    # The executors reach S3 themselves; of HDFS only Java can write the files.
+    by_executors = {"-c000" in name for name in iceberg_files(spark, sink, TableName(("topics",), topic))}
+    assert by_executors == {store["store.url"].startswith("s3")}
+
+
+@pytest.mark.parametrize("has_store", [False, True])
+def test_a_configuration_of_icebergs_own_sink_with_icebergs_own_client_of_s3(
+    has_store: bool,
+    s3_server: S3Server,
+    standalone: Callable[..., StandaloneWorker],
+    bootstrap: str,
+    topic: str,
+    tmp_path: Path,
+) -> None:
+    warehouse = f"s3://{s3_server.bucket}/{unique_prefix()}"
+    produce(bootstrap, topic, [json.dumps({"id": number}).encode() for number in range(10)])
+    catalog = {
+        "type": "jdbc",
+        "uri": f"jdbc:sqlite:{tmp_path}/catalog.db",
+        "jdbc.schema-version": "V1",
+        "warehouse": warehouse,
+        "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
+        "client.region": s3_server.props["s3.region"],
+        "s3.endpoint": s3_server.endpoint,
+        "s3.path-style-access": "true",
+        "s3.access-key-id": s3_server.props["aws.access.key.id"],
+        "s3.secret-access-key": s3_server.props["aws.secret.access.key"],
+    }
+    worker = standalone(connector_spark_config_override_policy="All")
+    worker.connector(
+        "lake",
+        **{f"iceberg.catalog.{key}": value for key, value in catalog.items()},
+        **({"store.url": warehouse, **s3_server.props} if has_store else {}),
+        **{
+            "connector.class": "org.apache.iceberg.connect.IcebergSinkConnector",
+            "topics": topic,
+            "iceberg.tables": "lake.events",
+            "iceberg.tables.auto-create-enabled": "true",
+            "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+            "value.converter.schemas.enable": "false",
+            "run.until": "drained",
+            **SMALL_SPARK,
+        },
+    )
+    assert worker.run(seconds=300) == 0, worker.log()
+    properties = {key: catalog[f"s3.{key}"] for key in ("endpoint", "access-key-id", "secret-access-key")}
+    reading = SqlCatalog(
+        "iceberg",
+        uri=f"sqlite:///{tmp_path}/catalog.db",
+        warehouse=warehouse,
+        **{f"s3.{key}": value for key, value in properties.items()},
+    )
+    rows = reading.load_table(("lake", "events")).scan().to_arrow()["id"].to_pylist()
+    assert sorted(rows) == list(range(10))
 
 
 def test_of_two_that_write_the_same_version_of_a_log_in_s3_the_second_is_refused(

@@ -28,10 +28,10 @@ from connect.crash import crash_point
 from connect.data import TopicPartition
 from connect.errors import ConnectError, RetriableError
 from connect.kafka.auth.rights import CONSUMER, explained, is_denial, on_group, on_topics
-from connect.kafka.settings.kind import PropertyValue
+from connect.kafka.settings.client import PropertyValue
 from connect.offset_set import OffsetSet
 from worker.config.connector import SinkConnectorConfig
-from worker.metrics.buckets import PUT
+from worker.metrics.histograms import PUT
 from worker.runtime.assembly import Assembly
 from worker.runtime.bulk.bad_records import BadRecords
 from worker.runtime.bulk.loads import Loads

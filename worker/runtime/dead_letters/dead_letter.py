@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from connect.chain.records import RawRecord
+from connect.chain.raw_records import RawRecord
 from worker.config.connector import SinkConnectorConfig
 from worker.runtime.dead_letters.queue import PREFIX
 from worker.runtime.sink.topic_choice import INTERNAL_TOPICS, TopicChoice

@@ -15,7 +15,7 @@ from connect.consumption.messages import by_topic
 from connect.errors import ConnectError
 from connect.kafka.auth.rights import CONSUMER, explained, on_topic
 from connect.kafka.clients import librdkafka
-from connect.kafka.settings.kind import ClientProperties
+from connect.kafka.settings.client import ClientProperties
 from worker.errors import BadRequestError
 from worker.kafka.clients import roles
 from worker.kafka.clients.roles import dlq_group_id

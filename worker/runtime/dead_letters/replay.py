@@ -23,7 +23,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from connect.bulk import BulkSinkTask
-from connect.chain.records import ConsumedBatch, RawRecord
+from connect.chain.raw_records import ConsumedBatch, RawRecord
 from connect.chain.sink import SinkChain
 from connect.chain.sink_context import SinkContext, durable_offsets
 from connect.chain.tolerance import Failure, Stage, Tolerance

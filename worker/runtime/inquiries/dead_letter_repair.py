@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from connect.chain.records import RawRecord
+from connect.chain.raw_records import RawRecord
+from connect.chain.record_trace import SinkTrace, trace_sink
 from connect.chain.sink import SinkChain
 from connect.chain.steps import Steps, transformation_steps
 from connect.chain.tolerance import StageError, Tolerance
-from connect.chain.trace import SinkTrace, trace_sink
 from worker.config.connector import SinkConnectorConfig
 from worker.errors import BadRequestError
 from worker.runtime.assembly import Assembly

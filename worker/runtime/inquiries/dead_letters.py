@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import astuple
 from typing import Any, Final
 
-from connect.chain.records import RawRecord
+from connect.chain.raw_records import RawRecord
 from connect.chain.tolerance import Failure
 from connect.crash import crash_point
 from worker.config.connector import SinkConnectorConfig

@@ -11,10 +11,10 @@ from typing import Any, Final, TypeAlias
 import orjson
 
 from connect.bulk import TablePreview
-from connect.chain.records import RawRecord
+from connect.chain.raw_records import RawRecord
+from connect.chain.record_trace import EncodedRecord, SinkTrace, SourceTrace, TracedStep
 from connect.chain.specs import TransformationSpec
 from connect.chain.tolerance import StageError
-from connect.chain.trace import EncodedRecord, SinkTrace, SourceTrace, TracedStep
 from connect.data import Headers, Record, Schema, SinkRecord, Type
 from worker.security.redaction import Redaction
 

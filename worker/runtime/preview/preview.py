@@ -15,8 +15,8 @@ from dataclasses import replace
 from typing import Final
 
 from connect.bulk_source import BulkSourceTask
+from connect.chain.stack_trace import stack_trace
 from connect.chain.tolerance import Tolerance
-from connect.chain.traces import stack_trace
 from connect.errors import ConnectError
 from worker.config.connector import ConnectorConfig
 from worker.runtime.assembly import Assembly

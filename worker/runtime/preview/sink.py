@@ -10,10 +10,10 @@ from typing import Any, Final
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from connect.bulk import OffsetRange
+from connect.chain.record_trace import trace_sink
 from connect.chain.sink import SinkChain
 from connect.chain.steps import Steps, transformation_steps
 from connect.chain.tolerance import Tolerance
-from connect.chain.trace import trace_sink
 from connect.consumption.messages import Message, by_topic
 from connect.errors import ConnectError
 from connect.kafka.auth.rights import CONSUMER, explained, on_topic

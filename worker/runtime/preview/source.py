@@ -10,10 +10,10 @@ from itertools import islice
 from typing import Any, Final
 
 from connect.chain.converters import Converters
+from connect.chain.record_trace import trace_source
 from connect.chain.source import SourceChain
 from connect.chain.steps import Steps, transformation_steps
 from connect.chain.tolerance import Tolerance
-from connect.chain.trace import trace_source
 from connect.connector import Task
 from connect.data import Offset, SourceRecord
 from connect.errors import RetriableError

@@ -22,7 +22,7 @@ from typing import Any, Final
 import confluent_kafka
 from confluent_kafka import Consumer, KafkaException
 
-from connect.chain.records import ConsumedBatch, first_offsets, next_offsets
+from connect.chain.raw_records import ConsumedBatch, first_offsets, next_offsets
 from connect.chain.sink_context import SinkContext, durable_offsets
 from connect.chain.tolerance import StopRequested, Tolerance
 from connect.consumption.messages import Message, by_topic
@@ -31,7 +31,7 @@ from connect.errors import ConnectError, RetriableError
 from connect.kafka.auth.rights import CONSUMER, explained, on_group, on_topics
 from connect.sink import SinkTask
 from worker.config.connector import SinkConnectorConfig
-from worker.metrics.buckets import PUT
+from worker.metrics.histograms import PUT
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.control import Control

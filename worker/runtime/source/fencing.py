@@ -18,7 +18,7 @@ from connect.chain.tolerance import StopRequested
 from connect.errors import ConnectError
 from connect.kafka.auth.rights import PRODUCER, explained, on_transactional_id
 from connect.kafka.clients import librdkafka
-from connect.kafka.settings.kind import ClientProperties
+from connect.kafka.settings.client import ClientProperties
 from worker.runtime.control import Control
 from worker.supervisor.messages import messages
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from connect.delivery.delivery import Delivery
-from connect.delivery.submitted import SubmittedRecords
+from connect.delivery.submissions import SubmittedRecords
 from connect.kafka.clients import librdkafka
 from connect.source import TransactionContext
 from worker.kafka.clients import roles

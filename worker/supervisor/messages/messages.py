@@ -407,7 +407,7 @@ class Metrics:
     """Counters and gauges of a task by name; counters only grow while the process lives.
 
     ``values`` are shown in statuses, ``details`` only in scrapes; ``histograms`` have a sum and the counts of the
-    buckets (:mod:`worker.metrics.buckets`). ``own`` has the changed measurements of the plugin: the name, labels and
+    buckets (:mod:`worker.metrics.histograms`). ``own`` has the changed measurements of the plugin: the name, labels and
     their values alternately, the help, and the number or ``None`` if it is gone. ``cpu`` are the CPU seconds of the
     task's threads since its start.
     """

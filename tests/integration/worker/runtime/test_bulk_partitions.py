@@ -7,6 +7,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -17,6 +18,7 @@ from connect.data import TopicPartition
 from equipment.brokers.topics import produce
 from equipment.waiting import wait_until
 from worker.config.connector import SinkConnectorConfig
+from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
 from worker.runtime.bulk.partitions import Partitions
 from worker.runtime.sink.topic_choice import TopicChoice
 
@@ -25,6 +27,17 @@ pytestmark = pytest.mark.integration
 TOPICS: Final = int(os.environ.get("SLUICE_MANY_TOPICS", "50"))
 """1000 shows what it is for, and takes a while."""
 EACH: Final = 10
+_FEW_TOPICS: Final = 100
+
+
+@pytest.fixture
+def bootstrap(bootstrap: str, broker_jars: tuple[Path, ...], tmp_path: Path) -> Iterator[str]:
+    """The bootstrap servers of a broker that has memory for the partitions: for few of them, that of all tests."""
+    if TOPICS <= _FEW_TOPICS:
+        yield bootstrap
+        return
+    with EmbeddedBroker(BrokerConfig(folder=tmp_path, port=0, heap="1g")).lease() as info:
+        yield info.bootstrap_servers
 
 
 class Counted:

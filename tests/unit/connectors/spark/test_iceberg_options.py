@@ -11,13 +11,15 @@ from connect.config.errors import InvalidConfigError
 from connect.data import Schema
 from connect.data.logical import decimal_schema, time_schema, timestamp_schema
 from connect.errors import ConfigError, SchemaError
+from connect.jvm.jars import Jar, read_lock
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.iceberg.catalog import TableName
 from connectors.spark.iceberg.layout import partitions_of, write_options
-from connectors.spark.iceberg.naming import Naming
 from connectors.spark.iceberg.partitions import PartitionBy, parse_partition_by
+from connectors.spark.iceberg.table_names import Naming
 from connectors.spark.iceberg.types import columns_of
 from connectors.spark.schema import table_schema
+from connectors.spark.session import without_doubles
 from connectors.spark.tables.session import format_session
 
 
@@ -108,6 +110,26 @@ def test_the_driver_of_a_sql_catalog_comes_with_its_uri() -> None:
     props = {"table.format": "iceberg", "iceberg.catalog.uri": "jdbc:postgresql://h/d"}
     assert [path.name for path in format_session(props).jars] == ["iceberg.jars", "postgresql.jars"]
     assert format_session({"iceberg.catalog.uri": "jdbc:sqlite:x"}).jars == ()
+
+
+@pytest.mark.parametrize(
+    ("catalog", "expected"),
+    [
+        ({"type": "rest"}, []),
+        ({"type": "rest", "io-impl": "org.apache.iceberg.hadoop.HadoopFileIO"}, []),
+        ({"type": "rest", "io-impl": "org.apache.iceberg.aws.s3.S3FileIO"}, ["aws.jars"]),
+        ({"type": "glue"}, ["aws.jars"]),
+        ({"catalog-impl": "org.apache.iceberg.aws.glue.GlueCatalog"}, ["aws.jars"]),
+    ],
+)
+def test_amazons_client_is_there_where_iceberg_asks_for_it(catalog: dict[str, str], expected: list[str]) -> None:
+    props = {"table.format": "iceberg", **{f"iceberg.catalog.{key}": value for key, value in catalog.items()}}
+    paths = format_session(props).jars
+    assert [path.name for path in paths] == ["iceberg.jars", *expected]
+    # One that is whole takes the place of the parts that Hadoop's S3A needs.
+    s3a = [Jar("software.amazon.awssdk", "s3", "1", None, ""), Jar("org.apache.hadoop", "hadoop-aws", "1", None, "")]
+    ours = [jar for path in paths for jar in read_lock(path)]
+    assert without_doubles([*ours, *s3a]) == [*ours, *s3a[1:]] if expected else [*ours, *s3a]
 
 
 def field(number: int, name: str, kind: Any) -> dict[str, Any]:

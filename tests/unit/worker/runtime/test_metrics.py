@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from connect.chain.tolerance import ErrorCounts
 from connect.measurement import Measurement
-from worker.metrics.buckets import POLL
+from worker.metrics.histograms import POLL
 from worker.runtime.metrics import TaskMetrics
 from worker.runtime.reports import ReportPace
 from worker.supervisor.messages.messages import Metrics, Unchanged

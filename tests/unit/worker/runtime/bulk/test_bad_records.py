@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pytest
 
-from connect.chain.records import RawRecord
+from connect.chain.raw_records import RawRecord
 from connect.chain.tolerance import ErrorCounts, ErrorPolicy, Failure, Stage, Tolerance
 from connect.data import TopicPartition
 from connect.errors import ConnectError, DataError

@@ -1,0 +1,168 @@
+"""Which tables the executors write the Parquet files of by themselves, and how those files name their columns.
+
+Iceberg finds the columns of a file by the ids in it, so that each has the id it has in the table. What the executors do
+not do as Spark's writer would is left to that: folders of partitions, orders of rows, and properties that say how
+files are written.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+from pyarrow import types as kinds
+
+from connect.data import Schema
+from connectors.spark.arrow_types import table_type
+from connectors.spark.decoding.part_files import PartFiles
+from connectors.spark.iceberg.metadata import TableMetadata
+from connectors.spark.stores.parts import DataFolder, DataPlace
+from connectors.spark.stores.s3_parts import ObjectFolder
+
+__all__ = ["DataFiles", "DataWriting", "file_columns", "may_be_written"]
+
+_ID: Final = b"PARQUET:field_id"
+_SIZE: Final = "write.target-file-size-bytes"
+_DEFAULT_SIZE: Final = 512 * 1024 * 1024
+_OF_WRITERS: Final = (
+    "encryption.",
+    "write.location-provider.",
+    "write.object-storage.",
+    "write.parquet.",
+    "write.spark.",
+)
+"""Properties by which files are other than these, or elsewhere."""
+_NAMES: Final[Mapping[str, Any]] = {
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamptz": pa.timestamp("us", tz="UTC"),
+}
+_S3: Final = ("s3", "s3a", "s3n")
+_ESCAPED: Final = frozenset("%#?")
+"""Characters that stand for themselves in some places of Iceberg and not in others."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataFiles:
+    """Files of one pass that the executors write into a folder, which Iceberg calls ``location``."""
+
+    parts: PartFiles
+    folder: DataPlace
+    location: str
+
+    def places(self, names: Iterable[str]) -> list[str]:
+        """The places of files, as Iceberg has them."""
+        return [f"{self.location}/{name}" for name in names]
+
+    @property
+    def all_places(self) -> list[str]:
+        """The places of all files of the pass, those of attempts that do not count as well."""
+        return self.places(self.folder.names(self.parts.mark))
+
+
+@dataclass(frozen=True, slots=True)
+class DataWriting:
+    """How executors write files for tables: the codec, their size unless the table says it, and a bucket of S3."""
+
+    codec: Literal["none", "gzip", "snappy", "zstd"]
+    size: int | None = None
+    bucket: ObjectFolder | None = None
+    """The folder of the store, below which tables may have theirs."""
+
+    def files(self, table: TableMetadata, location: str, schema: Schema) -> DataFiles | None:
+        """The files of rows of ``schema`` for a table whose files go to ``location``; ``None`` if Spark writes them."""
+        folder = self.folder(location)
+        columns = file_columns(table.schema, table_type(schema).columns)
+        if folder is None or columns is None or not may_be_written(table.document):
+            return None
+        size = self.size or int(table.properties.get(_SIZE, _DEFAULT_SIZE))
+        return DataFiles(PartFiles(folder, str(uuid.uuid4()), self.codec, size=size, columns=columns), folder, location)
+
+    def folder(self, location: str) -> DataPlace | None:
+        """What Iceberg calls so, if executors reach it: a local or mounted folder, or one of the store in S3."""
+        if _ESCAPED.intersection(location):
+            return None
+        parts = urlsplit(location)
+        if parts.scheme in ("", "file") and parts.path.startswith("/"):
+            return DataFolder("/" + parts.path.strip("/"))
+        store, path = self.bucket, parts.path.strip("/")
+        if store is None or parts.scheme not in _S3 or parts.netloc != store.bucket:
+            return None
+        return replace(store, folder=path) if path.startswith(f"{store.folder}/" if store.folder else "") else None
+
+
+class _LeftToSparkError(Exception):
+    """A column is of a kind that Spark's writer knows best."""
+
+
+def may_be_written(document: Mapping[str, Any]) -> bool:
+    """Whether a table, by its metadata in Iceberg's JSON, is one whose files the executors can write."""
+    properties: Mapping[str, str] = document.get("properties", {})
+    own = (key for key in properties if key != "write.parquet.compression-codec")
+    if any(key.startswith(_OF_WRITERS) for key in own):
+        return False
+    number = document["default-spec-id"]
+    is_divided = any(spec["fields"] for spec in document["partition-specs"] if spec["spec-id"] == number)
+    return not is_divided and document.get("default-sort-order-id", 0) == 0
+
+
+def file_columns(schema: Mapping[str, Any], columns: pa.Schema) -> pa.Schema | None:
+    """The columns of the files of rows that have ``columns``, for a table with that schema in Iceberg's JSON.
+
+    ``None`` if the table has other columns, or if one must not be null or has a default.
+    """
+    try:
+        return pa.schema(list(_fields(schema["fields"], list(columns))))
+    except _LeftToSparkError:
+        return None
+
+
+def _fields(documents: Sequence[Mapping[str, Any]], columns: Sequence[Any]) -> Iterator[Any]:
+    by_name = {item["name"]: item for item in documents}
+    if set(by_name) != {column.name for column in columns} or len(documents) != len(columns):
+        raise _LeftToSparkError
+    for column in columns:
+        item = by_name[column.name]
+        if item["required"] or "initial-default" in item or "write-default" in item:
+            raise _LeftToSparkError
+        yield _field(column.name, item["id"], _type(item["type"], column.type))
+
+
+def _field(name: str, number: int, data_type: Any, *, nullable: bool = True) -> Any:
+    return pa.field(name, data_type, nullable, metadata={_ID: str(number).encode()})
+
+
+def _type(document: str | Mapping[str, Any], data_type: Any) -> Any:
+    if isinstance(document, str):
+        return _primitive(document, data_type)
+    if document["type"] == "struct" and kinds.is_struct(data_type):
+        return pa.struct(list(_fields(document["fields"], list(data_type))))
+    if document["type"] == "list" and kinds.is_list(data_type) and not document["element-required"]:
+        element = _type(document["element"], data_type.value_type)
+        return pa.list_(_field("element", document["element-id"], element))
+    if document["type"] == "map" and kinds.is_map(data_type) and not document["value-required"]:
+        key = _field("key", document["key-id"], _type(document["key"], data_type.key_type), nullable=False)
+        return pa.map_(key, _field("value", document["value-id"], _type(document["value"], data_type.item_type)))
+    raise _LeftToSparkError
+
+
+def _primitive(name: str, data_type: Any) -> Any:
+    """The type of a column in a file: that of the rows, but for small numbers, which are ``int`` in Iceberg."""
+    if kinds.is_decimal128(data_type) and name == f"decimal({data_type.precision}, {data_type.scale})":
+        return data_type
+    wanted = _NAMES.get(name)
+    if wanted is None or not (data_type.equals(wanted) or (name == "int" and kinds.is_signed_integer(data_type))):
+        raise _LeftToSparkError
+    if kinds.is_int64(data_type) and name == "int":
+        raise _LeftToSparkError
+    return wanted
