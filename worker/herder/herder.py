@@ -58,6 +58,7 @@ from worker.supervisor.notices import (
     OwnershipAsked,
     Published,
     Rested,
+    StillMeasured,
     TopicsUsed,
 )
 from worker.supervisor.supervisor import Supervisor
@@ -220,7 +221,7 @@ class Herder:
 
     def _notice(self, notice: Notice) -> None:
         match notice:
-            case Launched() | Rested() | Measured() | ClientMeasured():
+            case Launched() | Rested() | Measured() | StillMeasured() | ClientMeasured():
                 self._collaborators.snapshots.heard(notice)
             case Loaded(unit, loads):
                 self._collaborators.measurements.take_loads(unit, loads)

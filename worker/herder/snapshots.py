@@ -18,7 +18,7 @@ from worker.metrics.measurements import Measurements
 from worker.metrics.snapshot import ConnectorSeen, GroupSeen, Snapshot
 from worker.stores.status.store import Status
 from worker.supervisor.lifecycle import Phase
-from worker.supervisor.notices import Changed, ClientMeasured, Launched, Measured, Rested
+from worker.supervisor.notices import Changed, ClientMeasured, Launched, Measured, Rested, StillMeasured
 from worker.unit import Unit
 
 __all__ = ["Snapshots"]
@@ -57,7 +57,7 @@ class Snapshots:
         self.latest = self._snapshot()
         self._inbox.after(_INTERVAL, self.start)
 
-    def heard(self, notice: Launched | Rested | Changed | Measured | ClientMeasured) -> None:
+    def heard(self, notice: Launched | Rested | Changed | Measured | StillMeasured | ClientMeasured) -> None:
         """Record a unit's new phase or its report."""
         match notice:
             case Launched(unit, pid):
@@ -71,6 +71,8 @@ class Snapshots:
             case Measured():
                 self._measurements.take(notice.unit, notice.values)
                 self._measurements.take_report(notice.unit, notice.details, notice.histograms, notice.own)
+            case StillMeasured(unit):
+                self._measurements.take_unchanged(unit)
             case ClientMeasured(unit, client):
                 self._measurements.take_client(unit, client)
 

@@ -117,6 +117,12 @@ class Measurements:
             changed = {series: value for series, value in every.items() if value is not None}
         self._reports[unit] = replace(before, values=values, histograms=histograms, at=time.time(), own=changed)
 
+    def take_unchanged(self, unit: Unit) -> None:
+        """Note that the latest values of a task of this worker hold on."""
+        if (before := self._reports.get(unit)) is not None:
+            self._taken[unit] = time.monotonic()
+            self._reports[unit] = replace(before, at=time.time())
+
     def take_client(self, unit: Unit, client: ClientSeen) -> None:
         """Keep the latest statistics of one of a task's clients."""
         before = self._reports.get(unit, _UNSEEN)

@@ -282,7 +282,7 @@ def test_a_poll_that_gives_no_records_fails_the_task_and_says_what_it_gives(
     start: Start, script: Script, polled: Any, given: str
 ) -> None:
     script.polls = [lambda task: polled]
-    assert f"gave {given}; let it give records (SourceRecord)" in start().trace()
+    assert f"returned {given}; it has to return records (SourceRecord)" in start().trace()
 
 
 def test_a_record_without_a_topic_fails_the_task(start: Start, script: Script) -> None:
