@@ -16,7 +16,7 @@ ROWS ?= 1000000
 CONNECTORS ?= 60
 BENCHES := converters avro transforms datagen standalone http jdbc jdbc_sink spark_sink spark_topics engine cluster rest page mirror race
 
-.PHONY: setup demo check test chaos chain fuzz properties kills lake-kills lake-scale spark-deployments mirror-kills bench density thousand docs docs-test clean
+.PHONY: setup demo lint check test chaos chain fuzz properties kills lake-kills lake-scale spark-deployments mirror-kills bench density thousand docs docs-test clean
 
 setup: $(READY)
 
@@ -35,12 +35,14 @@ $(READY): pyproject.toml
 demo: setup
 	@$(BIN)/python examples/flights/demo.py
 
-# A tenth of the examples, and nothing that measures or is slow: `make test` has it all. It leaves no folders, and spends no
-# time on those that earlier runs of `make test` have left: pytest removes all but the last three at its end.
-check: setup
+lint: setup
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+
+# A tenth of the examples, and nothing that measures or is slow: `make test` has it all. It leaves no folders, and spends no
+# time on those that earlier runs of `make test` have left: pytest removes all but the last three at its end.
+check: lint
 	@$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -p no:schemathesis -m "not growth and not slow" --hypothesis-profile=quick \
 		-o tmp_path_retention_policy=failed -o tmp_path_retention_count=1000 tests/unit tests/architecture
 

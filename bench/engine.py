@@ -34,10 +34,9 @@ _ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(_ROOT), str(_ROOT / "tests")]
 
 from connect.bulk import OffsetRange
-from connectors.spark.engine.config import SparkSinkEngineConfig
+from connectors.spark.engine.config import SparkSinkEngineConfig, SparkSourceEngineConfig
 from connectors.spark.engine.sink import SparkSinkEngine
 from connectors.spark.engine.source import SparkSourceEngine
-from connectors.spark.engine.source_config import SparkSourceEngineConfig
 from equipment.servers.lease import leased_server, new_database
 from equipment.servers.products import POSTGRESQL
 from equipment.servers.spark_cluster import running_spark_cluster

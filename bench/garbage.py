@@ -18,7 +18,7 @@ from pathlib import Path
 # As a script this file would have bench/converters.py stand before the package of the same name.
 sys.path[:] = [path for path in sys.path if Path(path or ".").resolve() != Path(__file__).resolve().parent]
 
-from connect.garbage import COLLECT_AFTER
+from connect.garbage_collection import COLLECT_AFTER
 from converters.json import JsonConverter
 
 RECORDS = 60_000

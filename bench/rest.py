@@ -25,10 +25,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from equipment.snapshots import SINK, snapshot
 from equipment.workers.java_connect import JavaConnect, resolve_java_connect
 from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
-from worker.metrics.buckets import BOUNDS
 from worker.metrics.catalogue import TASK_METRICS, Dialect, Group
 from worker.metrics.families import families
-from worker.metrics.lives import LivesSeen, Starts
+from worker.metrics.histograms import BOUNDS
+from worker.metrics.lifetimes import LifetimesSeen, Starts
 from worker.metrics.processes import use_of
 from worker.metrics.snapshot import ConnectorSeen
 from worker.metrics.text import exposition
@@ -135,7 +135,7 @@ def scrape(tasks: int) -> None:
     histograms = {name: (1.0, *[7.0] * (len(bounds) + 1)) for name, bounds in BOUNDS.items()}
     task = replace(SINK, values={**SINK.values, **dict.fromkeys(names, 12.5)}, histograms=histograms)
     units = [unit for number in range(tasks) for unit in (Unit(f"c{number}"), Unit(f"c{number}", 0))]
-    lives = LivesSeen(Starts(), Starts(), dict.fromkeys(units, os.getpid()), {}, {})
+    lives = LifetimesSeen(Starts(), Starts(), dict.fromkeys(units, os.getpid()), {}, {})
     seen = replace(
         snapshot(),
         connectors={f"c{number}": ConnectorSeen("FileStreamSink", "sink") for number in range(tasks)},

@@ -1,4 +1,4 @@
-"""Bulk sinks are given offset ranges in place of records, and read the topics themselves, with Spark for example."""
+"""Bulk sinks: connectors that receive offset ranges instead of records and read the topics themselves."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FailuresOf: TypeAlias = Callable[[Mapping[TopicPartition, OffsetSet]], Iterable[
 
 @validator("name of a time zone")
 def _time_zone(key: str, value: str) -> None:
-    """Refuse what is no time zone of the IANA database."""
+    """Refuse names that are not in the IANA time zone database."""
     try:
         ZoneInfo(value)
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -47,84 +47,85 @@ def _time_zone(key: str, value: str) -> None:
 @validator("[-1,...]")
 def _at_least_never(key: str, value: int) -> None:
     if value < _NEVER:
-        raise ConfigError(key, value, "Value must be at least -1, which is never.")
+        raise ConfigError(key, value, "Value must be at least -1 (never)")
 
 
 class BulkSinkConfig(Config):
-    """The options that decide when a bulk sink is given the next ranges, and how large they are."""
+    """Options that decide when a bulk sink loads and how much it loads at once."""
 
     flush_size: Long = option(
         default=1_000_000,
         importance=MEDIUM,
         validator=at_least(1),
         group=_LOADS,
-        doc="Most records of one topic partition in one load. A load begins as soon as a partition has that many.",
+        doc="Maximum number of records per topic partition in one load. A load begins as soon as a partition has that "
+        "many.",
     )
     flush_bytes: Long = option(
         default=1 << 30,
         importance=MEDIUM,
         validator=at_least(1),
         group=_LOADS,
-        doc="Most bytes of one topic partition in one load, estimated from the size of some of its records. A load "
-        "begins as soon as a partition has that many.",
+        doc="Maximum number of bytes per topic partition in one load, estimated from the size of sampled records. A "
+        "load begins as soon as a partition has that many.",
     )
     load_max_bytes: Long = option(
         default=10 << 30,
         importance=LOW,
         validator=at_least(1),
         group=_LOADS,
-        doc="Most bytes of one load, by the same estimate. If more is due, several loads follow each other, in which "
-        "the partitions take turns.",
+        doc="Maximum number of bytes in one load, estimated likewise. If more is due, it is split into consecutive "
+        "loads in which the partitions take turns.",
     )
     rotate_interval_ms: Long | None = option(
         default=None,
         importance=MEDIUM,
         validator=_at_least_never,
         group=_LOADS,
-        doc="Longest time, by the clock, that records wait for a load while no other limit is reached; -1 is for ever. "
-        "60000 if it is not given and no other rotate key is either, else -1.",
+        doc="Longest wall-clock time that records wait for a load if no other limit is reached first; -1 means no "
+        "limit. Defaults to 60000 if no other rotate key is set, otherwise to -1.",
     )
     rotate_record_interval_ms: Long = option(
         default=-1,
         importance=LOW,
         validator=at_least(-1),
         group=_LOADS,
-        doc="Divides loads by the time of the records: a load ends where the first record of another window of this "
-        "length is (counted from 1970 in UTC), and begins as soon as there is one. -1 is never.",
+        doc="Divides loads by record timestamps, in windows of this length counted from 1970 (UTC): a load ends before "
+        "the first record of another window, and begins as soon as there is one. -1 means never.",
     )
     rotate_schedule_interval_ms: Long = option(
         default=-1,
         importance=MEDIUM,
         validator=between(-1, 86_400_000),
         group=_LOADS,
-        doc="Interval at which all that waits is loaded, by the clock, counted from midnight in timezone: at most a "
-        "day. -1 is never.",
+        doc="Wall-clock interval at which all waiting records are loaded, counted from midnight in timezone; at most a "
+        "day. -1 means never.",
     )
     rotate_idle_ms: Long = option(
         default=-1,
         importance=MEDIUM,
         validator=at_least(-1),
         group=_LOADS,
-        doc="Time after which a topic to which nothing has come is loaded, without the others. -1 is never.",
+        doc="Loads the waiting records of a topic once it has received none for this long. -1 means never.",
     )
     timezone: str = option(
         default="UTC",
         importance=LOW,
         validator=_time_zone,
         group=_LOADS,
-        doc="Time zone of the midnight that rotate.schedule.interval.ms counts from, such as Europe/Berlin.",
+        doc="Time zone of the midnight from which rotate.schedule.interval.ms counts, such as Europe/Berlin.",
     )
     poll_interval_ms: Long = option(
         default=500,
         importance=LOW,
         validator=at_least(1),
         group=_LOADS,
-        doc="Interval at which the end offsets of the topic partitions are read while there is nothing to load.",
+        doc="How often to read the end offsets of the topic partitions while there is nothing to load.",
     )
 
     @property
     def longest_wait_ms(self) -> int | None:
-        """``rotate.interval.ms`` as it holds; ``None`` is for ever."""
+        """The effective value of ``rotate.interval.ms``; ``None`` means no limit."""
         if self.rotate_interval_ms is not None:
             return None if self.rotate_interval_ms < 0 else self.rotate_interval_ms
         others = (self.rotate_record_interval_ms, self.rotate_schedule_interval_ms, self.rotate_idle_ms)
@@ -136,10 +137,11 @@ C = TypeVar("C", bound=BulkSinkConfig)
 
 @dataclass(frozen=True, slots=True, order=True)
 class OffsetRange:
-    """The records of one topic partition from ``first`` up to, not including, ``end``.
+    """The records of one topic partition from ``first`` (inclusive) to ``end`` (exclusive).
 
-    ``topic_id`` tells the topic from a later one of the same name (KIP-516); it is ``None`` if the brokers report none.
-    A task that keeps offsets in its target should keep it with them, and refuse the ranges of another topic.
+    ``topic_id`` distinguishes the topic from a later one of the same name (KIP-516); it is ``None`` if the brokers do
+    not report topic ids. A task that stores offsets in its target should store the id with them, and refuse ranges
+    whose id differs.
     """
 
     topic: str
@@ -159,26 +161,26 @@ class OffsetRange:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a load has come. What a task tells last stays as the account of the load."""
+    """The progress of a load. The last report also serves as the final account of the load."""
 
     stage: str
-    """The work under way, in a few words: ``writing orders``."""
+    """The current step, in a few words: ``writing orders``."""
     records: int = 0
-    """How many records of the ranges this stage has come past."""
+    """How many records of the ranges this stage has processed."""
     rows: int = 0
-    """How many rows the load has written so far, over all of its stages; so are ``bytes`` and ``files``."""
+    """How many rows the load has written so far, in all stages; ``bytes`` and ``files`` count the same way."""
     bytes: int = 0
     files: int = 0
     ui: str | None = None
-    """The URL of the engine's own pages about the load, if it has any."""
+    """The URL of the engine's own web page about the load, if it has one."""
 
 
 @dataclass(frozen=True, slots=True)
 class TablePreview:
-    """Rows that a load would write into a table.
+    """Rows that a load would write to a table.
 
-    ``place`` is where the table is, ``folders`` those below it that the rows would be in, if there are any. ``schema``
-    is what the table would have after the load.
+    ``place`` is the location of the table, ``folders`` are the folders below it that the rows would go to, if there are
+    any. ``schema`` is the schema that the table would have after the load.
     """
 
     table: str
@@ -189,7 +191,7 @@ class TablePreview:
 
 
 class BulkTaskContext(Protocol):
-    """The services of the runtime that every bulk task can use."""
+    """Services of the runtime that every bulk task can use."""
 
     @property
     def connector_name(self) -> str:
@@ -200,52 +202,60 @@ class BulkTaskContext(Protocol):
         """The connector's whole configuration, with the worker's converters filled in where it names none."""
 
     def wait(self, seconds: float) -> bool:
-        """Wait up to ``seconds``; answer ``False`` as soon as the task is to stop or pause, else ``True``."""
+        """Wait up to ``seconds``. Return ``False`` as soon as the task must stop or pause, otherwise ``True``."""
 
     def stopping(self) -> bool:
-        """Whether the task is to stop: a load that can be abandoned without loss may then end early with an error."""
+        """Return whether the task must stop.
+
+        A load that can be abandoned without loss may then raise an error to end early.
+        """
 
     def progress(self, progress: Progress) -> None:
-        """Tell how far the load is, for status, metrics and log: from any thread, and as often as there is news."""
+        """Report the progress of the load, for the status, metrics and log.
+
+        May be called from any thread, as often as needed.
+        """
 
 
 class BulkSinkTaskContext(BulkTaskContext, Protocol):
-    """The services of the runtime that a bulk sink task can use."""
+    """Services of the runtime that a bulk sink task can use."""
 
     @property
     def consumer_properties(self) -> Mapping[str, str]:
-        """Kafka's client properties, by their Java names, for reading the topics as the worker would."""
+        """The Java client properties with which the worker itself would read the topics."""
 
     @property
     def consumer_settings(self) -> Mapping[str, str | int | bool]:
-        """The same by librdkafka's names, for a consumer of ``confluent_kafka``. They may hold secrets."""
+        """The same settings under librdkafka's names, for a ``confluent_kafka`` consumer. They may contain secrets."""
 
     @property
     def producer_settings(self) -> Mapping[str, str | int | bool]:
-        """Settings by librdkafka's names for producers of records that tasks send beside their data. They may hold
-        secrets.
+        """Settings, under librdkafka's names, for producers of records sent in addition to the data.
+
+        They may contain secrets.
         """
 
     def publish(self, topic: str, key: bytes | None, value: bytes | None) -> None:
-        """Send a record beside the data, as :meth:`connect.sink.SinkTaskContext.publish` does."""
+        """Send an additional record to a topic; see :meth:`connect.sink.SinkTaskContext.publish`."""
 
     def flush_published(self) -> None:
-        """Wait until Kafka has what was published, before the load is committed (invariant I4).
+        """Wait until Kafka has acknowledged all published records. Call it before committing the load (invariant I4).
 
-        Raises :class:`~connect.errors.RetriableError` if that takes long.
+        Raises :class:`~connect.errors.RetriableError` if that takes too long.
         """
 
     def leave_out(self, bad: Mapping[TopicPartition, OffsetSet], failures: FailuresOf) -> None:
-        """Leave records of a load out, before the load is committed (invariant I4).
+        """Skip bad records of a load. Call it before committing the load (invariant I4).
 
-        What is wrong with them is asked of ``failures``, if anybody is to be told: they go to the log and to the dead
-        letter queue, as ``errors.*`` say. Those that an earlier try of the same load has sent there are not sent again.
-        When this returns the load may be committed without them. Raises unless ``errors.tolerance`` allows it.
+        The records are reported to the log and the dead letter queue as the ``errors.*`` keys say. ``failures`` is
+        asked for the details only if they are to be reported; records that an earlier attempt at the same load has
+        already sent to the dead letter queue are not sent again. Once this method returns, the load may be committed
+        without the bad records. Raises if ``errors.tolerance`` does not allow them to be skipped.
         """
 
 
 class BulkSinkTask(Task[C], Generic[C]):
-    """Loads offset ranges into a target. A connector has one such task."""
+    """Loads offset ranges into a target. A connector has exactly one such task."""
 
     needs_process = True
 
@@ -255,23 +265,23 @@ class BulkSinkTask(Task[C], Generic[C]):
 
     @abstractmethod
     def load(self, ranges: Sequence[OffsetRange]) -> None:
-        """Load the ranges and return when they are durable; the offsets are committed after that (invariant I2).
+        """Load the ranges and return when they are durable. Their offsets are committed afterwards (invariant I2).
 
         A load that fails or is killed is planned again, starting from :meth:`committed`.
         """
 
     def preview(self, ranges: Sequence[OffsetRange], rows: int) -> Iterable[TablePreview]:  # noqa: ARG002
-        """Show what a load of these ranges would write: of each table up to ``rows`` rows.
+        """Return what a load of these ranges would write, with up to ``rows`` rows of each table.
 
-        Called in place of :meth:`start`, while another process may load: nothing may be written, committed or taken
-        over. A task that cannot tell shows nothing.
+        Called instead of :meth:`start`, possibly while another process is loading: it must not write, commit or take
+        over anything. A task without previews returns nothing.
         """
         return ()
 
     def committed(self) -> Mapping[TopicPartition, int]:
-        """The next offset to load of each partition, as stored in the target beside the data.
+        """Return the next offset to load of each partition, as stored in the target together with the data.
 
-        Called once after :meth:`start`. These offsets override those committed in Kafka; a partition that is not in
-        the map continues from the offset committed in Kafka.
+        Called once after :meth:`start`. These offsets override those committed in Kafka; a partition missing from the
+        map continues from the offset committed in Kafka.
         """
         return {}

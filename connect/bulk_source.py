@@ -1,4 +1,4 @@
-"""Bulk sources publish records to Kafka by themselves, from the executors of Spark for example."""
+"""Bulk sources: connectors that publish records to Kafka themselves, for example from Spark executors."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ ReachedOffsets: TypeAlias = Sequence[tuple[Offset, Offset | None]]
 
 
 class BulkSourceConfig(Config):
-    """The options of every bulk source."""
+    """Options of every bulk source."""
 
     poll_interval_ms: Long = option(
         default=1000,
         importance=LOW,
         validator=at_least(1),
         group="Loads",
-        doc="Interval at which the source is asked for more while it has nothing new.",
+        doc="How long to wait before looking for new data again when there was none.",
     )
 
 
@@ -46,7 +46,7 @@ C = TypeVar("C", bound=Config)
 
 @dataclass(frozen=True, slots=True)
 class KafkaSettings:
-    """The settings of the producer that the worker would publish with, in two languages. They may hold secrets."""
+    """The worker's producer settings, under both the Java and the librdkafka names. They may contain secrets."""
 
     java: Mapping[str, str]
     """By Kafka's names, for a client that runs on Java."""
@@ -59,7 +59,7 @@ class KafkaSettings:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The newest claim of a connector on its offsets topic: its key, and the place after it."""
+    """A connector's newest claim on its offsets topic: the key of the record and the offset after it."""
 
     key: bytes
     topic: str
@@ -69,9 +69,9 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class TransactionOrders:
-    """The settings with which a process publishes in a transaction of a connector. They may hold secrets.
+    """Settings for a process that publishes in one of the connector's transactions. They may contain secrets.
 
-    ``producer`` has the transactional id, and a transaction may last ``timeout`` seconds.
+    ``producer`` includes the transactional id. A transaction may last ``timeout`` seconds.
     """
 
     connector: str
@@ -84,31 +84,32 @@ class TransactionOrders:
 class BulkTransactions(Protocol):
     """The transactions in which a bulk source publishes exactly once; see :mod:`connect.delivery.transaction`.
 
-    Processes of its engine write with slots of their own, from 1 on.
+    Each process of the source's engine writes with a slot of its own, numbered from 1.
     """
 
     def claim(self, slots: int) -> Claim:
-        """Claim the connector with so many slots, and end what was begun with any of them before.
+        """Claim the connector with ``slots`` slots and end every transaction that was begun with any of them.
 
-        What has been committed can be read from now on, and whoever began before commits nothing any more (invariant
-        I6). Raises :class:`~connect.errors.RetriableError` if the task is to stop meanwhile, and
+        Afterwards all committed offsets can be read, and no earlier process can commit anything (invariant I6). Raises
+        :class:`~connect.errors.RetriableError` if the task must stop meanwhile, and
         :class:`~connect.errors.ConnectError` if another process runs the task.
         """
 
     def orders(self, claim: Claim, slot: int) -> TransactionOrders:
-        """The settings with which a process publishes with a slot."""
+        """Return the settings with which a process publishes in ``slot``."""
 
 
 class BulkSourceTaskContext(BulkTaskContext, Protocol):
-    """The services of the runtime that a bulk source task can use. It is told to stop when it is to pause, too."""
+    """Services of the runtime that a bulk source task can use. A pause is announced to the task as a stop."""
 
     @property
     def producer_settings(self) -> KafkaSettings:
-        """The settings to publish with, so that records go where the worker's producer would have sent them."""
+        """The producer settings to publish with. Records go to the partitions that the worker's producer would "
+        "choose."""
 
     @property
     def error_policy(self) -> ErrorPolicy:
-        """The policy of the ``errors.*`` keys for records that cannot be processed."""
+        """The policy that the ``errors.*`` keys define for records that cannot be processed."""
 
     @property
     def offset_storage_reader(self) -> OffsetStorageReader:
@@ -118,41 +119,41 @@ class BulkSourceTaskContext(BulkTaskContext, Protocol):
     def transactions(self) -> BulkTransactions | None:
         """The transactions of the connector; ``None`` if the worker does not support exactly-once sources.
 
-        Asked for the first time, it fences the former process of the task. From then on :meth:`commit` is in a
-        transaction, too.
+        The first access fences the previous process of the task. From then on :meth:`commit` is transactional too.
         """
 
     def create_topics(self, topics: Iterable[str]) -> Mapping[str, int | None]:
-        """Create those of these topics that are missing, as ``topic.creation.*`` say, before anything is published.
+        """Create those of ``topics`` that are missing, as the ``topic.creation.*`` keys say. Call it before publishing.
 
-        The answer has the largest batch in bytes that each takes, ``None`` where the producer makes none that large.
-        Waits while the brokers cannot be asked; raises :class:`~connect.errors.RetriableError` if the task is to stop
+        Returns the largest batch in bytes that each topic accepts, ``None`` where the producer makes none that large.
+        Waits while the brokers cannot be reached; raises :class:`~connect.errors.RetriableError` if the task must stop
         meanwhile.
         """
 
     def published(self, read: int, written: Mapping[str, int]) -> None:
-        """Account for so many records that were read, and for those written to each topic."""
+        """Add to the metrics: the number of records read, and the number of records written to each topic."""
 
     def give_up(self, failures: Iterable[Failure]) -> None:
-        """Report records that are left out, to the log and to the dead letter queue as ``errors.*`` say.
+        """Report records that are skipped to the log and the dead letter queue, as the ``errors.*`` keys say.
 
-        Raises unless ``errors.tolerance`` allows it. Call it before the offsets past them are committed (invariant I4).
+        Call it before committing offsets past these records (invariant I4). Raises if ``errors.tolerance`` does not
+        allow them to be skipped.
         """
 
     def commit(self, offsets: ReachedOffsets) -> None:
-        """Store source offsets, and return when they are stored.
+        """Store source offsets and return when they are stored.
 
-        Only those up to which Kafka has acknowledged, or :meth:`give_up` been given, every record (invariant I1).
-        Without any, make durable what :meth:`give_up` was given. Raises :class:`~connect.errors.RetriableError` if
-        they could not be stored in time.
+        Commit only offsets up to which every record was acknowledged by Kafka or passed to :meth:`give_up` (invariant
+        I1). Called without offsets, it makes the reports of :meth:`give_up` durable. Raises
+        :class:`~connect.errors.RetriableError` if the offsets could not be stored in time.
         """
 
     def committed(self, offsets: ReachedOffsets) -> None:
-        """Take note of offsets that were stored in a transaction of one of the slots."""
+        """Record offsets that were already stored in a transaction of one of the slots."""
 
 
 class BulkSourceTask(Task[C], Generic[C]):
-    """Publishes what a source has, by other means than the worker's. A connector has one such task."""
+    """Publishes the data of a source without the worker's producer. A connector has exactly one such task."""
 
     needs_process = True
 
@@ -162,19 +163,20 @@ class BulkSourceTask(Task[C], Generic[C]):
 
     @abstractmethod
     def load(self) -> bool:
-        """Publish what there is now, commit it, and say whether there was anything.
+        """Publish and commit what is available now. Return whether there was anything.
 
-        Called again at once after ``True``, and after :attr:`poll_seconds` if there was nothing. After a
-        :class:`~connect.errors.RetriableError` it is called again, any other error fails the task. A load that fails
-        or is killed is to continue from the stored offsets.
+        After ``True`` it is called again at once, after ``False`` when :attr:`poll_seconds` have passed. It is also
+        called again after a :class:`~connect.errors.RetriableError`; any other error fails the task. After a failure or
+        a kill, continue from the stored offsets.
         """
 
     def drained(self) -> bool:
-        """Whether a load that found nothing found the end of the input, at which ``run.until=drained`` stops."""
+        """Return whether a load that found nothing has reached the end of the input, where ``run.until=drained`` "
+        "stops."""
         return True
 
     @property
     def poll_seconds(self) -> float:
-        """How long to wait before the source is asked again when it had nothing."""
+        """How long to wait before asking the source again after it had nothing."""
         config: Config = self.config
         return config.poll_interval_ms / 1000 if isinstance(config, BulkSourceConfig) else 1.0

@@ -1,4 +1,4 @@
-"""Connectors check a configuration and divide the work into task configurations."""
+"""The base classes of connectors, which check configurations and divide work, and of their tasks."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ C = TypeVar("C", bound=Config)
 
 
 class ConnectorContext(Protocol):
-    """The services of the runtime that a connector can use."""
+    """Services of the runtime that a connector can use."""
 
     def request_task_reconfiguration(self) -> None:
-        """Ask the runtime to call ``task_configs`` again, because the work to divide has changed."""
+        """Ask the runtime to call ``task_configs`` again because the work to divide has changed."""
 
     def raise_error(self, error: Exception) -> None:
-        """Fail the connector with an error that was noticed outside a call of the runtime, such as in a thread."""
+        """Fail the connector with an error noticed outside a call by the runtime, for example in a thread."""
 
     def wait(self, seconds: float) -> bool:
-        """Wait up to ``seconds``; answer ``False`` as soon as the connector is to stop, else ``True``."""
+        """Wait up to ``seconds``. Return ``False`` as soon as the connector must stop, otherwise ``True``."""
 
 
 class Task(Plugin[C], Generic[C]):
-    """A piece of a connector's work. All methods of one task are called from one thread."""
+    """Does a share of a connector's work. All methods of a task are called from the same thread."""
 
     needs_process: ClassVar[bool] = False
     """Whether the task cannot share a process with others, whatever ``task.isolation`` says: because it handles
     signals, changes the environment or the locale, starts programs that must end with it, or keeps a core busy."""
 
     def start(self) -> None:
-        """Open connections and files. ``self.config`` and ``self.context`` are set already."""
+        """Open connections and files. ``self.config`` and ``self.context`` are already set."""
 
     def stop(self) -> None:
-        """Close what :meth:`start` opened; called once, also after a failure."""
+        """Close what :meth:`start` opened. Called once, also after a failure."""
 
 
 class Connector(Plugin[C], Generic[C]):
-    """Checks a configuration and divides the work into task configurations; it moves no data itself.
+    """Checks a configuration and divides the work into task configs. It does not move data itself.
 
     Subclass :class:`~connect.source.SourceConnector` or :class:`~connect.sink.SinkConnector`.
     """
@@ -66,11 +66,11 @@ class Connector(Plugin[C], Generic[C]):
         self.context = context
 
     def start(self) -> None:
-        """Start a thread, if the connector needs one, that watches for changes of the task configurations."""
+        """Prepare the connector, for example start a thread that watches for changes in the work to divide."""
 
     @abstractmethod
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:
-        """The configurations of the tasks, at most ``max_tasks``; an empty list when there is nothing to do."""
+        """Return the configs of the tasks, at most ``max_tasks``; an empty list if there is nothing to do."""
 
     def stop(self) -> None:
         """Close what :meth:`start` opened."""

@@ -17,13 +17,13 @@ C = TypeVar("C", bound=Config)
 
 
 class Converter(Plugin[C], Generic[C]):
-    """Turns keys or values into bytes and back.
+    """Converts keys or values to bytes and back.
 
-    The row methods are the specification. The column methods do the same for many records at once; a converter
-    overrides them where it can be faster, and they must then agree with the rows. A column method may fail as a whole:
-    the runtime then goes through the records one by one and finds the bad ones.
+    The row methods are the specification. The column methods do the same for many records at once; override them where
+    that is faster, with the same results. A column method may fail as a whole: the runtime then converts the records
+    one by one to find the bad ones.
 
-    Raise :class:`~connect.errors.DataError` for data that cannot be converted. One converter is used by one thread.
+    Raise :class:`~connect.errors.DataError` for data that cannot be converted. A converter is used by one thread only.
     """
 
     def __init__(self, config: C, *, is_key: bool = False) -> None:
@@ -32,19 +32,19 @@ class Converter(Plugin[C], Generic[C]):
 
     @abstractmethod
     def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
-        """The bytes of one value; ``None`` makes a tombstone."""
+        """Return the bytes of a value; ``None`` makes a tombstone."""
 
     @abstractmethod
     def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:
-        """The schema and the value that bytes stand for; ``None`` is a tombstone."""
+        """Return the schema and the value that ``data`` represents; ``None`` is a tombstone."""
 
     def from_connect_column(self, topic: str, column: Column) -> Sequence[bytes | None]:
-        """The bytes of every value of a column."""
+        """Return the bytes of every value in a column."""
         from_connect, schema = self.from_connect, column.schema
         return [from_connect(topic, schema, value) for value in column]
 
     def to_connect_column(self, topic: str, data: Sequence[bytes | None]) -> Sequence[Column]:
-        """The values of many records, as consecutive columns of one schema each; usually that is one column."""
+        """Return the values of many records as consecutive columns of one schema each, usually just one column."""
         to_connect = self.to_connect
         pairs = [to_connect(topic, item) for item in data]
         runs = groupby(pairs, key=lambda pair: pair.schema)
@@ -55,7 +55,7 @@ class Converter(Plugin[C], Generic[C]):
 
 
 class HeaderConverter(Plugin[C], Generic[C]):
-    """Turns the values of record headers into bytes and back."""
+    """Converts the values of record headers to bytes and back."""
 
     passes_bytes: ClassVar[bool] = False
     """Whether bytes stay what they are, so that headers of bytes need not be shown to the converter."""
@@ -65,11 +65,11 @@ class HeaderConverter(Plugin[C], Generic[C]):
 
     @abstractmethod
     def from_connect_header(self, topic: str, key: str, schema: Schema | None, value: Any) -> bytes | None:
-        """The bytes of one header's value."""
+        """Return the bytes of a header's value."""
 
     @abstractmethod
     def to_connect_header(self, topic: str, key: str, data: bytes | None) -> SchemaAndValue:
-        """The schema and value of one header's bytes."""
+        """Return the schema and the value that a header's bytes represent."""
 
     def close(self) -> None:
         """Release the resources of the converter."""

@@ -1,9 +1,11 @@
-"""Crash points: named places in the code at which a test can kill the process.
+"""Crash points: named places in the code where a test can kill the process.
 
-A claim such as "exactly once across ``kill -9``" is tested by killing at the moments that matter. Code that makes such
-a claim calls :func:`crash_point` at each of them. It does nothing unless the environment names the point.
+A claim such as "exactly once across ``kill -9``" is tested by killing the process at the moments that matter. Code that
+makes such a claim calls :func:`crash_point` at each of them. The call does nothing unless the environment names the
+point.
 
-``SLUICE_CRASH_POINT=after-manifest`` kills the first time that point is reached, ``after-manifest:3`` the third time.
+``SLUICE_CRASH_POINT=after-manifest`` kills the process the first time it reaches that point, ``after-manifest:3`` the
+third time.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ _passes: Counter[str] = Counter()
 
 
 def crash_point(name: str) -> None:
-    """Kill this process with SIGKILL if the environment names this point; nothing is flushed, closed or cleaned up."""
+    """Kill this process with SIGKILL if the environment names this point. Nothing is flushed, closed or cleaned up."""
     chosen = os.environ.get(CRASH_POINT_VARIABLE)
     if not chosen:
         return

@@ -1,7 +1,7 @@
 """The errors of the plugin API. The class of an error decides what the runtime does.
 
-``ConfigError`` refuses a configuration, ``DataError`` is handled as ``errors.tolerance`` says, after a
-``RetriableError`` the operation is tried again, and everything else fails the task.
+A ``ConfigError`` refuses a configuration, a ``DataError`` is handled as ``errors.tolerance`` says, a ``RetriableError``
+makes the runtime try again, and any other error fails the task.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ __all__ = [
 
 
 class ConnectError(Exception):
-    """A failure in a connector, a plugin or the runtime, described for the person who runs it."""
+    """A failure in a connector, a plugin or the runtime, described for the person who operates it."""
 
 
 class ConfigError(ConnectError):
-    """A configuration is refused. The text is Kafka Connect's, so that tools which read it keep working.
+    """A configuration value is refused. The text is Kafka Connect's, so that tools which parse it keep working.
 
-    The text shows ``value``, and none as null: for a secret pass the string ``[hidden]``, as
+    The text shows ``value`` (``None`` as null). For a secret pass the string ``[hidden]``, as
     :func:`connect.config.invalid_value` does.
     """
 
@@ -48,11 +48,11 @@ class DataError(ConnectError):
 
 
 class SchemaError(DataError):
-    """A schema is not well formed, or two schemas that must agree do not."""
+    """A schema is malformed, or two schemas that must match do not."""
 
 
 class RetriableError(ConnectError):
-    """The operation may succeed if it is tried again, ``retry_after`` seconds from now at the earliest."""
+    """The operation may succeed if it is tried again, not earlier than ``retry_after`` seconds from now."""
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -67,15 +67,15 @@ class NotFoundError(ConnectError):
 
 
 class AlreadyExistsError(ConnectError):
-    """The resource to create exists already (REST: 409)."""
+    """The resource to create already exists (REST: 409)."""
 
 
 class PluginError(ConnectError):
-    """A plugin cannot be found, cannot be imported, or is not of the kind that is needed."""
+    """A plugin cannot be found or imported, or is of the wrong kind."""
 
 
 def os_reason(error: BaseException) -> str:
-    """The reason that the operating system gave for ``error``, such as "Connection refused"; without one, its text."""
+    """Return the operating system's reason for ``error``, such as "Connection refused"; by default the error's text."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, OSError) and cause.strerror:

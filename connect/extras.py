@@ -1,4 +1,4 @@
-"""The optional packages of Sluice, installed as extras: which are missing, and how to get them."""
+"""Optional packages, installed as extras: which ones are missing and how to install them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ __all__ = ["how_to_install", "missing_extra"]
 
 
 def missing_extra(extra: str, *modules: str) -> str | None:
-    """Say which of the ``modules`` are missing and that ``extra`` brings them; ``None`` if all are there.
+    """Return which ``modules`` are missing and how to install ``extra``, which has them; ``None`` if none is missing.
 
-    For ``check`` of a configuration: none of them is imported, only the packages that they are in.
+    Meant for the ``check`` method of a config. It imports none of the modules, only their parent packages.
     """
     missing = [module for module in modules if not _is_there(module)]
     if not missing:
@@ -27,5 +27,5 @@ def _is_there(module: str) -> bool:
     try:
         return find_spec(module) is not None
     except ModuleNotFoundError:
-        # The package that it would be in.
+        # Raised if its parent package is missing.
         return False

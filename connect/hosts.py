@@ -1,8 +1,9 @@
-"""The hosts that connectors may reach, as the worker's file says: decided by name, and by every address behind it.
+"""Rules for the hosts that connectors may connect to, set in the worker's file and checked by name and by IP address.
 
-A connector's configuration, and what a server answers, may name any address: one of the worker's own network, or the
-one where a cloud hands out the credentials of its machine. A plugin whose options are :class:`HostsConfig` is given the
-worker's rules. It resolves a name once, has :meth:`HostRules.permitted` check the addresses, and connects to those.
+A connector's configuration or a server's redirect may point anywhere, including into the worker's own network or to the
+address where a cloud hands out the machine's credentials. A plugin whose config inherits :class:`HostsConfig` receives
+the worker's rules. It should resolve a name once, pass the addresses to :meth:`HostRules.permitted`, and connect to one
+of those returned.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _RESERVED: Final[tuple[_Network, ...]] = tuple(
         (
             "169.254.0.0/16",
             "fe80::/10",
-            # Addresses outside of these where clouds answer their machines: Amazon, Google, Alibaba, Azure.
+            # Metadata services outside the link-local networks: Amazon, Google, Alibaba, Azure.
             "fd00:ec2::254",
             "fd20:ce::254",
             "100.100.100.200",
@@ -39,7 +40,7 @@ _RESERVED: Final[tuple[_Network, ...]] = tuple(
         ),
     )
 )
-"""Where clouds keep credentials: reached only if the worker's file allows it by address."""
+"""Networks where clouds serve credentials: reachable only if the worker's file lists the address."""
 
 _TRANSLATED: Final = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "64:ff9b:1::/48", "::/96", "::ffff:0:0:0/96")))
 """IPv6 networks whose last four bytes are an IPv4 address."""
@@ -66,28 +67,31 @@ class _Rules:
 
 @dataclass(frozen=True, slots=True)
 class HostRules:
-    """The decision which hosts may be reached; without items everything but the clouds' own addresses."""
+    """Decides which hosts may be reached. Without any rules, everything but the clouds' metadata addresses is "
+    "allowed."""
 
     allowed: _Rules
     denied: _Rules
 
     @classmethod
     def of(cls, allowed: Collection[str] = (), denied: Collection[str] = ()) -> HostRules:
-        """The rules that these items make: names, in which ``*`` is any text, addresses and networks."""
+        """Make rules from names (``*`` matches any text), addresses and networks."""
         return cls(_rules(allowed), _rules(denied))
 
     def check_name(self, host: str) -> None:
-        """Raise :class:`HostDeniedError` if the name alone is denied, or if no address could make it allowed."""
+        """Raise :class:`HostDeniedError` if the name is denied whatever its addresses are."""
         name = _normal(host)
         if self.denied.has_name(name):
-            raise HostDeniedError(f"{host} may not be reached: {DENIED_HOSTS_KEY} in the worker's file denies it.")
+            raise HostDeniedError(
+                f"Connecting to {host} is not allowed: {DENIED_HOSTS_KEY} in the worker's file denies it."
+            )
         if self._needs_allowed_name and not self.allowed.has_name(name):
             raise _not_allowed(host)
         if (address := _address(host)) is not None:
             self.permitted(host, [str(address)])
 
     def permitted(self, host: str, addresses: Iterable[str]) -> list[str]:
-        """Those of the addresses of ``host`` that may be reached; :class:`HostDeniedError` if none of them may."""
+        """Return the addresses of ``host`` that may be reached; raise :class:`HostDeniedError` if none may."""
         first: HostDeniedError | None = None
         found = []
         for text in addresses:
@@ -109,12 +113,15 @@ class HostRules:
         meanings = list(_meanings(address))
         shown = host if name == str(address) else f"{host} ({address})"
         if self.denied.has_name(name) or any(map(self.denied.has_address, meanings)):
-            return HostDeniedError(f"{shown} may not be reached: {DENIED_HOSTS_KEY} in the worker's file denies it.")
+            return HostDeniedError(
+                f"Connecting to {shown} is not allowed: {DENIED_HOSTS_KEY} in the worker's file denies it."
+            )
         for meaning in meanings:
             if any(meaning in network for network in _RESERVED) and not self._names_reserved(meaning):
                 return HostDeniedError(
-                    f"{shown} may not be reached: it is an address where clouds keep credentials. If it is meant, list "
-                    f"the address in {ALLOWED_HOSTS_KEY} in the worker's file."
+                    f"Connecting to {shown} is not allowed: it is an address where clouds serve credentials. If that "
+                    "is "
+                    f"what you want, add the address to {ALLOWED_HOSTS_KEY} in the worker's file."
                 )
         if not (self.allowed.names or self.allowed.networks):
             return None
@@ -123,7 +130,7 @@ class HostRules:
         return _not_allowed(shown)
 
     def _names_reserved(self, address: _Address) -> bool:
-        """Whether an item lies within the reserved networks: one such as 0.0.0.0/0 does not name their addresses."""
+        """Return whether a rule lists this reserved address itself; a network as large as 0.0.0.0/0 does not count."""
         return any(
             address in network and any(_is_within(network, reserved) for reserved in _RESERVED)
             for network in self.allowed.networks
@@ -144,26 +151,27 @@ def host_list(key: str, value: Collection[str]) -> None:
 
 
 class HostsConfig(Config):
-    """The hosts that may be reached: the worker's own values, whatever a connector's configuration says."""
+    """The hosts that may be reached. The worker sets these options; values in a connector's configuration are "
+    "ignored."""
 
     http_allowed_hosts: tuple[str, ...] = option(
         default=(),
         importance=LOW,
         validator=host_list,
         internal=True,
-        doc="Set by the worker, from its own file: the hosts that may be reached.",
+        doc="Hosts that may be reached. Set by the worker from its own file.",
     )
     http_denied_hosts: tuple[str, ...] = option(
         default=(),
         importance=LOW,
         validator=host_list,
         internal=True,
-        doc="Set by the worker, from its own file: the hosts that may not be reached.",
+        doc="Hosts that may not be reached. Set by the worker from its own file.",
     )
 
     @property
     def host_rules(self) -> HostRules:
-        """The rules."""
+        """The rules made from these options."""
         return HostRules.of(self.http_allowed_hosts, self.http_denied_hosts)
 
 
@@ -193,7 +201,7 @@ def _address(text: str) -> _Address | None:
 
 
 def _normal(host: str) -> str:
-    """A name as rules compare it: in lower case and ASCII, without the dot at its end."""
+    """Return a name in the form in which rules compare it: lower case, ASCII, no trailing dot."""
     text = host.strip("[]").rstrip(".").lower()
     try:
         return text if text.isascii() else text.encode("idna").decode("ascii")
@@ -202,14 +210,15 @@ def _normal(host: str) -> str:
 
 
 def _same(address: _Address) -> Iterator[_Address]:
-    """The address, and the IPv4 address that is the same host."""
+    """Yield the address, and the IPv4 address that it is mapped from, if any."""
     yield address
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         yield address.ipv4_mapped
 
 
 def _meanings(address: _Address) -> Iterator[_Address]:
-    """Every address that a connection to this one may reach: those that tunnels and translations hold within it."""
+    """Yield every address that a connection to this one may reach, including those embedded by tunnels and "
+    "translation."""
     if isinstance(address, ipaddress.IPv4Address):
         yield address
         if address.is_unspecified:
@@ -239,6 +248,6 @@ def _is_within(network: _Network, other: _Network) -> bool:
 
 def _not_allowed(shown: str) -> HostDeniedError:
     return HostDeniedError(
-        f"{shown} may not be reached: {ALLOWED_HOSTS_KEY} in the worker's file does not allow it. Add it there, or "
-        "correct the URL."
+        f"Connecting to {shown} is not allowed: {ALLOWED_HOSTS_KEY} in the worker's file does not list it. Add it "
+        "there, or correct the URL."
     )

@@ -1,4 +1,4 @@
-"""What a plugin measures of itself, for whoever scrapes the worker."""
+"""Measurements that a plugin exports as metrics of its own."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ __all__ = ["Measurement"]
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One number: ``name``, in small letters, digits and underscores, is shown as ``sluice_plugin_name``.
+    """One number, exported as ``sluice_plugin_`` plus ``name``, which has lower case letters, digits and underscores.
 
-    It is a counter if the name ends in ``_total``, else a gauge. ``labels`` tell one from others of the name; they are
-    for names of things, such as a table, and never for data or secrets. ``help`` is a sentence for people.
+    It is a counter if the name ends in ``_total``, otherwise a gauge. ``labels`` distinguish measurements of the same
+    name; use them for names of things, such as tables, and never for data or secrets. ``help`` is a sentence that
+    explains the number.
     """
 
     name: str

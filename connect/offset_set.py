@@ -1,4 +1,4 @@
-"""Sets of offsets of one topic partition, such as those of the records that a load leaves out."""
+"""Sets of offsets of one topic partition, such as the offsets of records that a load skips."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ __all__ = ["OffsetSet"]
 
 
 class OffsetSet:
-    """Offsets in order, held as spans: neighbours cost as much memory as one offset, others 16 bytes each."""
+    """A sorted set of offsets stored as spans: consecutive offsets cost as much memory as a single one, 16 bytes."""
 
     __slots__ = ("_ends", "_firsts", "_size")
 
     def __init__(self, spans: Iterable[tuple[int, int]] = ()) -> None:
-        """``spans`` are first offsets and ends (exclusive), sorted by the first; they may touch and overlap."""
+        """Make a set from spans of first and end offset (exclusive), sorted by the first; they may touch and "
+        "overlap."""
         self._firsts = array("q")
         self._ends = array("q")
         for first, end in spans:
@@ -29,7 +30,7 @@ class OffsetSet:
 
     @classmethod
     def of(cls, offsets: Iterable[int]) -> OffsetSet:
-        """The set of some offsets, in any order."""
+        """Make a set from offsets in any order."""
         return cls((offset, offset + 1) for offset in sorted(offsets))
 
     def __len__(self) -> int:
@@ -56,18 +57,18 @@ class OffsetSet:
         return f"OffsetSet({list(self.spans())})"
 
     def spans(self) -> Iterator[tuple[int, int]]:
-        """The spans, which neither touch nor overlap, as first offsets and ends."""
+        """Iterate over the spans as pairs of first and end offset. They neither touch nor overlap."""
         return zip(self._firsts, self._ends, strict=True)
 
     def between(self, first: int, end: int) -> OffsetSet:
-        """Those from ``first`` on and before ``end``."""
+        """Return the offsets from ``first`` (inclusive) to ``end`` (exclusive)."""
         begin = max(0, bisect_right(self._firsts, first) - 1)
         stop = bisect_right(self._firsts, end)
         places = range(begin, stop)
         return OffsetSet((max(first, self._firsts[place]), min(end, self._ends[place])) for place in places)
 
     def least(self, count: int) -> OffsetSet:
-        """The first ``count`` of them."""
+        """Return the ``count`` lowest offsets."""
         spans: list[tuple[int, int]] = []
         for first, end in self.spans():
             if count <= 0:

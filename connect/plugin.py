@@ -1,4 +1,4 @@
-"""The base of every kind of plugin: it has a typed config, named once, as the type argument of its class."""
+"""The base class of every kind of plugin, which binds a plugin to its typed config."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ C = TypeVar("C", bound=Config)
 
 
 class Plugin(Generic[C]):
-    """A class of which the runtime makes instances from a configuration: a connector, a task, a converter ...
+    """A class that the runtime instantiates from a configuration: a connector, a task, a converter and so on.
 
-    ``class Cast(Transformation[CastConfig])`` gives ``Cast.config_class`` and, in each instance, a typed
-    ``self.config``. A plugin without options leaves the argument out.
+    ``class Cast(Transformation[CastConfig])`` sets ``Cast.config_class`` and gives each instance a typed
+    ``self.config``. A plugin without options omits the type argument.
     """
 
     config_class: ClassVar[type[Config]] = Config

@@ -31,22 +31,21 @@ __all__ = [
 C = TypeVar("C", bound=Config)
 
 SHARE_KEYS: Final = "task.share.keys"
-"""The key by which task configurations tell which of their keys hold the share of the task; see
-:meth:`SourceTask.reconfigure`."""
+"""The task config key that names the keys which hold a task's share of the work; see :meth:`SourceTask.reconfigure`."""
 
 SPLIT_OF: Final = "split.of"
-"""The key by which splits tell that they divide one source partition; see :meth:`SourceConnector.splits`."""
+"""The key with which splits declare that they divide one source partition; see :meth:`SourceConnector.splits`."""
 
 
 class ExactlyOnceSupport(enum.Enum):
-    """Whether a source resumes exactly where its offsets say (KIP-618)."""
+    """Whether a source resumes exactly at its stored offsets (KIP-618)."""
 
     SUPPORTED = "supported"
     UNSUPPORTED = "unsupported"
 
 
 class ConnectorTransactionBoundaries(enum.Enum):
-    """Whether a source can define the boundaries of its transactions itself (KIP-618)."""
+    """Whether a source can define its own transaction boundaries (KIP-618)."""
 
     SUPPORTED = "supported"
     UNSUPPORTED = "unsupported"
@@ -54,10 +53,10 @@ class ConnectorTransactionBoundaries(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """Some records of one source partition that Kafka has acknowledged, in their order, and where they lie now.
+    """Consecutive records of one source partition that Kafka has acknowledged, and their offsets on the topic.
 
-    ``offsets`` are those on ``topic``, one for each source offset; ``None`` if it is not known, as of a record that was
-    left out. What transformations have dropped is not among them.
+    ``offsets`` has one offset on ``topic`` for each source offset, or ``None`` if it is unknown, as for a skipped
+    record. Records that transformations dropped are not included.
     """
 
     source_partition: Offset
@@ -67,30 +66,30 @@ class Delivered:
 
 
 class OffsetStorageReader(Protocol):
-    """Reads the source offsets that the runtime has stored."""
+    """Reads the source offsets stored by the runtime."""
 
     def offsets(self, partitions: Sequence[Offset]) -> Sequence[Offset | None]:
-        """The offset of each source partition, ``None`` where none is stored."""
+        """Return the stored offset of each source partition, or ``None`` where none is stored."""
 
     def offset(self, partition: Offset) -> Offset | None:
-        """The offset of one source partition, ``None`` if none is stored."""
+        """Return the stored offset of a source partition, or ``None`` if none is stored."""
 
 
 class TransactionContext(Protocol):
-    """Ends the transactions of a source, with ``transaction.boundary=connector``."""
+    """Lets a source end its transactions itself when ``transaction.boundary=connector``."""
 
     def commit_transaction(self, record: SourceRecord | None = None) -> None:
-        """End the transaction after ``record``, or after the batch that is polled next."""
+        """Commit the transaction after ``record``, or after the batch that the next poll returns."""
 
     def abort_transaction(self, record: SourceRecord | None = None) -> None:
-        """Discard the transaction after ``record``, or after the batch that is polled next."""
+        """Abort the transaction after ``record``, or after the batch that the next poll returns."""
 
 
 class ErrantSourceRecordReporter(Protocol):
-    """Reports data that a source can read but not parse."""
+    """Reports data that a source has read but cannot parse."""
 
     def report(self, record: SourceRecord, error: Exception) -> None:
-        """Give up on one record: ``record.value`` holds the data as text or bytes, and ``error`` says why.
+        """Give up on one record. ``record.value`` holds the raw data as text or bytes, ``error`` the reason.
 
         With ``errors.tolerance=none`` this raises and the task fails; with ``all`` the record is counted, logged as
         configured, and skipped.
@@ -98,50 +97,53 @@ class ErrantSourceRecordReporter(Protocol):
 
 
 class SourceConnectorContext(ConnectorContext, Protocol):
-    """The services of the runtime that a source connector can use."""
+    """Services of the runtime that a source connector can use."""
 
     @property
     def offset_storage_reader(self) -> OffsetStorageReader:
-        """The source offsets stored for this connector."""
+        """Reads the source offsets stored for this connector."""
 
 
 class SourceTaskContext(Protocol):
-    """The services of the runtime that a source task can use."""
+    """Services of the runtime that a source task can use."""
 
     @property
     def offset_storage_reader(self) -> OffsetStorageReader:
-        """The source offsets stored for this connector."""
+        """Reads the source offsets stored for this connector."""
 
     @property
     def errant_record_reporter(self) -> ErrantSourceRecordReporter:
-        """Takes data that cannot be parsed."""
+        """The reporter for data that cannot be parsed."""
 
     @property
     def transaction_context(self) -> TransactionContext | None:
         """Ends transactions; ``None`` unless ``transaction.boundary=connector``."""
 
     def wait(self, seconds: float) -> bool:
-        """Wait up to ``seconds``; answer ``False`` as soon as the task is to stop or pause, else ``True``."""
+        """Wait up to ``seconds``. Return ``False`` as soon as the task must stop or pause, otherwise ``True``."""
 
     def poll_when_readable(self, descriptors: Collection[int], seconds: float) -> None:
-        """Poll again only when one of these file descriptors can be read, or at the latest after ``seconds``.
+        """Delay the next poll until one of these file descriptors is readable, or ``seconds`` have passed.
 
-        For a poll that has nothing to give, or knows when it will have more: it returns at once, and the runtime waits,
-        while it sees to what is under way. So a task that waits costs nothing. It holds for the next poll alone.
+        For a poll that has nothing to return, or knows when there will be more: return at once and let the runtime
+        wait, so that it can attend to deliveries and commits meanwhile. A waiting task then uses no CPU. Applies to the
+        next poll only.
         """
 
     def wake(self) -> None:
-        """Poll again now, though :meth:`poll_when_readable` asked for a later time.
+        """Poll again now, even if :meth:`poll_when_readable` asked for a later time.
 
-        May be called from any thread, such as one that listens to the source; during a poll it holds for the next wait.
+        May be called from any thread, such as one that listens to the source. During a poll it applies to the next
+        wait.
         """
 
     def pass_offset(self, partition: Offset, offset: Offset) -> None:
-        """Have this offset of a source partition stored though no record has it: what lies before it was left out.
+        """Store this offset of a source partition although no record carries it: the data before it was skipped.
 
-        To be called in :meth:`SourceTask.poll`. It counts after the records that this poll and those before it give: it
-        is stored once all of them of its partition are acknowledged, and, with exactly-once support, in a transaction
-        with records or in one of its own after ``offset.flush.interval.ms``. So what was left out is not read again.
+        Call it in :meth:`SourceTask.poll`. The offset comes after the records of this and all earlier polls: it is
+        stored once all of them that belong to its partition are acknowledged. With exactly-once support it is part of
+        the next transaction with records, or of one of its own after ``offset.flush.interval.ms``. Skipped data is then
+        not read again.
         """
 
 
@@ -154,56 +156,59 @@ class SourceTask(Task[C], Generic[C]):
 
     @abstractmethod
     def poll(self) -> Iterable[SourceRecord] | SourceBatch | None:
-        """The next records; nothing, or ``None``, if there are none for now. Called again and again.
+        """Return the next records; an empty list or ``None`` if there are none yet. Called repeatedly.
 
-        Do not block for long: while there is nothing to do, use ``self.context.wait(seconds)``, which ends early on
+        Do not block for long. While there is nothing to do, call ``self.context.wait(seconds)``, which returns early on
         stop or pause. After a :class:`~connect.errors.RetriableError` the runtime polls again; any other error fails
-        the task. A :class:`~connect.data.SourceBatch` moves many records at the cost of few.
+        the task. To move many records cheaply, return a :class:`~connect.data.SourceBatch`.
         """
 
     def drained(self) -> bool:
-        """Whether the last poll reached the end of the input.
+        """Return whether the last poll reached the end of the input.
 
-        Called after a poll that gave nothing, if the connector is to stop at the end of its input
-        (``run.until=drained``). A source without an end keeps the answer ``False``.
+        Called after a poll without records if the connector should stop at the end of its input
+        (``run.until=drained``). A source without an end keeps the default, ``False``.
         """
         return False
 
     def remaining(self) -> Mapping[str, int]:
-        """The amount that is left to read by unit, such as ``{"bytes": 1200}``; empty if it is not known.
+        """Return how much is left to read by unit, such as ``{"bytes": 1200}``; empty if unknown.
 
-        Called about once a second between two polls, to be shown to people: be quick, an estimate will do.
+        Shown to users; called about once a second between two polls. It should be fast, an estimate is enough.
         """
         return {}
 
     def measurements(self) -> Iterable[Measurement]:
-        """Numbers of the task's own, to be scraped beside those of the runtime; by default none.
+        """Return measurements of the task's own, exported next to those of the runtime; by default none.
 
-        Called about once a second between two polls: be quick. Whatever is not among them any more is shown no longer.
+        Called about once a second between two polls, so it should be fast. Measurements missing from the result are no
+        longer exported.
         """
         return ()
 
     def commit_record(self, record: SourceRecord) -> None:
-        """Tell the source that Kafka acknowledged ``record``, or that it was skipped; by default nothing."""
+        """React to ``record`` having been acknowledged by Kafka or skipped; does nothing by default."""
 
     def delivered(self, delivered: Delivered) -> None:
-        """Tell the source where records lie on their topic now that Kafka has acknowledged them; by default nothing.
+        """React to records having been acknowledged, with their offsets on the topic; does nothing by default.
 
-        Called before their source offsets are committed, with exactly-once support after. It costs a little for each
-        record, so only tasks that override it are told.
+        Called before the source offsets of the records are committed, or after that with exactly-once support. It costs
+        a little per record, so it is called only for tasks that override it.
         """
 
     def commit(self) -> None:
-        """Tell the source that offsets were committed; by default nothing."""
+        """React to offsets having been committed; does nothing by default."""
 
     def reconfigure(self, config: C) -> bool:  # noqa: ARG002
-        """Take a configuration with a larger share while the task runs, and answer whether it does; by default not.
+        """Take over a config with a larger share while the task runs.
 
-        A task is asked if all of its configurations name, under the key :data:`SHARE_KEYS`, the keys of lists that hold
-        its share, and nothing has changed but that these have more items. The items of the first of these keys belong
-        to one task at a time, such as partitions: a task is asked only if no other one has had them. Called between
-        two polls, with ``self.config`` still the former configuration. A task that does not take it is started anew
-        with it, as after every other change.
+        Return whether the task did; by default ``False``.
+
+        To use this, every task config must name, under the key :data:`SHARE_KEYS`, the keys of the lists that hold the
+        task's share. The method is called, between two polls, if the new config differs only in that these lists have
+        more items. Items of the first of these keys, such as partitions, belong to one task at a time, so the method is
+        not called if another task has held one of the new ones. During the call ``self.config`` is still the old
+        config. If the method returns ``False``, the task is restarted with the new config, as after any other change.
         """
         return False
 
@@ -218,40 +223,40 @@ class SourceConnector(Connector[C], Generic[C]):
     context: SourceConnectorContext
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:  # noqa: ARG002
-        """The connector's own configuration, for one task."""
+        """Return the connector's own configuration, for a single task."""
         return [self.config.originals]
 
     def splits(self, max_splits: int) -> Sequence[Mapping[str, str | None]] | None:  # noqa: ARG002
-        """The work that there is now as bounded pieces, at most ``max_splits``; ``None`` if it cannot be divided so.
+        """Divide the work that exists now into at most ``max_splits`` bounded pieces; ``None`` if that is impossible.
 
-        Each is the configuration of a task like those of :meth:`task_configs`, but of one that comes to an end: it
-        reads its piece, and then :meth:`SourceTask.drained` is true, whatever is added to the source meanwhile. An
-        engine such as Spark runs the pieces side by side, each perhaps on another machine, and asks for the next ones
-        when all are done. Without new input there is nothing to do: leave out what the stored offsets say is read
-        (``self.context.offset_storage_reader``), and return an empty list at last.
+        Each split is a task config like those of :meth:`task_configs`, except that its task comes to an end: it reads
+        its piece, and then :meth:`SourceTask.drained` returns true, whatever is added to the source meanwhile. An
+        engine such as Spark runs the splits in parallel, possibly on different machines, and asks for the next ones
+        when all are done. Leave out what has been read according to the stored offsets
+        (``self.context.offset_storage_reader``), and return an empty list when there is no new input.
 
-        A piece is read again from its stored offsets if it was interrupted. Pieces have source partitions of their own.
-        Those that divide one source partition among them carry the same text under the key :data:`SPLIT_OF`, in the
-        order of their offsets: those of a piece are stored when all before it are read, and reading continues from the
-        greater of the stored offset and the beginning of the piece. Called after :meth:`start`, again and again.
+        An interrupted split is read again from its stored offsets, so source partitions must not be shared between
+        splits, with one exception. Splits that divide one source partition all carry the same text under the key
+        :data:`SPLIT_OF` and are listed in the order of their offsets. Their offsets are stored in that order, and each
+        split starts at the greater of the stored offset and its own beginning. Called repeatedly after :meth:`start`.
         """
         return None
 
     @classmethod
     def exactly_once_support(cls, config: C) -> ExactlyOnceSupport | None:  # noqa: ARG003
-        """Whether the source resumes exactly from its offsets; ``None`` if it does not say."""
+        """Return whether the source resumes exactly at its offsets; ``None`` if it does not say."""
         return None
 
     @classmethod
     def can_define_transaction_boundaries(cls, config: C) -> ConnectorTransactionBoundaries:  # noqa: ARG003
-        """Whether the tasks use the transaction context."""
+        """Return whether the tasks use the transaction context."""
         return ConnectorTransactionBoundaries.UNSUPPORTED
 
     @classmethod
     def alter_offsets(cls, config: C, offsets: Mapping[str, Offset | None]) -> bool:  # noqa: ARG003
-        """Check offsets that a user wants to set, keyed by their source partition as JSON; ``None`` resets one.
+        """Check offsets that a user wants to set, keyed by source partition as JSON; ``None`` resets a partition.
 
         Raise a :class:`~connect.errors.ConnectError` to refuse them. Return ``True`` if they will take effect, and
-        ``False`` if that is not known, as for a source that keeps offsets of its own outside the runtime.
+        ``False`` if that is unknown, for example because the source stores its offsets outside the runtime.
         """
         return False

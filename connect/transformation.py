@@ -1,4 +1,4 @@
-"""Transformations change records one at a time on their way; predicates choose the records."""
+"""Transformations change records one at a time; predicates choose which records a transformation applies to."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Transformation(Plugin[C], Generic[C]):
     """Changes records, or drops them.
 
     :meth:`apply` is the specification. :meth:`apply_batch` does the same for many records; override it where that is
-    faster. If it raises, the runtime goes through the records one by one. A transformation keeps no state from one
-    record to the next, and is used by one thread.
+    faster. If it raises, the runtime applies the transformation to the records one by one. A transformation keeps no
+    state between records, and is used by one thread only.
     """
 
     def __init__(self, config: C) -> None:
@@ -30,10 +30,10 @@ class Transformation(Plugin[C], Generic[C]):
 
     @abstractmethod
     def apply(self, record: R) -> R | None:
-        """The record to go on with; ``None`` drops it."""
+        """Return the transformed record, or ``None`` to drop it."""
 
     def apply_batch(self, batch: B) -> Sequence[B]:
-        """The batches to go on with, in order: several where topics or schemas now differ, none if all is dropped."""
+        """Return the transformed batches in order: several if topics or schemas now differ, none if all are dropped."""
         apply = self.apply
         return type(batch).from_records([new for record in batch if (new := apply(record)) is not None])
 
@@ -49,10 +49,10 @@ class Predicate(Plugin[C], Generic[C]):
 
     @abstractmethod
     def test(self, record: Record) -> bool:
-        """Whether the record is chosen."""
+        """Return whether the record is chosen."""
 
     def test_batch(self, batch: Batch[Any]) -> Sequence[bool]:
-        """Whether each record of a batch is chosen: the answers of :meth:`test`, in order."""
+        """Return for each record of a batch whether it is chosen, with the same results as :meth:`test`."""
         test = self.test
         return [test(record) for record in batch]
 

@@ -1,4 +1,4 @@
-"""The REST API as Flask applications over the herder."""
+"""The REST API as Flask applications on top of the herder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rest.http.body import JsonAnswers, check_accept, check_content_type
 from rest.http.errors import register_errors
 from rest.http.headers import AnswerHeaders
 from rest.http.paths import EscapedName, MatchingRule, RawPaths
-from rest.http.waiting import Patience
+from rest.http.timeouts import Patience
 from rest.peers.forwarding import Forwarding
 from rest.resources.cluster import cluster
 from rest.resources.connectors import connectors
@@ -33,7 +33,7 @@ from rest.resources.sessions import sessions
 from rest.resources.versions import versions
 from rest.ui.page import NAME as WEB_PAGE
 from rest.ui.page import Site
-from rest.ui.web import PageSettings, web_page
+from rest.ui.web_page import PageSettings, web_page
 from worker.herder.herder import Herder
 from worker.recent_log import RecentLog
 
@@ -58,13 +58,14 @@ def create_app(
     page: PageSettings = PageSettings(),  # noqa: B008 - it cannot be changed
     prefix: str = "",
 ) -> Flask:
-    """The application of one worker; ``cluster_id`` is the Kafka cluster it works with.
+    """Create the application of one worker; ``cluster_id`` identifies the Kafka cluster it works with.
 
-    ``with_admin`` says whether ``/admin`` is part of it, or served elsewhere or nowhere (``admin.listeners``).
-    ``forwarding`` passes on what another worker is to do: a distributed worker has it, a standalone one has not.
-    ``recent`` has what ``worker_id``, this worker, has logged for connectors.
-    ``hide`` takes the worker's secrets out of errors. ``guards`` decide who may ask for what. ``page`` says whether the
-    web page is served, and where. ``prefix`` is the path below which a relay passes requests on to it.
+    ``with_admin`` decides whether ``/admin`` is part of this application; with ``admin.listeners`` it is served
+    elsewhere or not at all. ``forwarding`` passes requests on to the worker responsible for them; only distributed
+    workers have it. ``recent`` holds the log lines that this worker, ``worker_id``, has written for connectors.
+    ``hide`` removes the worker's secrets from errors. ``guards`` decide who may send which requests. ``page`` decides
+    whether the web page is served, and at which path. ``prefix`` is the path under which a relay passes requests on to
+    this application.
     """
     patience = Patience(request_timeout)
     version = importlib.metadata.version("sluice-connect")
@@ -107,7 +108,7 @@ def create_app(
 def create_internal_app(
     herder: Herder, forwarding: Forwarding, *, hide: Callable[[str], str] = str, prefix: str = ""
 ) -> Flask:
-    """The application of a worker that has no REST API for users: what workers ask each other, signed, and no more."""
+    """Create the application of a worker without a public REST API: it serves only signed requests of workers."""
     app = _app([internal(herder.peers, Patience(REQUEST_TIMEOUT))], AnswerHeaders(), hide, NO_GUARDS, prefix)
     forwarding.put_on(app)
     return app
@@ -121,7 +122,7 @@ def create_admin_app(
     hide: Callable[[str], str] = str,
     guards: Guards = NO_GUARDS,
 ) -> Flask:
-    """The application of ``admin.listeners``: ``/admin`` and ``/metrics``. It passes nothing on to another worker."""
+    """Create the application of ``admin.listeners``: ``/admin`` and ``/metrics``. It forwards nothing."""
     version = importlib.metadata.version("sluice-connect")
     resources = [
         loggers(herder.loggers, Patience(request_timeout), distributed=distributed),
@@ -154,7 +155,7 @@ def _app(
 
 
 def _negotiate() -> Response | None:
-    """Answer what is asked of every resource alike: which methods there are, and what is not JSON."""
+    """Handle what is the same for every resource: OPTIONS requests, and content types other than JSON."""
     if request.routing_exception is not None:
         return None
     if request.method == "OPTIONS":
@@ -168,7 +169,7 @@ def _negotiate() -> Response | None:
 
 
 def _typed(response: Response) -> Response:
-    """An answer without a body has no type; another has its type alone, as clients compare it."""
+    """Remove the content type of empty answers and the charset of others, since clients compare the bare type."""
     is_metrics = request.endpoint == METRICS and response.mimetype != "application/json"
     if request.blueprint == WEB_PAGE or is_metrics:
         return response

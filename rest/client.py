@@ -1,4 +1,4 @@
-"""A client of the REST API, for the command line."""
+"""A client of the REST API for the command line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TIMEOUT: Final = 100.0
 
 
 class RestError(ConnectError):
-    """The worker refused; ``status`` is the HTTP status, ``None`` if there was no answer."""
+    """An error answered by the worker; ``status`` is the HTTP status, or ``None`` if there was no answer."""
 
     def __init__(self, message: str, status: int | None) -> None:
         super().__init__(message)
@@ -26,10 +26,10 @@ class RestError(ConnectError):
 
 
 class RestClient:
-    """Asks one worker, with an API ``token``, or ``auth``, a user and password, or else those in ``~/.netrc``.
+    """Sends requests to one worker, with an API ``token``, with ``auth`` (user and password), or with ``~/.netrc``.
 
-    Proxies and certificate authorities come from the environment (``HTTPS_PROXY``, ``REQUESTS_CA_BUNDLE``). Each
-    method takes a path, escaped, returns the answer, which is ``None`` if it is empty, and raises :class:`RestError`.
+    Proxies and certificate authorities come from the environment (``HTTPS_PROXY``, ``REQUESTS_CA_BUNDLE``). Each method
+    takes an escaped path, returns the parsed answer (``None`` if it is empty), and raises :class:`RestError`.
     """
 
     def __init__(self, url: str, auth: tuple[str, str] | None = None, token: str | None = None) -> None:
@@ -42,27 +42,27 @@ class RestClient:
 
     @staticmethod
     def connector_path(name: str, *segments: str) -> str:
-        """Return the path of a connector, or of what is below it: ``connector_path("a/b", "status")``."""
+        """Return the path of a connector or of a resource below it: ``connector_path("a/b", "status")``."""
         return "/".join(("/connectors", escaped(name), *segments))
 
     def get(self, path: str, **parameters: str | int) -> Any:
-        """Send a GET."""
+        """Send a GET request."""
         return self._ask("GET", path, parameters)
 
     def post(self, path: str, body: Mapping[str, Any] | None = None, **parameters: str | int) -> Any:
-        """Send a POST."""
+        """Send a POST request."""
         return self._ask("POST", path, parameters, body)
 
     def put(self, path: str, body: Mapping[str, Any] | None = None, **parameters: str | int) -> Any:
-        """Send a PUT."""
+        """Send a PUT request."""
         return self._ask("PUT", path, parameters, body)
 
     def patch(self, path: str, body: Mapping[str, Any]) -> Any:
-        """Send a PATCH."""
+        """Send a PATCH request."""
         return self._ask("PATCH", path, {}, body)
 
     def delete(self, path: str) -> Any:
-        """Send a DELETE."""
+        """Send a DELETE request."""
         return self._ask("DELETE", path, {})
 
     def _ask(
@@ -97,7 +97,7 @@ class RestClient:
 
 
 class _Bearer(requests.auth.AuthBase):
-    """Sends a token; without this class ``~/.netrc`` would come before it."""
+    """Sends a token; without this class requests would prefer ``~/.netrc``."""
 
     def __init__(self, token: str) -> None:
         self._token = token

@@ -1,10 +1,10 @@
-"""The schemas of the bodies that the API takes and gives, for its description."""
+"""The JSON schemas of request and response bodies, for the OpenAPI description."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-__all__ = ["FLAG", "SCHEMAS", "TEXT", "Schema", "array", "reference"]
+__all__ = ["FLAG", "SCHEMAS", "TEXT", "Schema", "array", "described", "reference"]
 
 Schema = dict[str, Any]
 
@@ -21,7 +21,7 @@ _ANY_OBJECT: Final[Schema] = {"type": "object"}
 
 
 def array(items: Schema) -> Schema:
-    """A list of these."""
+    """Return the schema of a list."""
     return {"type": "array", "items": items}
 
 
@@ -29,8 +29,13 @@ def _object(required: dict[str, Schema], optional: dict[str, Schema] | None = No
     return {"type": "object", "properties": {**required, **(optional or {})}, "required": list(required)}
 
 
+def described(schema: Schema, description: str) -> Schema:
+    """Return a schema with a description."""
+    return {**schema, "description": description}
+
+
 def reference(name: str) -> Schema:
-    """One of ``SCHEMAS``, by its name."""
+    """Return a reference to one of ``SCHEMAS``."""
     return {"$ref": f"#/components/schemas/{name}"}
 
 
@@ -160,7 +165,7 @@ _DELIVERED: Final[dict[str, Schema]] = {
     "failed": array(_object({**_PLACE, "error": TEXT})),
 }
 
-SCHEMAS: Final[dict[str, Schema]] = {
+_BODIES: Final[dict[str, Schema]] = {
     "Error": _object({"error_code": _NUMBER, "message": TEXT}),
     "Message": _object({"message": TEXT}),
     "Probe": _object({"status": TEXT, "reasons": array(TEXT)}),
@@ -436,3 +441,47 @@ SCHEMAS: Final[dict[str, Schema]] = {
     "Names": array(TEXT),
     "Object": _ANY_OBJECT,
 }
+
+_DESCRIPTIONS: Final = {
+    "Error": "An error: the HTTP status, and a message that says what is wrong.",
+    "Message": "A message about the outcome of a request.",
+    "Probe": "The outcome of a probe, with the reasons if it fails.",
+    "ConnectorInfo": "A connector with its configuration and the ids of its tasks.",
+    "TaskState": "The state of a task, with the stack trace of a failure and metrics.",
+    "ConnectorStatus": "The states of a connector and of its tasks.",
+    "NewConnector": "A connector to create.",
+    "Config": "A configuration: a string for each key.",
+    "GivenConfig": "A configuration to set; numbers and booleans become strings; in a PATCH null removes a key.",
+    "ConfigHistory": "The versions of a configuration, the newest first; a version without one is a deletion.",
+    "Tasks": "The tasks of a connector with their configurations.",
+    "Offsets": "Offsets by source partition, or by topic partition of a sink connector.",
+    "GivenOffsets": "Offsets to set; null deletes the offset of a partition.",
+    "Reset": "Where to move a consumer group: exactly one of to, to_offset, shift_by, to_datetime and by_duration.",
+    "OffsetChanges": "The offset of each partition before and after a change.",
+    "Lag": "The lag of a connector: records for a sink, whatever the plugin counts (remaining) for a source.",
+    "Loads": "The loads of a bulk sink connector by task.",
+    "Measurements": "The measurements that a plugin reports, by task.",
+    "Histories": "Rate and lag at intervals of step seconds; the last value is that of end (seconds since 1970).",
+    "LoggedLines": "Log lines, and the position to continue after.",
+    "DeadLetters": "A page of dead letters; next is where to continue, replayed how far each partition was replayed.",
+    "Replay": "The dead letters to deliver again, and whether to their topics or to the task of the connector.",
+    "Replayed": "The outcome of a replay; next is the request that continues it.",
+    "DeadLetter": "A dead letter, with the forms in which each part can be edited.",
+    "Repair": "The changed parts of a dead letter, each in one form, and where to deliver it.",
+    "Repaired": "The outcome of a repair, with the changes and the record that was delivered.",
+    "Preview": "The records of a preview with every step of their way, and the tables they would go to.",
+    "Flows": "The mirror flows with the states of their connectors.",
+    "Flow": "A mirror flow with its configuration and its last measurements.",
+    "Plugins": "The installed plugins.",
+    "ConfigKeys": "The configuration keys of a plugin.",
+    "ConfigInfos": "The outcome of a validation, with the errors of each key.",
+    "Cluster": "The cluster as this worker knows it; complete tells whether that is all of it.",
+    "WhoAmI": "The caller and its rights; principal is null without authentication.",
+    "Credentials": "User and password, or a token.",
+    "LoggerLevel": "The level of a logger, and when it was last changed in milliseconds since 1970.",
+    "NewLevel": "The level to set.",
+    "Names": "A list of names.",
+    "Object": "An object.",
+}
+
+SCHEMAS: Final[dict[str, Schema]] = {name: described(schema, _DESCRIPTIONS[name]) for name, schema in _BODIES.items()}

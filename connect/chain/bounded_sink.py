@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
-from connect.chain.records import ConsumedBatch, next_offsets
+from connect.chain.raw_records import ConsumedBatch, next_offsets
 from connect.chain.sink_context import SinkContext, durable_offsets
 from connect.chain.tolerance import StopRequested
 from connect.data import Constant, SinkBatch, TopicPartition

@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Any
 
 from connect.chain.converters import Converters
-from connect.chain.records import ConsumedBatch, RawHeaders, RawRecord
+from connect.chain.raw_records import ConsumedBatch, RawHeaders, RawRecord
 from connect.chain.steps import Steps
 from connect.chain.tolerance import Failure, Stage, StageError, Tolerance
 from connect.converter import Converter

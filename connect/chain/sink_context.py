@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol
 
-from connect.chain.records import ConsumedBatch, RawRecord
+from connect.chain.raw_records import ConsumedBatch, RawRecord
 from connect.chain.tolerance import Failure, Stage, Tolerance
 from connect.data import SinkRecord, TopicPartition
 from connect.errors import ConnectError

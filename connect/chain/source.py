@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from connect.chain.converters import Converters
-from connect.chain.records import EncodedBatch, RawHeaders
+from connect.chain.raw_records import EncodedBatch, RawHeaders
 from connect.chain.steps import Steps
 from connect.chain.tolerance import Failure, Stage, StageError, Tolerance
 from connect.converter import Converter

@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeVar
 
-from connect.chain.records import RawRecord
-from connect.chain.traces import stack_trace
+from connect.chain.raw_records import RawRecord
+from connect.chain.stack_trace import stack_trace
 from connect.data import SinkRecord, SourceRecord
 from connect.errors import ConnectError, DataError, RetriableError
 

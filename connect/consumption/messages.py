@@ -13,7 +13,7 @@ from confluent_kafka import (
     Consumer,
 )
 
-from connect.chain.records import ConsumedBatch
+from connect.chain.raw_records import ConsumedBatch
 from connect.data import Constant, Lazy, TimestampType
 
 __all__ = ["Fetching", "Message", "by_topic"]

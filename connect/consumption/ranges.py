@@ -12,7 +12,7 @@ import confluent_kafka
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from connect.bulk import OffsetRange
-from connect.chain.records import ConsumedBatch
+from connect.chain.raw_records import ConsumedBatch
 from connect.consumption.messages import Fetching, Message, by_topic
 from connect.data import TopicPartition
 from connect.errors import ConnectError, RetriableError

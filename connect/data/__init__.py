@@ -5,11 +5,11 @@ decimal a ``Decimal``. The schema travels beside the value; ``None`` means that 
 """
 
 from connect.data.batch import Batch, SinkBatch, SourceBatch
-from connect.data.bytes_headers import BytesHeaders
 from connect.data.column import ArrowColumn, Column, Constant, Lazy, StructColumn, ValueColumn
 from connect.data.logical import date_schema, decimal_schema, time_schema, timestamp_schema
 from connect.data.record import (
     NO_HEADERS,
+    BytesHeaders,
     Header,
     Headers,
     Offset,

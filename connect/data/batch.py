@@ -76,7 +76,7 @@ class Batch(Generic[R]):
 
     def to_arrow(self) -> pa.Table:
         """The batch as an Arrow table: ``key``, ``value`` and the columns beside them; needs pyarrow."""
-        from connect.data.tables import batch_to_table  # noqa: PLC0415 - pyarrow is loaded only where columns are read
+        from connect.data.arrow_tables import batch_to_table  # noqa: PLC0415 - pyarrow is loaded only where columns are read
 
         return batch_to_table(self)
 
@@ -146,7 +146,7 @@ class SourceBatch(Batch[SourceRecord]):
         Raises :class:`~connect.errors.DataError`, which says what to cast, if a column does not fit the schema.
         """
         from connect.data.arrow import conform, schema_from_arrow  # noqa: PLC0415 - as above
-        from connect.data.tables import struct_array  # noqa: PLC0415 - as above
+        from connect.data.arrow_tables import struct_array  # noqa: PLC0415 - as above
 
         schema = schema or schema_from_arrow(data.schema)
         value = ArrowColumn(conform(struct_array(data), schema), schema)

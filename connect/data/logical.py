@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any, Final
 
+from connect.data.excerpt import excerpt
 from connect.data.numerals import EXACT, decimal_from_integer, integer_from_decimal
 from connect.data.schema import (
     DATE_NAME,
@@ -29,7 +30,6 @@ from connect.data.schema import (
     Type,
     decimal_scale,
 )
-from connect.data.shown import shown
 from connect.errors import DataError
 
 __all__ = [
@@ -135,7 +135,7 @@ def date_from_days(days: int) -> dt.date:
     try:
         return dt.date.fromordinal(days + _EPOCH_DAY)
     except (ValueError, OverflowError) as error:
-        raise DataError(f"Date {shown(days)} days from 1970-01-01 is outside the years 1 to 9999.") from error
+        raise DataError(f"Date {excerpt(days)} days from 1970-01-01 is outside the years 1 to 9999.") from error
 
 
 def milliseconds_from_time(value: dt.time) -> int:
@@ -146,7 +146,7 @@ def milliseconds_from_time(value: dt.time) -> int:
 def time_from_milliseconds(milliseconds: int) -> dt.time:
     """The inverse of :func:`milliseconds_from_time`."""
     if not 0 <= milliseconds < _DAY_MS:
-        raise DataError(f"Time {shown(milliseconds)} ms is not within a day: it must be from 0 to {_DAY_MS - 1}.")
+        raise DataError(f"Time {excerpt(milliseconds)} ms is not within a day: it must be from 0 to {_DAY_MS - 1}.")
     seconds, rest = divmod(milliseconds, 1000)
     minutes, second = divmod(seconds, 60)
     hour, minute = divmod(minutes, 60)
@@ -183,4 +183,6 @@ def timestamp_from_milliseconds(milliseconds: int) -> dt.datetime:
     try:
         return EPOCH + _MILLISECOND * milliseconds
     except OverflowError as error:
-        raise DataError(f"Timestamp {shown(milliseconds)} ms from the epoch is outside the years 1 to 9999.") from error
+        raise DataError(
+            f"Timestamp {excerpt(milliseconds)} ms from the epoch is outside the years 1 to 9999."
+        ) from error

@@ -7,9 +7,9 @@ from functools import lru_cache
 from typing import Any, Final
 
 from connect.data import logical
+from connect.data.excerpt import excerpt
 from connect.data.numerals import single
 from connect.data.schema import Schema, Type
-from connect.data.shown import shown
 from connect.errors import DataError, SchemaError
 
 __all__ = ["project"]
@@ -96,7 +96,7 @@ def _promoted(source: Schema, value: Any, target: Schema) -> Any:
         number = float(value)
         return single(number) if Type.FLOAT32 in (source.type, target.type) else number
     except OverflowError as error:
-        raise DataError(f"Cannot project {shown(value)}: {source.type.name} is expected") from error
+        raise DataError(f"Cannot project {excerpt(value)}: {source.type.name} is expected") from error
 
 
 def _struct(source: Schema, value: Mapping[str, Any], target: Schema) -> dict[str, Any]:

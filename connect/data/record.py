@@ -6,12 +6,13 @@ import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
-from typing import Any, Final, NamedTuple, Self, overload
+from typing import Any, Final, NamedTuple, Self, TypeAlias, overload
 
 from connect.data.schema import Schema
 
 __all__ = [
     "NO_HEADERS",
+    "BytesHeaders",
     "Header",
     "Headers",
     "Offset",
@@ -95,6 +96,30 @@ class Headers(Sequence[Header]):
 
 
 NO_HEADERS: Final = Headers()
+
+_BYTES_SCHEMA: Final = Schema.bytes()
+_RawHeaders: TypeAlias = Sequence[tuple[str, bytes | None]]
+
+
+class BytesHeaders(Sequence[Headers]):
+    """The headers of records whose values are bytes; ``raw`` has them by record, ``None`` where there are none.
+
+    A converter that leaves bytes as they are gets them on a topic again at no cost.
+    """
+
+    __slots__ = ("raw",)
+
+    def __init__(self, raw: Sequence[_RawHeaders | None]) -> None:
+        self.raw = raw
+
+    def __len__(self) -> int:
+        return len(self.raw)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return BytesHeaders(self.raw[index])
+        found = self.raw[index]
+        return Headers(Header(key, value, _BYTES_SCHEMA) for key, value in found) if found else NO_HEADERS
 
 
 Offset = Mapping[str, Any]

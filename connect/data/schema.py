@@ -17,8 +17,8 @@ from types import MappingProxyType
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
+from connect.data.excerpt import excerpt
 from connect.data.numerals import INT32_MAX, INT32_MIN, integer_range, single
-from connect.data.shown import shown
 from connect.errors import DataError, SchemaError
 
 __all__ = [
@@ -466,7 +466,7 @@ def _integer(schema: Schema, value: object, path: str) -> None:
         raise _refuse(schema, value, path)
     low, high = INTEGER_RANGES[schema.type]
     if not low <= value <= high:
-        raise _refuse(schema, value, path, f"{shown(value)} is not within {low} and {high}")
+        raise _refuse(schema, value, path, f"{excerpt(value)} is not within {low} and {high}")
 
 
 def _float(schema: Schema, value: object, path: str) -> None:
@@ -474,7 +474,7 @@ def _float(schema: Schema, value: object, path: str) -> None:
         raise _refuse(schema, value, path)
     if isinstance(value, int):
         if abs(value) > _EXACT_UP_TO[schema.type]:
-            text = shown(value)
+            text = excerpt(value)
             raise _refuse(schema, value, path, f"{text} may not be exact as a float; pass float({text})")
     elif schema.type is Type.FLOAT32 and math.isinf(single(value)) and not math.isinf(value):
         raise _refuse(schema, value, path, f"{value} is too large for single precision")
@@ -499,7 +499,7 @@ def _map(schema: Schema, value: object, path: str) -> None:
     if not isinstance(value, Mapping):
         raise _refuse(schema, value, path)
     for key, item in value.items():
-        text = shown(key)
+        text = excerpt(key)
         _check(schema.key_schema, key, f"{path}{{key {text}}}")
         _check(schema.value_schema, item, f"{path}[{text}]")
 
@@ -514,7 +514,10 @@ def _struct(schema: Schema, value: object, path: str) -> None:
     if len(value) > len(schema.fields) or any(schema.field(name) is None for name in value):
         unknown = next(name for name in value if schema.field(name) is None)
         raise _refuse(
-            schema, value, path, f"{unknown if isinstance(unknown, str) else shown(unknown)} is not a valid field name"
+            schema,
+            value,
+            path,
+            f"{unknown if isinstance(unknown, str) else excerpt(unknown)} is not a valid field name",
         )
 
 
@@ -524,7 +527,7 @@ def _decimal(schema: Schema, value: object, path: str) -> None:
     exponent = value.as_tuple().exponent
     scale = decimal_scale(schema)
     if not isinstance(exponent, int) or -exponent != scale:
-        raise _refuse(schema, value, path, f"{shown(value)} does not have the scale {scale} of the schema")
+        raise _refuse(schema, value, path, f"{excerpt(value)} does not have the scale {scale} of the schema")
 
 
 def _date(schema: Schema, value: object, path: str) -> None:

@@ -17,11 +17,11 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from confluent_kafka import KafkaError, KafkaException
 
-from connect.chain.records import EncodedBatch, RawRecord
+from connect.chain.raw_records import EncodedBatch, RawRecord
 from connect.chain.tolerance import StopRequested
 from connect.data import Constant
 from connect.delivery.outcomes import BatchOutcomes, Delivered, Refusal, raw_record
-from connect.delivery.submitted import SentRecords, Submission
+from connect.delivery.submissions import SentRecords, Submission
 from connect.errors import ConnectError
 
 __all__ = ["Delivery", "ProduceFailure", "RecordProducer", "TopicLimits", "client_timestamp"]

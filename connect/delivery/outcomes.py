@@ -11,9 +11,9 @@ from typing import Any, Final, TypeAlias
 
 from confluent_kafka import KafkaError
 
-from connect.chain.records import EncodedBatch, RawHeaders, RawRecord
+from connect.chain.raw_records import EncodedBatch, RawHeaders, RawRecord
 from connect.data import Constant, TimestampType
-from connect.delivery.submitted import Receipt, Submission
+from connect.delivery.submissions import Receipt, Submission
 
 __all__ = ["BatchOutcomes", "Delivered", "Refusal", "raw_record"]
 

@@ -17,7 +17,7 @@ from typing import Final
 from connect.errors import PluginError, os_reason
 from connect.plugins.entry import PluginEntry
 from connect.plugins.listing import entries_of_folder, read_entries
-from connect.versions import Version, VersionRange
+from connect.plugins.versions import Version, VersionRange
 
 __all__ = ["ENTRY_POINTS", "VENV", "entries_of_place", "running_folder", "spoken_versions", "venv_python"]
 

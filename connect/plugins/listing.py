@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from connect.class_outline import declared_version
 from connect.errors import PluginError
+from connect.plugins.class_outline import declared_version
 from connect.plugins.entry import PluginEntry, PluginKind
 
 __all__ = ["BrokenPackage", "built_in_file", "entries_of_folder", "entries_of_package", "read_entries"]

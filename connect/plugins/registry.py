@@ -23,14 +23,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from connect.class_outline import ancestors, is_importable
 from connect.config.validators import matches_wildcard
 from connect.errors import PluginError
+from connect.plugins.class_outline import ancestors, is_importable
 from connect.plugins.entry import UNDEFINED, PluginEntry, PluginKind
 from connect.plugins.interpreters import ENTRY_POINTS, entries_of_place, running_folder
 from connect.plugins.listing import BrokenPackage, built_in_file, entries_of_package, read_entries
 from connect.plugins.loading import KIND_CLASSES, load_class
-from connect.versions import Version, VersionRange
+from connect.plugins.versions import Version, VersionRange
 
 __all__ = ["PluginRegistry", "PluginVersionError", "UnlistedPluginError"]
 
@@ -147,7 +147,7 @@ class PluginRegistry:
 
         A dotted path that no file lists must be allowed, and its source say that it is of that kind: nothing is
         imported to find out. Raises :class:`UnlistedPluginError` if not, :class:`PluginVersionError` if it is there in
-        other versions only, :class:`~connect.versions.VersionSpecError` if ``version`` is no range, and another
+        other versions only, :class:`~connect.plugins.versions.VersionSpecError` if ``version`` is no range, and another
         :class:`~connect.errors.PluginError` when nothing has that name, or more than one plugin has.
         """
         return self._chosen(kind, name, version, runs_here=self._home is not None)

@@ -13,9 +13,9 @@ from connect.converter import Converter, HeaderConverter
 from connect.data import Schema, SchemaAndValue, ValueColumn
 from connect.errors import DataError
 from connect.plugin import Plugin
-from connect.testing.exactness import exact_pair
 from connect.testing.plugin_contract import PluginTests
 from connect.testing.samples import sample_values
+from connect.testing.strict_equality import exact_pair
 
 __all__ = ["ConverterTests", "HeaderConverterTests"]
 

@@ -14,10 +14,10 @@ from connect.errors import RetriableError
 from connect.plugin import Plugin
 from connect.sink import SinkConnector
 from connect.testing.plugin_contract import PluginTests
+from connect.testing.props import connector_props
 from connect.testing.samples import sink_records
 from connect.testing.sink_kill import KillMoment, run_sink_until_killed
 from connect.testing.sink_run import SinkTaskRun, TopicLog, run_sink, sink_task_class, sink_task_configs
-from connect.testing.tasks import connector_props
 
 __all__ = ["SinkConnectorTests"]
 

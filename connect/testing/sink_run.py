@@ -12,7 +12,7 @@ from connect.data import SinkBatch, SinkRecord, TopicPartition
 from connect.errors import ConnectError, RetriableError
 from connect.sink import SinkConnector, SinkTask
 from connect.testing.contexts import ConnectorTestContext, ErrantRecords, SinkTaskTestContext
-from connect.testing.tasks import connector_props, task_props
+from connect.testing.props import connector_props, task_props
 
 __all__ = ["SinkTaskRun", "TopicLog", "run_sink", "sink_task_class", "sink_task_configs"]
 

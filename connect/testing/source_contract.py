@@ -15,12 +15,12 @@ from connect.data import SourceBatch, SourceRecord, validate
 from connect.plugin import Plugin
 from connect.source import SHARE_KEYS, ExactlyOnceSupport, SourceConnector, SourceTask
 from connect.testing.contexts import ConnectorTestContext
-from connect.testing.exactness import exact_record
 from connect.testing.offsets import StoredOffsets
 from connect.testing.plugin_contract import PluginTests
+from connect.testing.props import connector_props, task_props
 from connect.testing.source_run import run_source, run_splits, running_source
-from connect.testing.tasks import connector_props, task_props
-from connect.testing.watched import run_watched
+from connect.testing.strict_equality import exact_record
+from connect.testing.watchdog import run_watched
 
 __all__ = ["SourceConnectorTests"]
 

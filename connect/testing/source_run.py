@@ -13,7 +13,7 @@ from connect.errors import RetriableError
 from connect.source import SourceConnector, SourceTask
 from connect.testing.contexts import ConnectorTestContext, SourceTaskTestContext
 from connect.testing.offsets import StoredOffsets
-from connect.testing.tasks import connector_props, split_props, task_props
+from connect.testing.props import connector_props, split_props, task_props
 
 __all__ = ["SourceTaskRun", "run_source", "run_splits", "running_source"]
 

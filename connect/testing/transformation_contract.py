@@ -12,9 +12,9 @@ import pytest
 from connect.data import Batch, Record, SinkBatch, SinkRecord, SourceBatch, SourceRecord
 from connect.errors import DataError
 from connect.plugin import Plugin
-from connect.testing.exactness import exact_record
 from connect.testing.plugin_contract import PluginTests
 from connect.testing.samples import sample_sink_records, sample_source_records
+from connect.testing.strict_equality import exact_record
 from connect.transformation import Predicate, Transformation
 
 __all__ = ["PredicateTests", "TransformationTests"]

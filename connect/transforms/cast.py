@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from connect.config import HIGH, Config, ConfigRuleError, invalid_value, option, validator
 from connect.data import Schema, Type
+from connect.data.excerpt import excerpt
 from connect.data.logical import (
     DATE_NAME,
     TIME_NAME,
@@ -31,11 +32,10 @@ from connect.data.numerals import (
     wrapped,
 )
 from connect.data.schema import INTEGER_BITS
-from connect.data.shown import shown
 from connect.data.values import convert_to_int64, convert_to_string
 from connect.data.values.parse import exact_number
 from connect.errors import ConfigError, DataError
-from connect.java.text import date_text
+from connect.java.date_text import date_text
 from connect.transforms.fields.field_path import FieldSyntax, FieldTree, parse_field_path
 from connect.transforms.fields.key_or_value import Change, ValueTransformation, type_name
 from connect.transforms.fields.options import field_syntax_version, replace_null_with_default, split_at_colons
@@ -91,7 +91,7 @@ def cast_function(schema: Schema | None, target: Type) -> Callable[[Any], Any]:
             return fallback(value) if convert is None else convert(value)
         except ValueError as error:
             # Python does not write whole numbers of more than 4,300 digits.
-            raise _out_of_range(shown(value)) from error
+            raise _out_of_range(excerpt(value)) from error
 
     return cast
 

@@ -8,10 +8,10 @@ from typing import Any, Final, Literal, TypeVar
 
 from connect.config import HIGH, LOW, Config, non_empty, option
 from connect.data import Batch, Record, Schema
+from connect.data.excerpt import excerpt
 from connect.data.numerals import INT64_MAX, INT64_MIN
-from connect.data.shown import shown
 from connect.errors import ConfigError, DataError
-from connect.java.text import milliseconds_of
+from connect.java.date_text import milliseconds_of
 from connect.transforms.fields.field_path import FieldSyntax, parse_field_path
 from connect.transforms.fields.key_or_value import KeyOrValueTransformation, copy_of, require_map, type_name
 from connect.transforms.fields.options import field_syntax_version
@@ -68,7 +68,7 @@ class ExtractTimestamp(KeyOrValueTransformation[ExtractTimestampConfig]):
         if isinstance(found, int) and not isinstance(found, bool):
             timestamp = found * 1000 if self.config.timestamp_resolution == "seconds" else found
             if not INT64_MIN <= timestamp <= INT64_MAX:
-                raise DataError(f"{place} must be the timestamp but has more than 64 bits: {shown(found)}")
+                raise DataError(f"{place} must be the timestamp but has more than 64 bits: {excerpt(found)}")
             return timestamp
         if found is None:
             raise DataError(f"{place} must be the timestamp but is missing or null")

@@ -20,7 +20,7 @@ from connect.data.numerals import INT64_MAX, INT64_MIN
 from connect.errors import ConfigError, DataError
 from connect.java.calendar_fields import DAY_MS
 from connect.java.date_format import DateFormat
-from connect.java.text import milliseconds_of
+from connect.java.date_text import milliseconds_of
 from connect.transforms.fields.field_path import FieldSyntax, FieldTree, parse_field_path
 from connect.transforms.fields.key_or_value import Change, ValueTransformation, type_name
 from connect.transforms.fields.options import field_syntax_version, replace_null_with_default

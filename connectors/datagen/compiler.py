@@ -35,8 +35,8 @@ from connectors.datagen.numbers import Alternation, Decimals, Floats, Integers, 
 from connectors.datagen.pattern import pattern
 from converters.avro.avro_schema import AvroField, AvroSchema, is_null
 from converters.avro.config import AvroDataConfig
+from converters.avro.conventions import avro_member_name, is_map_entry, part
 from converters.avro.defaults import Defaults
-from converters.avro.shape import avro_member_name, is_map_entry, part
 from converters.avro.to_connect import only_branch
 
 __all__ = ["Compiler"]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Any, Final
 
-from connectors.datagen.draw import Draw, below
+from connectors.datagen.random_block import RandomBlock, below
 
 __all__ = [
     "Arrays",
@@ -45,7 +45,7 @@ class Generator(ABC):
     cost: int = 1
 
     @abstractmethod
-    def column(self, draw: Draw, count: int) -> list[Any]:
+    def column(self, draw: RandomBlock, count: int) -> list[Any]:
         """``count`` values."""
 
 
@@ -57,7 +57,7 @@ class Lengths:
         self._low = low
         self.most = high - 1
 
-    def column(self, draw: Draw, count: int) -> list[int]:
+    def column(self, draw: RandomBlock, count: int) -> list[int]:
         """``count`` lengths."""
         span = self.most - self._low + 1
         if span == 1:
@@ -73,7 +73,7 @@ class Choice(Generator):
         self._values = values
         self.cost = cost
 
-    def column(self, draw: Draw, count: int) -> list[Any]:
+    def column(self, draw: RandomBlock, count: int) -> list[Any]:
         """``count`` of the values."""
         if len(self._values) == 1:
             return list(self._values) * count
@@ -87,7 +87,7 @@ class Odds(Generator):
         self._stream = stream
         self._limit = round(odds * (1 << 32))
 
-    def column(self, draw: Draw, count: int) -> list[bool]:
+    def column(self, draw: RandomBlock, count: int) -> list[bool]:
         """``count`` booleans."""
         limit = self._limit
         return [word < limit for word in draw.words(self._stream, count)]
@@ -101,7 +101,7 @@ class Texts(Generator):
         self._lengths = lengths
         self.cost = cost_of(lengths.most)
 
-    def column(self, draw: Draw, count: int) -> list[str]:
+    def column(self, draw: RandomBlock, count: int) -> list[str]:
         """``count`` texts."""
         ends = list(accumulate(self._lengths.column(draw, count), initial=0))
         text = draw.data(self._stream, ends[-1]).translate(_TEXT_OF_BYTES).decode("ascii")
@@ -116,7 +116,7 @@ class Bytes(Generator):
         self._lengths = lengths
         self.cost = cost_of(lengths.most)
 
-    def column(self, draw: Draw, count: int) -> list[bytes]:
+    def column(self, draw: RandomBlock, count: int) -> list[bytes]:
         """``count`` times bytes."""
         ends = list(accumulate(self._lengths.column(draw, count), initial=0))
         data = draw.data(self._stream, ends[-1])
@@ -131,7 +131,7 @@ class Uuids(Generator):
     def __init__(self, stream: int) -> None:
         self._stream = stream
 
-    def column(self, draw: Draw, count: int) -> list[str]:
+    def column(self, draw: RandomBlock, count: int) -> list[str]:
         """``count`` texts."""
         digits = draw.data(self._stream, 16 * count).hex()
         return [_uuid(digits[place : place + 32]) for place in range(0, 32 * count, 32)]
@@ -150,7 +150,7 @@ class Converted(Generator):
         self._convert = convert
         self.cost = inner.cost + cost
 
-    def column(self, draw: Draw, count: int) -> list[Any]:
+    def column(self, draw: RandomBlock, count: int) -> list[Any]:
         """``count`` converted values."""
         return list(map(self._convert, self._inner.column(draw, count)))
 
@@ -163,7 +163,7 @@ class Arrays(Generator):
         self._items = items
         self.cost = 1 + lengths.most * items.cost
 
-    def column(self, draw: Draw, count: int) -> list[list[Any]]:
+    def column(self, draw: RandomBlock, count: int) -> list[list[Any]]:
         """``count`` lists."""
         ends = list(accumulate(self._lengths.column(draw, count), initial=0))
         items = self._items.column(draw, ends[-1])
@@ -179,7 +179,7 @@ class Maps(Generator):
         self._values = values
         self.cost = 1 + lengths.most * (keys.cost + values.cost)
 
-    def column(self, draw: Draw, count: int) -> list[dict[Any, Any]]:
+    def column(self, draw: RandomBlock, count: int) -> list[dict[Any, Any]]:
         """``count`` dicts."""
         ends = list(accumulate(self._lengths.column(draw, count), initial=0))
         keys, values = self._keys.column(draw, ends[-1]), self._values.column(draw, ends[-1])
@@ -193,11 +193,11 @@ class Records(Generator):
         self._fields = fields
         self.cost = sum(cost_of(len(name)) + field.cost for name, field in fields.items()) + 1
 
-    def columns(self, draw: Draw, count: int) -> dict[str, list[Any]]:
+    def columns(self, draw: RandomBlock, count: int) -> dict[str, list[Any]]:
         """The values of each field."""
         return {name: field.column(draw, count) for name, field in self._fields.items()}
 
-    def column(self, draw: Draw, count: int) -> list[dict[str, Any]]:
+    def column(self, draw: RandomBlock, count: int) -> list[dict[str, Any]]:
         """``count`` dicts."""
         if not self._fields:
             return [{} for _ in range(count)]
@@ -219,7 +219,7 @@ class Union(Generator):
         self._limits = [*(round(part / total * (1 << 32)) for part in accumulate(weights[:-1])), 1 << 32]
         self.cost = 1 + sum(member.cost for member in members)
 
-    def column(self, draw: Draw, count: int) -> list[Any]:
+    def column(self, draw: RandomBlock, count: int) -> list[Any]:
         """``count`` values."""
         columns = [member.column(draw, count) for member in self._members]
         words = draw.words(self._stream, count)

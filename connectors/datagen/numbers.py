@@ -7,8 +7,8 @@ import math
 from typing import Any
 
 from connect.data.numerals import EXACT, single
-from connectors.datagen.draw import Draw, below
 from connectors.datagen.generator import Generator
+from connectors.datagen.random_block import RandomBlock, below
 
 __all__ = ["Alternation", "Decimals", "Floats", "Integers", "Series"]
 
@@ -23,7 +23,7 @@ class Integers(Generator):
         self._low = low
         self._span = high - low
 
-    def column(self, draw: Draw, count: int) -> list[int]:
+    def column(self, draw: RandomBlock, count: int) -> list[int]:
         """``count`` numbers."""
         low = self._low
         return [low + number for number in below(draw, self._stream, count, self._span)]
@@ -38,7 +38,7 @@ class Floats(Generator):
         self._high = high
         self._is_single = is_single
 
-    def column(self, draw: Draw, count: int) -> list[float]:
+    def column(self, draw: RandomBlock, count: int) -> list[float]:
         """``count`` numbers."""
         low, high, factor = self._low, self._high, (self._high - self._low) / _STEPS
         numbers = [low + (word >> 11) * factor for word in draw.long_words(self._stream, count)]
@@ -56,7 +56,7 @@ class Decimals(Generator):
         self._scale = scale
         self.cost = 2
 
-    def column(self, draw: Draw, count: int) -> list[decimal.Decimal]:
+    def column(self, draw: RandomBlock, count: int) -> list[decimal.Decimal]:
         """``count`` decimals."""
         return [decimal.Decimal(number).scaleb(-self._scale, EXACT) for number in self._units.column(draw, count)]
 
@@ -71,7 +71,7 @@ class Series(Generator):
         self._span = restart - start
         self._is_single = is_single
 
-    def column(self, draw: Draw, count: int) -> list[Any]:
+    def column(self, draw: RandomBlock, count: int) -> list[Any]:
         """The numbers of the block; there is one for each record."""
         start, step, ahead, span = self._start, self._step, self._ahead, self._span
         remainder = math.fmod if isinstance(span, float) else _remainder
@@ -91,6 +91,6 @@ class Alternation(Generator):
     def __init__(self, *, start: bool) -> None:
         self._start = start
 
-    def column(self, draw: Draw, count: int) -> list[bool]:
+    def column(self, draw: RandomBlock, count: int) -> list[bool]:
         """The booleans of the block."""
         return [self._start ^ bool(index & 1) for index in range(draw.first, draw.first + count)]

@@ -12,8 +12,8 @@ from itertools import accumulate, pairwise
 from typing import Final
 
 from connect.errors import SchemaError
-from connectors.datagen.draw import Draw, below
 from connectors.datagen.generator import Generator, Lengths
+from connectors.datagen.random_block import RandomBlock, below
 
 __all__ = ["pattern"]
 
@@ -60,7 +60,7 @@ class _Literal(_Part):
         self._text = text
         self.longest = len(text)
 
-    def column(self, draw: Draw, count: int) -> list[str]:  # noqa: ARG002 - nothing is random
+    def column(self, draw: RandomBlock, count: int) -> list[str]:  # noqa: ARG002 - nothing is random
         return [self._text] * count
 
 
@@ -73,7 +73,7 @@ class _Character(_Part):
         self._stream = stream
         self.characters = characters
 
-    def column(self, draw: Draw, count: int) -> list[str]:
+    def column(self, draw: RandomBlock, count: int) -> list[str]:
         characters = self.characters
         return [characters[index] for index in below(draw, self._stream, count, len(characters))]
 
@@ -85,7 +85,7 @@ class _Sequence(_Part):
         self._parts = parts
         self.longest = sum(part.longest for part in parts)
 
-    def column(self, draw: Draw, count: int) -> list[str]:
+    def column(self, draw: RandomBlock, count: int) -> list[str]:
         if not self._parts:
             return [""] * count
         return list(map("".join, zip(*(part.column(draw, count) for part in self._parts), strict=True)))
@@ -99,7 +99,7 @@ class _Alternatives(_Part):
         self._parts = parts
         self.longest = max(part.longest for part in parts)
 
-    def column(self, draw: Draw, count: int) -> list[str]:
+    def column(self, draw: RandomBlock, count: int) -> list[str]:
         columns = [part.column(draw, count) for part in self._parts]
         places = below(draw, self._stream, count, len(columns))
         return [columns[place][row] for row, place in enumerate(places)]
@@ -113,7 +113,7 @@ class _Repetition(_Part):
         self._part = part
         self.longest = high * part.longest
 
-    def column(self, draw: Draw, count: int) -> list[str]:
+    def column(self, draw: RandomBlock, count: int) -> list[str]:
         ends = list(accumulate(self._lengths.column(draw, count), initial=0))
         texts = self._part.column(draw, ends[-1])
         return ["".join(texts[start:end]) for start, end in pairwise(ends)]

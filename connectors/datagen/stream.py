@@ -7,8 +7,8 @@ from typing import Any, Final
 from connect.data import Schema
 from connect.errors import SchemaError
 from connectors.datagen.compiler import Compiler
-from connectors.datagen.draw import Draw
 from connectors.datagen.generator import Records
+from connectors.datagen.random_block import RandomBlock
 from converters.avro.avro_schema import AvroSchema, parse_avro
 from converters.avro.config import AvroDataConfig
 from converters.avro.to_connect import connect_from_avro
@@ -76,6 +76,6 @@ class RecordStream:
 
     def _make(self, first: int) -> None:
         if first != self._first:
-            draw = Draw(self._seed, self._task, first)
+            draw = RandomBlock(self._seed, self._task, first)
             self._columns = self._type.generator.columns(draw, self._type.block_size)
             self._first = first

@@ -14,10 +14,10 @@ from connect.errors import ConnectError, DataError
 from connect.source import ExactlyOnceSupport, SourceConnector, SourceTask
 from connectors.directory.bookmark import Bookmark, check_offset
 from connectors.directory.config import DirectorySourceConfig, DirectoryTaskConfig
-from connectors.directory.finishing import FinishedFile, Finisher
+from connectors.directory.finished_files import FinishedFile, Finisher
 from connectors.directory.reader import Rows
-from connectors.directory.share import FileState, Share
-from connectors.directory.splitting import FileSplits
+from connectors.directory.splits import FileSplits
+from connectors.directory.task_files import FileState, TaskFiles
 from connectors.directory.visit import Visit, source_partition, visit
 
 __all__ = ["DirectorySourceConnector", "DirectorySourceTask"]
@@ -35,7 +35,7 @@ class DirectorySourceTask(SourceTask[DirectoryTaskConfig]):
     """
 
     def start(self) -> None:
-        self._share = Share(self.config)
+        self._files = TaskFiles(self.config)
         self._finisher = Finisher(self.config)
         self._waiting: deque[FileState] = deque()
         self._visit: Visit | None = None
@@ -61,7 +61,7 @@ class DirectorySourceTask(SourceTask[DirectoryTaskConfig]):
                 self._begin_visit(self._waiting[0])
             elif not (looked or self._has_ended()):
                 # Once a poll: an incomplete file is listed at every scan.
-                self._waiting.extend(self._share.to_read())
+                self._waiting.extend(self._files.to_read())
                 self._looks += 1
                 looked = True
             else:
@@ -82,7 +82,7 @@ class DirectorySourceTask(SourceTask[DirectoryTaskConfig]):
 
     def remaining(self) -> Mapping[str, int]:
         """The unread bytes of the task's files, as of the last scan."""
-        return {"bytes": self._share.remaining_bytes()}
+        return {"bytes": self._files.remaining_bytes()}
 
     def stop(self) -> None:
         if self._visit is not None:
@@ -90,7 +90,7 @@ class DirectorySourceTask(SourceTask[DirectoryTaskConfig]):
             self._visit = None
 
     def _begin_visit(self, state: FileState) -> None:
-        self._visit = visit(self.config, state, self._share.listing.matches, self._kept_place)
+        self._visit = visit(self.config, state, self._files.listing.matches, self._kept_place)
 
     def _kept_place(self, partition: Offset) -> Bookmark | None:
         return Bookmark.from_offset(self.context.offset_storage_reader.offset(partition))
@@ -155,11 +155,11 @@ class DirectorySourceTask(SourceTask[DirectoryTaskConfig]):
     def _idle(self) -> None:
         """Wait before the next scan, since everything that could be read was read."""
         self._finish()
-        if self.config.split_files and (self._has_ended() or self._share.is_drained()):
+        if self.config.split_files and (self._has_ended() or self._files.is_drained()):
             self._drained = True
             return
         now, settle_seconds = time.time(), self.config.settle_ms / 1000
-        self._drained = self._share.is_drained() and (
+        self._drained = self._files.is_drained() and (
             self._finisher.leaves
             or all(finished.file.is_settled(now, settle_seconds) for finished in self._finished.values())
         )
@@ -182,7 +182,7 @@ class DirectorySourceTask(SourceTask[DirectoryTaskConfig]):
             if finished.is_committed([next(kept) for _ in finished.places]):
                 del self._finished[finished.file.name]
                 if self._finisher.finish(finished.file):
-                    self._share.forget(finished)
+                    self._files.forget(finished)
 
 
 def _finished(state: FileState) -> FinishedFile:

@@ -13,11 +13,11 @@ from connect.errors import DataError
 from connectors.directory.bookmark import Bookmark
 from connectors.directory.config import DirectorySourceConfig, FileFormat
 from connectors.directory.content import Content, file_errors, is_compressed, members
-from connectors.directory.opening import file_format, open_layout
+from connectors.directory.format_detection import file_format, open_layout
 from connectors.directory.partitions import Partitions
 from connectors.directory.reader import FileReader, Rows
-from connectors.directory.share import FileState
 from connectors.directory.tables import table_rows
+from connectors.directory.task_files import FileState
 
 __all__ = ["KeptPlace", "Visit", "source_partition", "visit"]
 

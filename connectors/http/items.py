@@ -13,8 +13,8 @@ from zoneinfo import ZoneInfo
 import orjson
 
 from connect.data import Schema, SourceRecord
+from connect.data.excerpt import excerpt
 from connect.data.numerals import integer_text
-from connect.data.shown import shown
 from connect.errors import DataError
 from connect.java.date_format import DateFormat
 from connectors.http.selection import Selection
@@ -65,7 +65,7 @@ class Timestamps:
         try:
             return self._read(value)
         except (ValueError, OverflowError) as error:
-            raise DataError(f"The timestamp {shown(value)} cannot be read: {error}") from None
+            raise DataError(f"The timestamp {excerpt(value)} cannot be read: {error}") from None
 
     def _read(self, value: Any) -> dt.datetime:
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -110,7 +110,7 @@ class Items:
         for name, where in self._offsets:
             found = where.first(content)
             if isinstance(found, (dict, list)):
-                raise DataError(f"The offset field {name} is {shown(found)}: point to a text or a number.")
+                raise DataError(f"The offset field {name} is {excerpt(found)}: point to a text or a number.")
             if found is not None:
                 fields[name] = found
         return Item(content, mark, key, moment, fields)

@@ -7,7 +7,7 @@ import itertools
 from collections import deque
 from collections.abc import Hashable, Iterable
 
-from connectors.http.outgoing import Job
+from connectors.http.sink_requests import Job
 
 __all__ = ["Lanes"]
 

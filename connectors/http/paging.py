@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
 
-from connect.data.shown import shown
+from connect.data.excerpt import excerpt
 from connect.errors import ConnectError
 from connectors.http.client.messages import origin, shown_address
 from connectors.http.selection import Selection, selection
@@ -113,7 +113,7 @@ class Paging:
         text = told.strip() if isinstance(told, str) else told
         if isinstance(text, bool) or not (isinstance(text, int) or (isinstance(text, str) and _TOTAL.fullmatch(text))):
             raise ConnectError(
-                f"The total of the list is {shown(told)}: let http.paging.total.pointer or http.paging.total.header "
+                f"The total of the list is {excerpt(told)}: let http.paging.total.pointer or http.paging.total.header "
                 "name a number of records."
             )
         return int(text)
@@ -133,7 +133,7 @@ class Paging:
             return None
         if isinstance(found, bool) or not isinstance(found, (str, int)):
             raise ConnectError(
-                f"The next page is {shown(found)} by http.paging.next.pointer: let it point to a text or a number."
+                f"The next page is {excerpt(found)} by http.paging.next.pointer: let it point to a text or a number."
             )
         if isinstance(found, str) and len(found) > _LONGEST:
             raise ConnectError(f"The link or cursor of the next page has more than {_LONGEST} characters.")

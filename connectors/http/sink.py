@@ -14,15 +14,15 @@ from typing import Final
 from connect.data import SinkBatch, SinkRecord, TopicPartition
 from connect.errors import ConnectError, DataError, RetriableError
 from connect.sink import SinkConnector, SinkTask
-from connectors.http.asking import excerpt
 from connectors.http.background import LOOK
 from connectors.http.client.http_client import HttpClient
 from connectors.http.client.messages import NoAnswerError, Response
 from connectors.http.client.retries import retry_after
+from connectors.http.exchange import excerpt
 from connectors.http.json_text import json_text
 from connectors.http.lanes import Lanes
-from connectors.http.outgoing import Job, Outgoing, Place, Refused, place_of
 from connectors.http.sink_config import HttpSinkConfig
+from connectors.http.sink_requests import Job, Position, Refused, SinkRequests, position_of
 from connectors.http.source import own_props
 
 __all__ = ["HttpSinkConnector", "HttpSinkTask"]
@@ -45,15 +45,15 @@ class _Outcome:
 class _Progress:
     """What became of the records of a batch that is put again: those that were sent, and how often others were."""
 
-    sent: set[Place] = field(default_factory=set)
-    tries: dict[Place, int] = field(default_factory=dict)
-    due: dict[Place, float] = field(default_factory=dict)
+    sent: set[Position] = field(default_factory=set)
+    tries: dict[Position, int] = field(default_factory=dict)
+    due: dict[Position, float] = field(default_factory=dict)
 
     def forget(self, partitions: Collection[TopicPartition]) -> None:
         gone = set(partitions)
-        self.sent = {place for place in self.sent if place[0] not in gone}
-        self.tries = {place: tries for place, tries in self.tries.items() if place[0] not in gone}
-        self.due = {place: due for place, due in self.due.items() if place[0] not in gone}
+        self.sent = {position for position in self.sent if position[0] not in gone}
+        self.tries = {position: tries for position, tries in self.tries.items() if position[0] not in gone}
+        self.due = {position: due for position, due in self.due.items() if position[0] not in gone}
 
 
 class _Senders:
@@ -93,11 +93,11 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
 
     def start(self) -> None:
         config = self.config
-        self._outgoing = Outgoing(config)
+        self._requests = SinkRequests(config)
         self._client = HttpClient(config, most_connections=config.http_max_in_flight)
         self._senders = _Senders(self._client, config.http_max_in_flight, config.http_response_report_bytes)
         self._progress = _Progress()
-        self._in_flight: dict[Place, Job] = {}
+        self._in_flight: dict[Position, Job] = {}
         self._is_put_again = False
         self._why = ""
         self._retry, self._backoff = config.retry, config.backoff
@@ -131,14 +131,14 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
     def _planned(self, records: SinkBatch) -> tuple[Lanes, list[Refused]]:
         """The requests that are still to be made, and the records that cannot be sent."""
         lanes, refused = Lanes(), []
-        wanted = [record for record in records if place_of(record) not in self._progress.sent]
-        for made in self._outgoing.jobs(wanted):
+        wanted = [record for record in records if position_of(record) not in self._progress.sent]
+        for made in self._requests.jobs(wanted):
             if isinstance(made, Job):
                 lanes.add(made)
             elif made.tolerated:
                 level = logging.WARNING if self.config.on_null == "log" else logging.DEBUG
                 _log.log(level, "%s is left out: %s", _shown(made.record), made.error)
-                self._progress.sent.add(place_of(made.record))
+                self._progress.sent.add(position_of(made.record))
             else:
                 refused.append(made)
         return lanes, refused
@@ -164,11 +164,11 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
     def _send_ready(self, lanes: Lanes) -> None:
         now = time.monotonic()
         while len(self._in_flight) < self.config.http_max_in_flight and (job := lanes.next(now)) is not None:
-            due = self._progress.due.get(job.place, 0.0)
+            due = self._progress.due.get(job.position, 0.0)
             if due > now:
                 lanes.again(job, due)
                 continue
-            self._in_flight[job.place] = job
+            self._in_flight[job.position] = job
             self._senders.send(job)
 
     def _stop_early(self, lanes: Lanes, why: str) -> None:
@@ -183,14 +183,14 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
         except Empty:
             return
         job = outcome.job
-        known = self._in_flight.pop(job.place, None) is job
+        known = self._in_flight.pop(job.position, None) is job
         is_done = not known or self._judged(job, outcome)
         # The lanes of an earlier put are gone; what is to be sent again is planned anew.
         if known and not lanes.is_empty:
             if is_done:
                 lanes.done(job)
             else:
-                lanes.again(job, self._progress.due[job.place])
+                lanes.again(job, self._progress.due[job.position])
 
     def _judged(self, job: Job, outcome: _Outcome) -> bool:
         """Whether a job is done: its records were taken, or are given up; else it is to be done again."""
@@ -210,26 +210,26 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
                 reason += f". Redirects that would lose the body are not followed: correct {self.config.url_key}."
             self._give_up(job.records, DataError(reason), response)
             return True
-        tries = self._progress.tries.get(job.place, 0) + 1
+        tries = self._progress.tries.get(job.position, 0) + 1
         if 0 <= self.config.most_retries < tries:
             self._exhausted(job, DataError(f"{reason} (tried {tries} times; see max.retries)"), response)
             return True
         asked = retry_after(response.headers, time.time()) if response is not None else None
         wait = self._backoff.seconds(tries) if asked is None else asked
-        self._progress.tries[job.place] = tries
-        self._progress.due[job.place] = time.monotonic() + wait
+        self._progress.tries[job.position] = tries
+        self._progress.due[job.position] = time.monotonic() + wait
         self._why = reason
         return False
 
     def _exhausted(self, job: Job, error: DataError, response: Response | None) -> None:
         if (again := self.config.kafka_retry_backoff_ms) is not None:
-            self._progress.tries.pop(job.place, None)
+            self._progress.tries.pop(job.position, None)
             raise RetriableError(str(error), retry_after=max(again / 1000, 0.001))
         self._give_up(job.records, error, response)
 
     def _sent(self, job: Job, response: Response) -> None:
         for record in job.records:
-            self._progress.sent.add(place_of(record))
+            self._progress.sent.add(position_of(record))
             if self._result_topic is not None:
                 self._tell(self._result_topic, record, response, None)
 
@@ -248,7 +248,7 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
                     _log.error("%s was not taken and is left out: %s", _shown(record), reason)
                 case _:
                     _log.debug("%s was not taken and is left out: %s", _shown(record), reason)
-            self._progress.sent.add(place_of(record))
+            self._progress.sent.add(position_of(record))
 
     def _tell(self, topic: str, record: SinkRecord, response: Response | None, error: str | None) -> None:
         """Publish an answer: where its record is, the status, the body, the error."""

@@ -14,13 +14,13 @@ from connect.source import ExactlyOnceSupport, SourceConnector, SourceTask
 from connectors.http.background import Background, await_outcome
 from connectors.http.client.http_client import HttpClient, Stream
 from connectors.http.client.messages import NoAnswerError, Response, TimedOutError
+from connectors.http.event_reading import EventReading
 from connectors.http.items import fingerprint
+from connectors.http.list_reading import ListReading
 from connectors.http.places import Place, check_offset
-from connectors.http.reading import Reading
 from connectors.http.source_config import HttpSourceConfig
-from connectors.http.splitting import ListSplits
+from connectors.http.splits import ListSplits
 from connectors.http.steps import Ask, Malformed, Outcome, Publish, Rest, Steps, TryLater
-from connectors.http.streaming import EventReading
 
 __all__ = ["HttpSourceConnector", "HttpSourceTask", "own_props"]
 
@@ -49,7 +49,7 @@ class HttpSourceTask(SourceTask[HttpSourceConfig]):
         else:
             initial = self.config.initial_fields()
             place = Place.from_offset(kept) if kept else Place(initial, initial)
-            self._reader = _ListReader(self, Reading(self.config, partition).steps(place), is_done=place.is_done)
+            self._reader = _ListReader(self, ListReading(self.config, partition).steps(place), is_done=place.is_done)
 
     def poll(self) -> Iterable[SourceRecord]:
         if self._failure is not None:

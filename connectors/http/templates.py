@@ -19,8 +19,8 @@ from typing import Any, Final
 from urllib.parse import quote, quote_plus
 from xml.sax.saxutils import escape
 
+from connect.data.excerpt import excerpt
 from connect.data.numerals import integer_text
-from connect.data.shown import shown
 from connect.errors import DataError
 from connect.java.date_format import DateFormat
 from connectors.http.json_text import json_text
@@ -97,7 +97,7 @@ class _Placeholder:
             try:
                 found = apply(found)
             except (ValueError, OverflowError, TypeError) as error:
-                raise DataError(f"The value {shown(found)} of {self.text} cannot be used: {error}") from error
+                raise DataError(f"The value {excerpt(found)} of {self.text} cannot be used: {error}") from error
         return found
 
 

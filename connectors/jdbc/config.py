@@ -9,7 +9,7 @@ from connect.config import HIDDEN, HIGH, LOW, MEDIUM, Config, ConfigRuleError, L
 from connect.errors import ConfigError
 from connectors.jdbc.dialects.registry import dialect_class
 from connectors.jdbc.drivers import ALLOWED_DRIVERS_KEY, ALLOWED_OPTIONS_KEY, DEFAULT_DRIVERS, missing_package
-from connectors.jdbc.replaced import replacement_mistakes, replacement_warnings
+from connectors.jdbc.unsupported_keys import unsupported_key_errors, unsupported_key_warnings
 from connectors.jdbc.urls import Address, Allowed, parse_url
 
 __all__ = ["ConnectionConfig"]
@@ -73,7 +73,7 @@ class ConnectionConfig(Config):
 
     def check(self) -> Iterable[ConfigError]:
         """Yield an error for each unsupported key, and for a URL that cannot be used, without showing the URL."""
-        yield from replacement_mistakes(self.originals)
+        yield from unsupported_key_errors(self.originals)
         try:
             wrong = missing_package(self.address.driver)
         except ValueError as error:
@@ -88,7 +88,7 @@ class ConnectionConfig(Config):
 
     def warnings(self) -> Iterable[str]:
         """What has no effect, unlike in the connectors of Java."""
-        return replacement_warnings(self.originals)
+        return unsupported_key_warnings(self.originals)
 
     @property
     def address(self) -> Address:

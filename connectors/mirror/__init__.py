@@ -1,4 +1,4 @@
-"""Topics, groups and settings of one Kafka cluster kept in another, with the keys, names and bytes of MirrorMaker 2."""
+"""Mirrors topics and groups of one Kafka cluster to another, with the keys, names and bytes of MirrorMaker 2."""
 
 from connectors.mirror.checkpoint.connector import MirrorCheckpointConnector
 from connectors.mirror.checkpoint.task import MirrorCheckpointTask

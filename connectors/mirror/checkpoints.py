@@ -1,4 +1,4 @@
-"""Which checkpoints are emitted, and which offsets of groups are written to the target."""
+"""Decides which checkpoints are emitted, and which group offsets are written to the target."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class GroupOffset:
-    """What a group has committed for a partition of the source."""
+    """The committed offset of a group in one partition."""
 
     topic: str
     partition: int
@@ -34,14 +34,14 @@ class GroupOffset:
 
 
 class OffsetTranslator:
-    """Translates offsets of the source by runs, exactly where there are any, and else as MirrorMaker 2 does."""
+    """Translates offsets of the source by runs, exactly where there are any, and otherwise as MirrorMaker 2 does."""
 
     def __init__(self, syncs: SyncStore, runs: StoredRuns) -> None:
         self.syncs = syncs
         self.runs = runs
 
     def downstream_of(self, topic: str, partition: int, offset: int) -> Translation | None:
-        """Where a group continues at the target; ``None`` if it cannot be told."""
+        """Return where a group continues at the target; ``None`` if that is unknown."""
         runs = self.runs.runs(topic, partition)
         found = runs.downstream_of(offset) if runs is not None else None
         if found is not None:
@@ -53,7 +53,7 @@ class OffsetTranslator:
         return Translation(downstream, max(0, offset - upstream - 1))
 
     def upstream_of(self, topic: str, partition: int, offset: int) -> Translation | None:
-        """Where a group that reads the mirrored topic continues at the source; ``None`` if it cannot be told."""
+        """Return where a reader of the mirrored topic continues at the source; ``None`` if that is unknown."""
         runs = self.runs.runs(topic, partition)
         found = runs.upstream_of(offset) if runs is not None else None
         if found is not None:
@@ -67,19 +67,19 @@ class OffsetTranslator:
 
 
 class Checkpoints:
-    """The last checkpoints of groups, by group, topic of the target and partition. For one thread."""
+    """The last checkpoints of groups, by group, target topic and partition. For one thread."""
 
     def __init__(self) -> None:
         self._last: dict[str, dict[tuple[str, int], Checkpoint]] = {}
 
     def read(self, checkpoint: Checkpoint) -> None:
-        """Take one that was emitted before."""
+        """Take a checkpoint that was emitted earlier."""
         self._last.setdefault(checkpoint.group, {})[checkpoint.topic, checkpoint.partition] = checkpoint
 
     def emit(self, checkpoint: Checkpoint) -> bool:
-        """Whether a checkpoint is to be emitted; if so, it is the last one from now on.
+        """Return whether to emit a checkpoint; if so, it becomes the last one.
 
-        It is the first, or the group was rewound at the source, or it has moved on at the target.
+        It is emitted if it is the first, if the group was rewound at the source, or if it moves forward at the target.
         """
         last = self._last.get(checkpoint.group, {}).get((checkpoint.topic, checkpoint.partition))
         moved = last is None or checkpoint.upstream < last.upstream or checkpoint.downstream > last.downstream
@@ -88,13 +88,13 @@ class Checkpoints:
         return moved
 
     def of_group(self, group: str) -> Mapping[tuple[str, int], Checkpoint]:
-        """The last checkpoints of a group."""
+        """Return the last checkpoints of a group."""
         return self._last.get(group, {})
 
 
 @dataclass(frozen=True, slots=True)
 class FlowTopics:
-    """How topics are named that groups of one flow read, and which of them count: those that the filter takes."""
+    """The topics of one flow as its groups see them: their names at both ends, and which ones the filter selects."""
 
     filter: TopicFilter
     policy: ReplicationPolicy
@@ -104,7 +104,7 @@ class FlowTopics:
     def checkpoints(
         self, translator: OffsetTranslator, group: str, committed: Iterable[GroupOffset]
     ) -> Iterator[tuple[Checkpoint, Translation]]:
-        """The offsets of a group as they are at the target now, where that can be told."""
+        """Yield the current offsets of a group as checkpoints for the target, where they can be translated."""
         for place in committed:
             if not self.filter.should_replicate_topic(place.topic):
                 continue
@@ -118,23 +118,23 @@ class FlowTopics:
 
 
 def target_topic(policy: ReplicationPolicy, source_alias: str, target_alias: str, topic: str) -> str:
-    """The name at the target of a topic that a group of the source reads; one that comes from there has its own."""
+    """Return the target's name of a topic that a group of the source reads, the original one if it comes from there."""
     if policy.topic_source(topic) == target_alias:
         return policy.original_topic(topic)
     return policy.format_remote_topic(source_alias, topic)
 
 
 def source_topic(policy: ReplicationPolicy, source_alias: str, topic: str) -> str | None:
-    """The name at the source of a topic of the target; ``None`` if it was not mirrored from there."""
+    """Return the source's name of a topic of the target; ``None`` if it was not mirrored from there."""
     return policy.upstream_topic(topic) if policy.topic_source(topic) == source_alias else None
 
 
 def offsets_to_sync(
     checkpoints: Iterable[Checkpoint], committed: Mapping[tuple[str, int], int] | None
 ) -> list[Checkpoint]:
-    """The checkpoints of a group whose offsets are written to the target.
+    """Return the checkpoints of a group whose offsets are to be committed at the target.
 
-    ``committed`` are the offsets of a group that exists there; ``None`` if it does not. An offset is never moved back.
+    ``committed`` has the group's offsets there; ``None`` if the group does not exist there. No offset is moved back.
     """
     if committed is None:
         return list(checkpoints)

@@ -1,4 +1,4 @@
-"""What a cluster knows of mirrors: for programs that move from one cluster to another."""
+"""A client that tells programs which move between clusters what was mirrored to a cluster."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from confluent_kafka import KafkaException
 
 from connect.data import TopicPartition
 from connect.errors import DataError
-from connectors.mirror.asking import Asking, refusal
 from connectors.mirror.clients import Clients, Cluster
 from connectors.mirror.internal_topics import READING, InternalTopics
+from connectors.mirror.patience import Patience, refusal
 from connectors.mirror.policies import ReplicationPolicy, hops, replication_policy, upstream_clusters
 from connectors.mirror.records import Checkpoint
 
@@ -29,12 +29,12 @@ _NAMES: Final[Mapping[str, str | None]] = {
     "source.cluster.alias": "client",
     "target.cluster.alias": "cluster",
 }
-"""What the clients are called at the brokers."""
+"""Parts of the client ids that brokers see."""
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteOffset:
-    """Where a group continues in a partition of a mirrored topic, and what it has noted beside its offset."""
+    """The offset at which a group continues in a mirrored partition, and the metadata committed with it."""
 
     offset: int
     metadata: str = ""
@@ -42,21 +42,21 @@ class RemoteOffset:
 
 @dataclass(frozen=True, slots=True)
 class MirrorTopics:
-    """The topics of a cluster, as a replication policy reads their names."""
+    """The topics of a cluster, interpreted by a replication policy."""
 
     policy: ReplicationPolicy
     names: Collection[str]
 
     def heartbeat_topics(self) -> frozenset[str]:
-        """The topics that have heartbeats."""
+        """Return the topics that contain heartbeats."""
         return frozenset(name for name in self.names if self.policy.is_heartbeats_topic(name))
 
     def checkpoint_topics(self) -> frozenset[str]:
-        """The topics that have checkpoints."""
+        """Return the topics that contain checkpoints."""
         return frozenset(name for name in self.names if self.policy.is_checkpoints_topic(name))
 
     def remote_topics(self, alias: str | None = None) -> frozenset[str]:
-        """The topics that were mirrored, from one cluster or from any. The default policy takes any dot for a sign."""
+        """Return the topics mirrored from one cluster or from any. The default policy counts any name with a dot."""
         return frozenset(
             name
             for name in self.names
@@ -66,21 +66,21 @@ class MirrorTopics:
         )
 
     def upstream_clusters(self) -> frozenset[str]:
-        """The aliases of clusters whose heartbeats arrive, however many clusters they pass."""
+        """Return the aliases of clusters whose heartbeats arrive, directly or through other clusters."""
         return frozenset(alias for name in self.heartbeat_topics() for alias in upstream_clusters(self.policy, name))
 
     def replication_hops(self, alias: str) -> int | None:
-        """Over how many flows heartbeats of a cluster arrive at least; ``None`` if none do."""
+        """Return the least number of flows that a cluster's heartbeats pass; ``None`` if none arrive."""
         found = (hops(self.policy, name, alias) for name in self.heartbeat_topics())
         return min((each for each in found if each is not None), default=None)
 
 
 class MirrorClient:
-    """Asks one cluster what was mirrored to it, and where groups continue there; also of mirrors by MirrorMaker 2.
+    """Tells what was mirrored to a cluster and where groups continue there, for mirrors by MirrorMaker 2 as well.
 
     Its settings are those of a Kafka client, with Java's names: ``bootstrap.servers``, security, ``consumer.*``,
-    ``admin.*``, and ``replication.policy.*`` as the mirror has them. Nothing is created in the cluster. Each method
-    raises :class:`~connect.errors.ConnectError` if the cluster does not answer within ``seconds``.
+    ``admin.*``, and the ``replication.policy.*`` of the mirror. It creates nothing in the cluster. Each method raises
+    :class:`~connect.errors.ConnectError` if the cluster does not answer within ``seconds``.
 
     >>> with MirrorClient({"bootstrap.servers": "broker-b:9092"}) as client:
     ...     offsets = client.translate_offsets("my-group", "A")
@@ -90,7 +90,7 @@ class MirrorClient:
         self._policy = replication_policy(props)
         self._clients = Clients({**props, **{f"target.cluster.{key}": value for key, value in props.items()}, **_NAMES})
         self._admin = self._clients.admin(Cluster.TARGET, "admin")
-        self._asking = Asking(props.get("bootstrap.servers", ""), seconds, lambda _: True)
+        self._patience = Patience(props.get("bootstrap.servers", ""), seconds, lambda _: True)
 
     def __enter__(self) -> Self:
         return self
@@ -105,50 +105,50 @@ class MirrorClient:
         del self._admin
 
     def topics(self) -> MirrorTopics:
-        """The topics that there are now. Ask it for several things at the cost of one request."""
+        """Return the current topics. Use it to answer several questions with one request."""
         try:
-            found = self._admin.list_topics(timeout=self._asking.seconds).topics
+            found = self._admin.list_topics(timeout=self._patience.seconds).topics
         except KafkaException as error:
-            raise refusal(self._asking.cluster, "list its topics", error.args[0]) from error
+            raise refusal(self._patience.cluster, "list its topics", error.args[0]) from error
         return MirrorTopics(self._policy, found.keys())
 
     def heartbeat_topics(self) -> frozenset[str]:
-        """The topics that have heartbeats."""
+        """Return the topics that contain heartbeats."""
         return self.topics().heartbeat_topics()
 
     def checkpoint_topics(self) -> frozenset[str]:
-        """The topics that have checkpoints."""
+        """Return the topics that contain checkpoints."""
         return self.topics().checkpoint_topics()
 
     def remote_topics(self, alias: str | None = None) -> frozenset[str]:
-        """The topics that were mirrored, from one cluster or from any."""
+        """Return the topics that were mirrored, from one cluster or from any."""
         return self.topics().remote_topics(alias)
 
     def upstream_clusters(self) -> frozenset[str]:
-        """The aliases of clusters whose heartbeats arrive, however many clusters they pass."""
+        """Return the aliases of clusters whose heartbeats arrive, directly or through other clusters."""
         return self.topics().upstream_clusters()
 
     def replication_hops(self, alias: str) -> int | None:
-        """Over how many flows heartbeats of a cluster arrive at least; ``None`` if none do."""
+        """Return the least number of flows that a cluster's heartbeats pass; ``None`` if none arrive."""
         return self.topics().replication_hops(alias)
 
     def translate_offsets(self, group: str, alias: str) -> dict[TopicPartition, RemoteOffset]:
-        """Where a group of the cluster ``alias`` continues here, by its last checkpoints; nothing if it has none."""
+        """Return where a group of the cluster ``alias`` continues here, by its last checkpoints."""
         return self.remote_consumer_offsets(re.compile(re.escape(group)), alias).get(group, {})
 
     def remote_consumer_offsets(
         self, groups: re.Pattern[str], alias: str
     ) -> dict[str, dict[TopicPartition, RemoteOffset]]:
-        """The same for all groups of the cluster ``alias`` whose whole name matches."""
+        """Return the same for all groups of the cluster ``alias`` whose whole name matches."""
         found: dict[str, dict[TopicPartition, RemoteOffset]] = {}
         consumer = self._clients.consumer(Cluster.TARGET, "checkpoints-target-consumer", READING)
-        reading = InternalTopics(consumer, (self._policy.checkpoints_topic(alias),), self._asking)
+        reading = InternalTopics(consumer, (self._policy.checkpoints_topic(alias),), self._patience)
         try:
             for message in reading.to_end():
                 try:
                     checkpoint = Checkpoint.decode(message.key(), message.value())
                 except DataError as error:
-                    logger.warning("The record %s of %s is left out: %s", message.offset(), message.topic(), error)
+                    logger.warning("Skipping record %s of %s: %s", message.offset(), message.topic(), error)
                     continue
                 if groups.fullmatch(checkpoint.group):
                     partition = TopicPartition(checkpoint.topic, checkpoint.partition)

@@ -1,7 +1,7 @@
-"""The settings of each Kafka client of a mirror: by the cluster it talks to and what it is there for.
+"""The settings of each Kafka client of a mirror, by the cluster it connects to and its purpose.
 
-From low to high: Java's defaults and ours, the security settings of ``source.cluster.`` or ``target.cluster.``, those
-of ``consumer.`` (``producer.``, ``admin.``), and those of ``source.consumer.`` and the like.
+From low to high precedence: Java's defaults and ours, the security settings of ``source.cluster.`` or
+``target.cluster.``, those of ``consumer.`` (``producer.``, ``admin.``), and those of ``source.consumer.`` and the like.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient
 
 from connect.errors import ConfigError
 from connect.kafka.clients import librdkafka
-from connect.kafka.settings.kind import ClientKind, ClientProperties
+from connect.kafka.settings.client import ClientKind, ClientProperties
 from connect.kafka.settings.properties import JAVA_DEFAULTS, layered, librdkafka_properties
 from connectors.mirror.config.security import SecurityConfig
 
@@ -29,10 +29,10 @@ logger = logging.getLogger(__name__)
 _BOOTSTRAP: Final = "bootstrap.servers"
 _CLIENT_ID: Final = "client.id"
 _OF_CONNECTORS: Final = frozenset({"consumer.poll.timeout.ms", "admin.timeout.ms"})
-"""Options of the connectors, which no client has, though they begin as the keys of clients do."""
+"""Options of the connectors which look like client settings but are not."""
 
 _OF_CLUSTERS: Final = frozenset({_BOOTSTRAP, *(key.name for key in SecurityConfig.definitions())})
-"""The keys below ``source.cluster.`` and ``target.cluster.`` that reach clients; MirrorMaker drops others as well."""
+"""The keys below ``source.cluster.`` and ``target.cluster.`` that reach clients, as in MirrorMaker."""
 
 # I9: 32 MiB wait to be consumed and 16 MiB are being fetched from a broker. A back-off of 10 ms in place of 1,000
 # triples the rate of a consumer whose queue is full.
@@ -59,7 +59,7 @@ class Cluster(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What a client is there for: where it talks to, what kind it is, and how its client id ends."""
+    """The purpose of a client: the cluster it connects to, its kind, and the end of its client id."""
 
     cluster: Cluster
     kind: ClientKind
@@ -67,12 +67,12 @@ class Role:
 
     @property
     def prefix(self) -> str:
-        """The beginning of the keys that are for this cluster's clients of this kind."""
+        """The prefix of the settings for this cluster's clients of this kind."""
         return f"{self.cluster}.{self.kind.value}."
 
 
 class Clients:
-    """Makes the clients of one connector, or of one of its tasks, from its configuration."""
+    """Creates the clients of one connector, or of one of its tasks, from its configuration."""
 
     def __init__(self, props: Mapping[str, str | None], task: int | None = None) -> None:
         self._props = props
@@ -80,28 +80,28 @@ class Clients:
         self._told: set[str] = set()
 
     def consumer(self, cluster: Cluster, name: str, forced: Mapping[str, str] | None = None) -> Consumer:
-        """A consumer that assigns itself partitions, from the beginning of those without an offset."""
+        """Return a consumer that is assigned its partitions, and starts at the beginning of those without an offset."""
         return librdkafka.consumer(self.properties(Role(cluster, ClientKind.CONSUMER, name), forced))
 
     def producer(self, cluster: Cluster, name: str, forced: Mapping[str, str] | None = None) -> Producer:
-        """A producer."""
+        """Return a producer."""
         return librdkafka.producer(self.properties(Role(cluster, ClientKind.PRODUCER, name), forced))
 
     def admin(self, cluster: Cluster, name: str) -> AdminClient:
-        """An admin client."""
+        """Return an admin client."""
         return librdkafka.admin(self.properties(Role(cluster, ClientKind.ADMIN, name)))
 
     def properties(self, role: Role, forced: Mapping[str, str] | None = None) -> ClientProperties:
-        """The settings of a client; raise :class:`~connect.errors.ConfigError` if none can be made of them.
+        """Return the settings of a client; raise :class:`~connect.errors.ConfigError` if they are invalid.
 
-        ``forced`` is laid over what is configured.
+        ``forced`` overrides what is configured.
         """
         java = java_settings(self._props, role, self._task)
         if not java.get(_BOOTSTRAP, "").strip():
             key = f"{role.cluster}.cluster.{_BOOTSTRAP}"
-            raise ConfigError(key, java.get(_BOOTSTRAP), f"It has no value. Name brokers of the {role.cluster} cluster")
+            raise ConfigError(key, java.get(_BOOTSTRAP), f"It is not set. List brokers of the {role.cluster} cluster")
         kind = role.kind
-        # librdkafka makes no consumer without a group; this one is never joined and nothing is committed to it.
+        # librdkafka creates no consumer without a group; this one is never joined, and nothing is committed to it.
         group = {"group.id": java[_CLIENT_ID], "enable.auto.offset.store": "false"}
         own = {**(group if kind is ClientKind.CONSUMER else {}), **(forced or {})}
         properties = librdkafka_properties(layered(kind, _OURS[kind], JAVA_DEFAULTS[kind], java, own), kind)
@@ -113,7 +113,7 @@ class Clients:
 
 
 def java_settings(props: Mapping[str, str | None], role: Role, task: int | None = None) -> dict[str, str]:
-    """The settings of a client under Java's names, as MirrorMaker 2 would give them to its own."""
+    """Return the settings of a client under Java's names, as MirrorMaker 2 would pass them."""
     settings = {key: value for key, value in _below(f"{role.cluster}.cluster.", props) if key in _OF_CLUSTERS}
     prefix = role.kind.worker_prefix
     settings |= [(key, value) for key, value in _below(prefix, props) if f"{prefix}{key}" not in _OF_CONNECTORS]

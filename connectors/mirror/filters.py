@@ -1,4 +1,4 @@
-"""Filters: which topics, groups and settings of topics a mirror takes."""
+"""Filters, which select the topics, groups and topic settings that a mirror copies."""
 
 from __future__ import annotations
 
@@ -38,50 +38,50 @@ _PROPERTIES_EXCLUDE: Final = (
 
 
 class TopicFilter(ABC):
-    """Chooses topics of the source by their names."""
+    """Selects topics of the source by their names."""
 
     @classmethod
     def configured(cls, props: Mapping[str, str | None]) -> Self:  # noqa: ARG003
-        """The filter for a connector's configuration."""
+        """Return the filter for a connector's configuration."""
         return cls()
 
     @abstractmethod
     def should_replicate_topic(self, topic: str) -> bool:
-        """Whether to mirror a topic."""
+        """Return whether to mirror a topic."""
 
 
 class GroupFilter(ABC):
-    """Chooses consumer groups of the source by their names."""
+    """Selects consumer groups of the source by their names."""
 
     @classmethod
     def configured(cls, props: Mapping[str, str | None]) -> Self:  # noqa: ARG003
-        """The filter for a connector's configuration."""
+        """Return the filter for a connector's configuration."""
         return cls()
 
     @abstractmethod
     def should_replicate_group(self, group: str) -> bool:
-        """Whether to make checkpoints of a group."""
+        """Return whether to emit checkpoints for a group."""
 
 
 class ConfigPropertyFilter(ABC):
-    """Chooses settings of topics by their names."""
+    """Selects settings of topics by their names."""
 
     @classmethod
     def configured(cls, props: Mapping[str, str | None]) -> Self:  # noqa: ARG003
-        """The filter for a connector's configuration."""
+        """Return the filter for a connector's configuration."""
         return cls()
 
     @abstractmethod
     def should_replicate_config_property(self, name: str) -> bool:
-        """Whether to keep a setting as it is at the source."""
+        """Return whether to keep a setting in sync with the source."""
 
     def should_replicate_source_default(self, name: str) -> bool:  # noqa: ARG002
-        """Whether a setting that has its default at the source gets that value at the target, and not the target's."""
+        """Return whether a default of the source is set at the target, in place of the target's default."""
         return False
 
 
 class Matching:
-    """Matches whole names by two lists of regular expressions of Java's; what is excluded is so in any case."""
+    """Matches whole names against two lists of Java regular expressions; exclusion wins."""
 
     def __init__(self, include: re.Pattern[str] | None, exclude: re.Pattern[str] | None) -> None:
         self._include = include
@@ -89,7 +89,7 @@ class Matching:
 
     @classmethod
     def of(cls, props: Mapping[str, str | None], key: str, include: str, exclude: str) -> Matching:
-        """By the lists of ``key`` and ``key.exclude``, or these without them; an empty list matches nothing."""
+        """Use the lists of ``key`` and ``key.exclude``, or these defaults; an empty list matches nothing."""
         return cls(_pattern(props, key, include), _pattern(props, f"{key}.exclude", exclude))
 
     def __contains__(self, name: object) -> bool:
@@ -97,14 +97,14 @@ class Matching:
 
 
 class DefaultTopicFilter(TopicFilter):
-    """Takes what ``topics`` names and ``topics.exclude`` does not."""
+    """Selects the topics that ``topics`` matches and ``topics.exclude`` does not."""
 
     def __init__(self, names: Matching) -> None:
         self._names = names
 
     @classmethod
     def configured(cls, props: Mapping[str, str | None]) -> Self:
-        """The filter with the lists of a configuration."""
+        """Return the filter with the lists of a configuration."""
         return cls(Matching.of(props, "topics", _ALL, _TOPICS_EXCLUDE))
 
     def should_replicate_topic(self, topic: str) -> bool:
@@ -112,14 +112,14 @@ class DefaultTopicFilter(TopicFilter):
 
 
 class DefaultGroupFilter(GroupFilter):
-    """Takes what ``groups`` names and ``groups.exclude`` does not."""
+    """Selects the groups that ``groups`` matches and ``groups.exclude`` does not."""
 
     def __init__(self, names: Matching) -> None:
         self._names = names
 
     @classmethod
     def configured(cls, props: Mapping[str, str | None]) -> Self:
-        """The filter with the lists of a configuration."""
+        """Return the filter with the lists of a configuration."""
         return cls(Matching.of(props, "groups", _ALL, _GROUPS_EXCLUDE))
 
     def should_replicate_group(self, group: str) -> bool:
@@ -127,7 +127,7 @@ class DefaultGroupFilter(GroupFilter):
 
 
 class DefaultConfigPropertyFilter(ConfigPropertyFilter):
-    """Takes all settings but those that ``config.properties.exclude`` names."""
+    """Selects all settings except those that ``config.properties.exclude`` matches."""
 
     def __init__(self, names: Matching, defaults_from: str = "target") -> None:
         self._names = names
@@ -135,7 +135,7 @@ class DefaultConfigPropertyFilter(ConfigPropertyFilter):
 
     @classmethod
     def configured(cls, props: Mapping[str, str | None]) -> Self:
-        """The filter with the list of a configuration."""
+        """Return the filter with the list of a configuration."""
         names = Matching(regex_from_java(_ALL), _pattern(props, "config.properties.exclude", _PROPERTIES_EXCLUDE))
         return cls(names, props.get("use.defaults.from") or "target")
 
@@ -155,21 +155,21 @@ CONFIG_PROPERTY_FILTERS: Final[Mapping[str, type[ConfigPropertyFilter]]] = {
 
 
 def topic_filter(props: Mapping[str, str | None]) -> TopicFilter:
-    """The filter of topics that a configuration names; raise :class:`~connect.errors.ConfigError` if none is such."""
+    """Return the topic filter of a configuration; raise :class:`~connect.errors.ConfigError` if it does not exist."""
     key = "topic.filter.class"
     name = props.get(key) or next(iter(TOPIC_FILTERS))
     return extension_class(key, name, TopicFilter, TOPIC_FILTERS).configured(props)  # type: ignore[type-abstract]
 
 
 def group_filter(props: Mapping[str, str | None]) -> GroupFilter:
-    """The filter of groups that a configuration names; raise :class:`~connect.errors.ConfigError` if none is such."""
+    """Return the group filter of a configuration; raise :class:`~connect.errors.ConfigError` if it does not exist."""
     key = "group.filter.class"
     name = props.get(key) or next(iter(GROUP_FILTERS))
     return extension_class(key, name, GroupFilter, GROUP_FILTERS).configured(props)  # type: ignore[type-abstract]
 
 
 def config_property_filter(props: Mapping[str, str | None]) -> ConfigPropertyFilter:
-    """The filter of settings that a configuration names; raise :class:`~connect.errors.ConfigError` if none is such."""
+    """Return the settings filter of a configuration; raise ``ConfigError`` if it does not exist."""
     key = "config.property.filter.class"
     name = props.get(key) or next(iter(CONFIG_PROPERTY_FILTERS))
     found = extension_class(key, name, ConfigPropertyFilter, CONFIG_PROPERTY_FILTERS)  # type: ignore[type-abstract]
@@ -182,10 +182,10 @@ def _pattern(props: Mapping[str, str | None], key: str, default: str) -> re.Patt
     if not items:
         return None
     try:
-        # Joined before they are read, as in Java: a flag of one holds for those after it.
+        # Joined before compiling, as in Java: an inline flag also applies to the expressions after it.
         return regex_from_java("|".join(items))
     except re.error as error:
-        raise ConfigError(key, given, f"is not a list of regular expressions: {error}") from error
+        raise ConfigError(key, given, f"It is not a list of regular expressions: {error}") from error
 
 
 def _items(text: str) -> Sequence[str]:

@@ -1,8 +1,8 @@
-"""The file of MirrorMaker 2 (``mm2.properties``): flows between named clusters, compiled to workers and connectors.
+"""Reads the file of MirrorMaker 2 (``mm2.properties``) and compiles its flows to workers and connectors.
 
-A flow ``A->B`` copies from the cluster with the alias ``A`` to the one with the alias ``B``. It becomes a worker that
-is attached to ``B``, and three connectors on it. Which key reaches whom is MirrorMaker's answer, key by key; what it
-drops in silence, :func:`lost_keys` names.
+A flow ``A->B`` copies from the cluster with the alias ``A`` to the one with the alias ``B``. It becomes a worker
+attached to ``B``, and three connectors on it. Each key reaches the same clients and connectors as with MirrorMaker;
+keys that it drops silently are listed by :func:`lost_keys`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CONNECTORS: Final[Mapping[str, str]] = MappingProxyType(
         for name in ("MirrorSourceConnector", "MirrorHeartbeatConnector", "MirrorCheckpointConnector")
     }
 )
-"""The connectors of each flow: their names and, under the names that MirrorMaker stores, their classes."""
+"""The connectors of each flow, by name, with the class names that MirrorMaker stores."""
 
 _CLUSTERS: Final = "clusters"
 _BOOTSTRAP: Final = "bootstrap.servers"
@@ -34,7 +34,7 @@ _CLIENTS: Final = ("producer", "consumer", "admin")
 _PROVIDERS: Final = "config.providers"
 _POLICY: Final = "replication.policy"
 _OWN: Final = "mirror."
-"""Keys of the connectors that MirrorMaker has not."""
+"""The prefix of connector keys that MirrorMaker does not have."""
 _WORKER_WIDE: Final = (
     "offset.storage",
     "config.storage",
@@ -52,7 +52,7 @@ _BYTES: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """One flow and what it is compiled to: the properties of its worker, and the configuration of each connector."""
+    """One flow, compiled to the properties of its worker and the configuration of each connector."""
 
     source: str
     target: str
@@ -62,15 +62,15 @@ class Flow:
 
     @property
     def name(self) -> str:
-        """The name of the flow, as in the file."""
+        """The name of the flow, as written in the file."""
         return f"{self.source}{_ARROW}{self.target}"
 
 
 class Flows:
-    """The flows of a file. Raises :class:`~connect.errors.ConfigError` if it names its clusters wrongly.
+    """The flows of a file. Raises :class:`~connect.errors.ConfigError` if its clusters are invalid.
 
-    ``props`` is the file, references in it unresolved. ``connector_keys`` are the keys of all three connectors: where
-    they stand alone, they are for every flow.
+    ``props`` is the file with unresolved references. ``connector_keys`` are the keys of all three connectors, which
+    apply to every flow when they stand alone.
     """
 
     def __init__(self, props: Mapping[str, str], connector_keys: Collection[str]) -> None:
@@ -80,28 +80,28 @@ class Flows:
         _check_names(props, self.clusters)
 
     def running(self, targets: Sequence[str] = ()) -> tuple[Flow, ...]:
-        """The flows that are to run: those enabled, and those whose heartbeats the file asks for.
+        """Return the flows to run: those that are enabled, and those whose heartbeats the file enables.
 
-        ``targets`` leaves only flows into these clusters. Raises :class:`~connect.errors.ConfigError` if none is left.
+        ``targets`` selects the flows into these clusters. Raises :class:`~connect.errors.ConfigError` if none is left.
         """
         for alias in targets:
             if alias not in self.clusters:
                 raise ConfigError(
-                    "--clusters", alias, f"It is not among the clusters of the file: {', '.join(self.clusters)}"
+                    "--clusters", alias, f"The file does not define this cluster. Use one of {', '.join(self.clusters)}"
                 )
         pairs = [pair for pair in permutations(self.clusters, 2) if not targets or pair[1] in targets]
         flows = tuple(self.flow(*pair) for pair in pairs if self._runs(*pair))
         if not flows:
             first, second = next(iter(pairs), ("A", "B"))
             into = f" into {', '.join(targets)}" if targets else ""
-            raise ConfigError(_key(first, second, _ENABLED), None, f"No flow{into} is enabled. Set it to true")
+            raise ConfigError(_key(first, second, _ENABLED), None, f"No flow{into} is enabled. Set this key to true")
         return flows
 
     def flow(self, source: str, target: str) -> Flow:
-        """One flow between two of the clusters, whether it is enabled or not."""
+        """Return one flow between two of the clusters, whether it is enabled or not."""
         for alias in (source, target):
             if not self._of_cluster(alias).get(_BOOTSTRAP, "").strip():
-                raise ConfigError(f"{alias}.{_BOOTSTRAP}", None, "It has no value. Name brokers of this cluster")
+                raise ConfigError(f"{alias}.{_BOOTSTRAP}", None, "It is not set. List brokers of this cluster")
         connectors = {name: self._connector(name, source, target) for name in CONNECTORS}
         return Flow(source, target, self._is_enabled(source, target), self._worker(source, target), connectors)
 
@@ -145,7 +145,7 @@ class Flows:
         }
 
     def _of_cluster(self, alias: str) -> dict[str, str]:
-        """The keys of a cluster without its alias, those that its clients need repeated for each kind of client."""
+        """Return the keys of a cluster without its alias, with client settings repeated for each kind of client."""
         own = _below(self._props, f"{alias}.")
         shared = {key: value for key, value in self._props.items() if _is_for_clients(key)} | {
             key: value for key, value in own.items() if _is_for_clients(key)
@@ -155,7 +155,7 @@ class Flows:
 
 
 def lost_keys(props: Mapping[str, str], flows: Flows, connector_keys: Collection[str]) -> list[str]:
-    """The keys of a file that reach nobody, each with a remedy."""
+    """Return the keys of a file that have no effect, each with a remedy."""
     return [
         f"{key} has no effect: {_remedy(key, flows.clusters)}"
         for key in sorted(props)
@@ -173,7 +173,7 @@ def _is_used(key: str, clusters: Sequence[str], connector_keys: Collection[str])
 def _remedy(key: str, clusters: Sequence[str]) -> str:
     alias = clusters[0]
     if key.startswith(tuple(f"{client}." for client in _CLIENTS)):
-        return f"settings of clients need the cluster they are for, as in {alias}.{key}"
+        return f"a client setting needs the alias of its cluster, as in {alias}.{key}"
     of_flow = _key(clusters[0], clusters[1], key)
     return f"write {alias}.{key} for the workers and clients of a cluster, or {of_flow} for the connectors of a flow"
 
@@ -181,11 +181,11 @@ def _remedy(key: str, clusters: Sequence[str]) -> str:
 def _clusters(props: Mapping[str, str]) -> tuple[str, ...]:
     aliases = tuple(alias.strip() for alias in props.get(_CLUSTERS, "").split(","))
     if not any(aliases):
-        raise ConfigError(_CLUSTERS, props.get(_CLUSTERS), "Name the aliases of at least two clusters, as in A, B")
+        raise ConfigError(_CLUSTERS, props.get(_CLUSTERS), "List the aliases of at least two clusters, as in A, B")
     if not all(aliases) or len(set(aliases)) < len(aliases):
-        raise ConfigError(_CLUSTERS, props[_CLUSTERS], "An alias is empty or there twice")
+        raise ConfigError(_CLUSTERS, props[_CLUSTERS], "An alias is empty or given twice")
     if len(aliases) == 1:
-        raise ConfigError(_CLUSTERS, props[_CLUSTERS], "A flow needs two clusters: name another one")
+        raise ConfigError(_CLUSTERS, props[_CLUSTERS], "A flow needs two clusters: add another one")
     return aliases
 
 
@@ -197,7 +197,7 @@ def _check_names(props: Mapping[str, str], clusters: Sequence[str]) -> None:
         known = any(rest.startswith(f"{alias}.") for alias in clusters if alias != source)
         if source not in clusters or not known:
             raise ConfigError(
-                key, props[key], f"A flow goes from one of the clusters to another: {', '.join(clusters)}"
+                key, props[key], f"A flow connects two of the clusters of this file: {', '.join(clusters)}"
             )
 
 

@@ -1,4 +1,4 @@
-"""The consumer groups of a cluster: which there are, what they have committed, and whether anybody uses them."""
+"""Lists the consumer groups of a cluster, with their offsets and states, and commits offsets for them."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, To
 from confluent_kafka.admin import AdminClient
 
 from connect.errors import ConnectError, RetriableError
-from connectors.mirror.asking import Asking, refusal
 from connectors.mirror.checkpoints import GroupOffset
+from connectors.mirror.patience import Patience, refusal
 
 __all__ = ["GroupState", "Groups"]
 
 T = TypeVar("T")
 
 _AT_ONCE: Final = 100
-"""Of how many groups is asked at a time; a request has one group."""
+"""How many groups are asked for at a time; a request has one group."""
 _LONGER: Final = 60.0
-"""Seconds by which the client would wait longer than whoever asks does."""
+"""Seconds by which the client would wait longer than the caller does."""
 
 
 class GroupState(Enum):
-    """Whether a group is used."""
+    """Whether a group exists and has members."""
 
     ABSENT = "absent"
     EMPTY = "empty"
@@ -34,28 +34,28 @@ class GroupState(Enum):
 
 
 class Groups:
-    """Asks a cluster for its groups, and commits offsets for them, with clients that ``connect`` makes. For one thread.
+    """Reads and commits offsets of a cluster's groups, with clients that ``connect`` creates. For one thread.
 
-    Each method raises :class:`~connectors.mirror.asking.StoppedError` when whoever asks is to stop.
+    Each method raises :class:`~connectors.mirror.patience.StoppedError` when the caller is stopped.
     """
 
-    def __init__(self, connect: Callable[[], AdminClient], asking: Asking) -> None:
+    def __init__(self, connect: Callable[[], AdminClient], patience: Patience) -> None:
         self._connect = connect
         self._client: AdminClient | None = None
-        self._asking = asking
-        self._request_timeout = asking.seconds + _LONGER
+        self._patience = patience
+        self._request_timeout = patience.seconds + _LONGER
 
     def names(self) -> list[str]:
-        """The names of all consumer groups, classic and new, in order."""
-        listed = self._asking.answer(
+        """Return the names of all consumer groups, classic and new, in order."""
+        listed = self._patience.answer(
             "list its groups", self._admin.list_consumer_groups(request_timeout=self._request_timeout)
         )
         return sorted(group.group_id for group in listed.valid)
 
     def committed(self, groups: Iterable[str]) -> dict[str, Sequence[GroupOffset] | ConnectError]:
-        """What each group has committed, or why that cannot be told."""
-        # librdkafka ends the process when a broker that does not coordinate a group is asked for its offsets, as one
-        # that has just started (librdkafka issue 5040). Asked to describe the group, it answers with an error.
+        """Return the committed offsets of each group, or the error why they cannot be read."""
+        # librdkafka aborts the process when offsets are requested from a broker that does not coordinate the group,
+        # such as one that has just started (librdkafka issue 5040). Describing the group returns an error instead.
         states = self.states(groups)
         away = {group: found for group, found in states.items() if isinstance(found, RetriableError)}
         ready = [group for group in states if group not in away]
@@ -63,11 +63,11 @@ class Groups:
         return {group: away[group] if group in away else told[group] for group in states}
 
     def states(self, groups: Iterable[str]) -> dict[str, GroupState | ConnectError]:
-        """Whether each group is used, or why that cannot be told."""
+        """Return the state of each group, or the error why it is unknown."""
         return dict(self._each("describe groups", groups, self._ask_states, _state))
 
     def commit(self, group: str, offsets: Iterable[GroupOffset]) -> list[ConnectError]:
-        """Commit offsets for a group that nobody uses; answer what was refused of single partitions."""
+        """Commit offsets for a group without members; return the errors of single partitions."""
         places = [TopicPartition(each.topic, each.partition, each.offset, each.metadata) for each in offsets]
         what = f"commit offsets of the group {group}"
         asked = self._admin.alter_consumer_group_offsets(
@@ -77,7 +77,7 @@ class Groups:
         if isinstance(done, ConnectError):
             raise done
         return [
-            refusal(self._asking.cluster, f"{what} in {place.topic}-{place.partition}", place.error)
+            refusal(self._patience.cluster, f"{what} in {place.topic}-{place.partition}", place.error)
             for place in done.topic_partitions or ()
             if place.error is not None
         ]
@@ -96,13 +96,14 @@ class Groups:
                 yield group, found if isinstance(found, ConnectError) else read(found)
 
     def _answers(self, what: str, futures: Mapping[str, Future[Any]]) -> dict[str, Any | ConnectError]:
-        """What the coordinators of groups answer.
+        """Return the answers of the coordinators of groups.
 
-        librdkafka looks for a coordinator that is away even when a request has timed out, and ends the process when it
-        finds it (librdkafka pull request 5397). So requests are given up before they time out, with their client.
+        librdkafka looks for an unreachable coordinator even when a request has timed out, and aborts the process when
+        it finds it (librdkafka pull request 5397). So requests are given up before they time out, together with their
+        client.
         """
         try:
-            return self._asking.answers(what, futures)
+            return self._patience.answers(what, futures)
         finally:
             if not all(future.done() for future in futures.values()):
                 self._client = None

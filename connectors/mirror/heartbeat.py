@@ -1,4 +1,4 @@
-"""The heartbeat connector of a flow: signs of life, which show how long a flow that mirrors them takes."""
+"""The heartbeat connector of a flow, which shows that the flow is alive and how long records take."""
 
 from __future__ import annotations
 
@@ -7,17 +7,39 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from connect.config import LOW, Long, Short, option
 from connect.data import Offset, Schema, SourceRecord
 from connect.source import SourceConnector, SourceTask
-from connectors.mirror.asking import Asking, StoppedError
 from connectors.mirror.clients import Clients, Cluster
-from connectors.mirror.config.heartbeat import MirrorHeartbeatConfig
+from connectors.mirror.config.flow import FlowConfig
 from connectors.mirror.internal_topics import create_compacted
-from connectors.mirror.own_offsets import HEARTBEAT_MEMBERS, NO_OFFSET, check_own_offset, heartbeat_partition
+from connectors.mirror.patience import Patience, StoppedError
 from connectors.mirror.policies import replication_policy
 from connectors.mirror.records import Heartbeat
+from connectors.mirror.source_offsets import HEARTBEAT_MEMBERS, NO_OFFSET, check_own_offset, heartbeat_partition
 
-__all__ = ["MirrorHeartbeatConnector", "MirrorHeartbeatTask"]
+__all__ = ["MirrorHeartbeatConfig", "MirrorHeartbeatConnector", "MirrorHeartbeatTask"]
+
+
+class MirrorHeartbeatConfig(FlowConfig):
+    """The options of the heartbeat connector of a flow."""
+
+    emit_heartbeats_enabled: bool = option(
+        default=True,
+        importance=LOW,
+        doc="Whether to write heartbeats. If false, the connector has no task.",
+    )
+    emit_heartbeats_interval_seconds: Long = option(
+        default=1,
+        importance=LOW,
+        doc="Seconds between two heartbeats.",
+    )
+    heartbeats_topic_replication_factor: Short = option(
+        default=3,
+        importance=LOW,
+        doc="Number of replicas with which the heartbeats topic is created.",
+    )
+
 
 _BYTES: Final = Schema.bytes()
 _MS: Final = 1000
@@ -27,7 +49,7 @@ _REPLICAS: Final = "heartbeats.topic.replication.factor"
 class MirrorHeartbeatTask(SourceTask[MirrorHeartbeatConfig]):
     """Writes a heartbeat at each interval.
 
-    Crash points: none matters. A heartbeat that is lost is followed by the next one.
+    Crash points: none matters. A lost heartbeat is followed by the next one.
     """
 
     def start(self) -> None:
@@ -52,8 +74,8 @@ class MirrorHeartbeatTask(SourceTask[MirrorHeartbeatConfig]):
             return
         config = self.config
         admin = Clients(config.originals).admin(Cluster.TARGET, "heartbeats-target-admin")
-        asking = Asking(config.target_cluster_alias, config.admin_timeout_ms / _MS, self.context.wait)
-        create_compacted(admin, asking, self._topic, _REPLICAS, config.heartbeats_topic_replication_factor)
+        patience = Patience(config.target_cluster_alias, config.admin_timeout_ms / _MS, self.context.wait)
+        create_compacted(admin, patience, self._topic, _REPLICAS, config.heartbeats_topic_replication_factor)
         self._has_topic = True
 
     def _record(self, timestamp: int) -> SourceRecord:
@@ -72,10 +94,10 @@ class MirrorHeartbeatTask(SourceTask[MirrorHeartbeatConfig]):
 
 
 class MirrorHeartbeatConnector(SourceConnector[MirrorHeartbeatConfig]):
-    """Writes the time to the topic of heartbeats at the target, again and again.
+    """Writes the time to the heartbeats topic at the target, again and again.
 
-    A flow that mirrors from there carries the heartbeats on, which shows that it lives and how long it takes. It has
-    one task, or none with ``emit.heartbeats.enabled=false``.
+    A flow that mirrors from there carries the heartbeats on, which shows that it is alive and how long records take.
+    The connector has one task, or none with ``emit.heartbeats.enabled=false``.
     """
 
     task_class = MirrorHeartbeatTask

@@ -1,4 +1,4 @@
-"""The internal topics of a mirror: made, read from their beginnings, and followed as they grow."""
+"""Creates the internal topics of a mirror, reads them from their beginnings, and follows them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from connect.errors import ConfigError, ConnectError, RetriableError
-from connectors.mirror.asking import Asking, refusal
+from connectors.mirror.patience import Patience, refusal
 
 __all__ = ["READING", "InternalTopics", "create_compacted"]
 
@@ -20,7 +20,7 @@ READING: Final = {
     "allow.auto.create.topics": "false",
     "isolation.level": "read_committed",
 }
-"""What a consumer of internal topics has in any case."""
+"""Settings that every consumer of internal topics has."""
 
 _MESSAGES: Final = 1000
 _SLICE: Final = 0.1
@@ -31,34 +31,36 @@ _LOOK_AGAIN: Final = 1.0
 class InternalTopics:
     """Reads partition 0 of some topics with a consumer of its own, which it closes. For one thread.
 
-    A topic that does not exist is looked for again and again, and never created.
+    A topic that does not exist is looked for repeatedly, and never created.
     """
 
-    def __init__(self, consumer: Consumer, topics: Collection[str], asking: Asking) -> None:
+    def __init__(self, consumer: Consumer, topics: Collection[str], patience: Patience) -> None:
         self._consumer = consumer
-        self._asking = asking
+        self._patience = patience
         self._missing = set(topics)
         self._look_at = 0.0
         self._behind: dict[str, int] = {}
-        """The end that each topic had when it was found, until it is read up to there."""
+        """The end that each topic had when it was found, until it has been read up to there."""
 
     def to_end(self) -> Iterator[Message]:
-        """The records up to the end that each topic has by then, however fast it grows.
+        """Yield the records up to the current end of each topic, however fast it grows.
 
-        Raises a ``ConnectError`` if they cannot be read, and :class:`~connectors.mirror.asking.StoppedError`.
+        Raises a ``ConnectError`` if they cannot be read, and :class:`~connectors.mirror.patience.StoppedError`.
         """
         self._look_for_missing()
-        deadline = time.monotonic() + self._asking.seconds
+        deadline = time.monotonic() + self._patience.seconds
         while self._behind:
-            self._asking.go_on()
+            self._patience.raise_if_stopped()
             for message in self._taken(_SLICE):
-                deadline = time.monotonic() + self._asking.seconds
+                deadline = time.monotonic() + self._patience.seconds
                 yield message
             if self._behind and time.monotonic() > deadline:
-                raise RetriableError(f"The cluster {self._asking.cluster} does not give {self._names()} to its end.")
+                raise RetriableError(
+                    f"The cluster {self._patience.cluster} has stopped returning records of {self._names()}."
+                )
 
     def new(self) -> Iterator[Message]:
-        """What has come since, if anything."""
+        """Yield the records that have arrived since."""
         if self._missing and time.monotonic() >= self._look_at:
             self._look_for_missing()
         while taken := list(self._taken(0)):
@@ -72,20 +74,20 @@ class InternalTopics:
         try:
             messages = self._consumer.consume(_MESSAGES, seconds)
         except KafkaException as error:
-            raise refusal(self._asking.cluster, f"read {self._names()}", error.args[0]) from error
+            raise refusal(self._patience.cluster, f"read {self._names()}", error.args[0]) from error
         for message in messages:
             failure = message.error()
             if failure is None:
                 yield message
                 self._note_read(message.topic() or "", (message.offset() or 0) + 1)
             elif failure.code() == KafkaError._PARTITION_EOF:
-                # After the last record there may be the marks of transactions, which are not given.
+                # Transaction markers may follow the last record; they are not returned.
                 self._behind.pop(message.topic() or "", None)
             elif not failure.retriable():
-                raise refusal(self._asking.cluster, f"read {message.topic()}", failure)
+                raise refusal(self._patience.cluster, f"read {message.topic()}", failure)
 
     def _note_read(self, topic: str, position: int) -> None:
-        # The client tells of an end only when it waits there for more, which it never does while others go on writing.
+        # The client reports an end only when it waits there, which it never does while others keep writing.
         if position >= self._behind.get(topic, position + 1):
             del self._behind[topic]
 
@@ -98,47 +100,47 @@ class InternalTopics:
             self._consumer.incremental_assign([TopicPartition(topic, 0, 0) for topic in sorted(found)])
 
     def _exists(self, topic: str) -> bool:
-        self._asking.go_on()
+        self._patience.raise_if_stopped()
         try:
-            described = self._consumer.list_topics(topic, timeout=min(_LOOK_UP, self._asking.seconds)).topics[topic]
+            described = self._consumer.list_topics(topic, timeout=min(_LOOK_UP, self._patience.seconds)).topics[topic]
         except KafkaException as error:
-            raise refusal(self._asking.cluster, f"describe the topic {topic}", error.args[0]) from error
+            raise refusal(self._patience.cluster, f"describe the topic {topic}", error.args[0]) from error
         if described.error is None:
             return 0 in described.partitions
         if described.error.code() in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.LEADER_NOT_AVAILABLE}:
             return False
-        raise refusal(self._asking.cluster, f"describe the topic {topic}", described.error)
+        raise refusal(self._patience.cluster, f"describe the topic {topic}", described.error)
 
     def _end(self, topic: str) -> int:
-        timeout = min(_LOOK_UP, self._asking.seconds)
+        timeout = min(_LOOK_UP, self._patience.seconds)
         try:
             return self._consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=timeout)[1]
         except KafkaException as error:
-            raise refusal(self._asking.cluster, f"tell where the topic {topic} ends", error.args[0]) from error
+            raise refusal(self._patience.cluster, f"tell where the topic {topic} ends", error.args[0]) from error
 
     def _names(self) -> str:
         return " and ".join(sorted(self._behind)) or "its internal topics"
 
 
-def create_compacted(admin: AdminClient, asking: Asking, topic: str, replicas_key: str, replicas: int) -> None:
+def create_compacted(admin: AdminClient, patience: Patience, topic: str, replicas_key: str, replicas: int) -> None:
     """Create a topic of one partition unless it exists; ``replicas_key`` is the key that ``replicas`` comes from.
 
-    Raises a ``ConnectError`` if the cluster does not do it, and :class:`~connectors.mirror.asking.StoppedError`.
+    Raises a ``ConnectError`` if the cluster refuses, and :class:`~connectors.mirror.patience.StoppedError`.
     """
-    seconds = asking.seconds
+    seconds = patience.seconds
     described = admin.describe_topics(TopicCollection([topic]), request_timeout=seconds)[topic]
-    if not isinstance(asking.answers("describe a topic", {topic: described})[topic], ConnectError):
+    if not isinstance(patience.answers("describe a topic", {topic: described})[topic], ConnectError):
         return
     new = NewTopic(topic, 1, replicas, config={"cleanup.policy": "compact"})
     created = admin.create_topics([new], request_timeout=seconds)[topic]
-    found = asking.answers(f"create the topic {topic}", {topic: created})[topic]
+    found = patience.answers(f"create the topic {topic}", {topic: created})[topic]
     if not isinstance(found, ConnectError):
         return
     match _code(created):
         case KafkaError.TOPIC_ALREADY_EXISTS:
             return
         case KafkaError.INVALID_REPLICATION_FACTOR:
-            reason = f"The cluster {asking.cluster} has fewer brokers, so that it cannot create {topic}: set fewer"
+            reason = f"The cluster {patience.cluster} has fewer brokers than that and cannot create {topic}. Lower it"
             raise ConfigError(replicas_key, replicas, reason)
     raise found
 

@@ -1,4 +1,4 @@
-"""What a flow has written of its offsets: the topics of syncs and of runs, read and followed together."""
+"""Reads and follows the topics in which a flow stores its offsets: offset syncs, runs and checkpoints."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Final
 from confluent_kafka import Message
 
 from connect.errors import DataError
-from connectors.mirror.asking import Asking, Wait
 from connectors.mirror.checkpoints import OffsetTranslator
 from connectors.mirror.clients import Clients, Cluster
 from connectors.mirror.config.flow import TopicsConfig
 from connectors.mirror.internal_topics import READING, InternalTopics
+from connectors.mirror.patience import Patience, Wait
 from connectors.mirror.policies import ReplicationPolicy
 from connectors.mirror.records import Checkpoint, OffsetSync
 from connectors.mirror.run_records import StoredRuns
 from connectors.mirror.sync_store import SyncStore
 
-__all__ = ["OffsetTopics", "alias_of", "asking", "read_checkpoints"]
+__all__ = ["OffsetTopics", "alias_of", "patience_with", "read_checkpoints"]
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ _MS: Final = 1000
 
 
 class OffsetTopics:
-    """The syncs and runs of a flow, kept up to date by a consumer of its own. For one thread."""
+    """The offset syncs and runs of a flow, kept up to date by a consumer of its own. For one thread."""
 
     def __init__(
         self,
@@ -42,20 +42,20 @@ class OffsetTopics:
         other = config.alias_in_syncs
         self._syncs_topic, runs_topic = policy.offset_syncs_topic(other), policy.offset_runs_topic(other)
         consumer = clients.consumer(cluster, f"offset-syncs-{cluster}-consumer", READING)
-        self._topics = InternalTopics(consumer, (self._syncs_topic, runs_topic), asking(config, cluster, wait))
+        self._topics = InternalTopics(consumer, (self._syncs_topic, runs_topic), patience_with(config, cluster, wait))
         self.translator = OffsetTranslator(SyncStore(keeps_history=keeps_history), StoredRuns())
 
     def read_to_end(self) -> None:
-        """Read what there is; before this nothing is translated.
+        """Read the existing records. Nothing is translated before that.
 
-        Raises a ``ConnectError`` if it cannot be read, and :class:`~connectors.mirror.asking.StoppedError`.
+        Raises a ``ConnectError`` if they cannot be read, and :class:`~connectors.mirror.patience.StoppedError`.
         """
         for message in self._topics.to_end():
             self._take(message)
         self.translator.syncs.start()
 
     def follow(self) -> None:
-        """Read what has come since."""
+        """Read the records that have arrived since."""
         for message in self._topics.new():
             self._take(message)
 
@@ -74,10 +74,10 @@ class OffsetTopics:
 def read_checkpoints(
     config: TopicsConfig, clients: Clients, policy: ReplicationPolicy, wait: Wait, take: Callable[[Checkpoint], None]
 ) -> None:
-    """Read the checkpoints that a flow has written; raises what :meth:`OffsetTopics.read_to_end` does."""
+    """Pass the checkpoints of a flow to ``take``; raises what :meth:`OffsetTopics.read_to_end` does."""
     consumer = clients.consumer(Cluster.TARGET, "checkpoints-target-consumer", READING)
     topic = policy.checkpoints_topic(config.source_cluster_alias)
-    topics = InternalTopics(consumer, (topic,), asking(config, Cluster.TARGET, wait))
+    topics = InternalTopics(consumer, (topic,), patience_with(config, Cluster.TARGET, wait))
     try:
         for message in topics.to_end():
             _read(message, lambda key, value: take(Checkpoint.decode(key, value)))
@@ -86,17 +86,17 @@ def read_checkpoints(
 
 
 def alias_of(config: TopicsConfig, cluster: Cluster) -> str:
-    """The alias of one of the clusters of a flow."""
+    """Return the alias of one of the clusters of a flow."""
     return config.source_cluster_alias if cluster is Cluster.SOURCE else config.target_cluster_alias
 
 
-def asking(config: TopicsConfig, cluster: Cluster, wait: Wait) -> Asking:
-    """How long the answers of a cluster are waited for."""
-    return Asking(alias_of(config, cluster), config.admin_timeout_ms / _MS, wait)
+def patience_with(config: TopicsConfig, cluster: Cluster, wait: Wait) -> Patience:
+    """Return the patience for requests to a cluster of a flow."""
+    return Patience(alias_of(config, cluster), config.admin_timeout_ms / _MS, wait)
 
 
 def _read(message: Message, take: Callable[[bytes | None, bytes | None], None]) -> None:
     try:
         take(message.key(), message.value())
     except DataError as error:
-        logger.warning("The record %s of %s is left out: %s", message.offset(), message.topic(), error)
+        logger.warning("Skipping record %s of %s: %s", message.offset(), message.topic(), error)

@@ -1,4 +1,4 @@
-"""What flows would mirror, what they would leave out and why, and what will not work. Pure."""
+"""Plans flows: what they would mirror, what they leave out and why, and what will not work. Pure."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _REPLICATION: Final = {
     "checkpoints.topic.replication.factor": 3,
     "heartbeats.topic.replication.factor": 3,
 }
-"""The keys that say how many brokers a topic of the mirror needs, and their defaults."""
+"""The replication factors of a mirror's topics, with their defaults."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedTopic:
-    """A topic of the source: its name at the target, or why it is not mirrored; and a remark, if there is one."""
+    """A topic of the source with its name at the target, or the reason why it is not mirrored, and a remark."""
 
     topic: str
     partitions: int
@@ -42,7 +42,7 @@ class PlannedTopic:
 
 @dataclass(frozen=True, slots=True)
 class PlannedGroup:
-    """A consumer group of the source, and why it gets no checkpoints, unless it does."""
+    """A consumer group of the source, and the reason why it gets no checkpoints, if so."""
 
     group: str
     reason: str | None = None
@@ -50,7 +50,7 @@ class PlannedGroup:
 
 @dataclass(frozen=True, slots=True)
 class FlowPlan:
-    """What one flow would do, and ``problems``: what will not work as it is."""
+    """The plan of one flow; ``problems`` lists what will not work as it is."""
 
     flow: str
     topics: tuple[PlannedTopic, ...]
@@ -59,11 +59,11 @@ class FlowPlan:
 
     @property
     def remotes(self) -> Mapping[str, str]:
-        """The topics at the target that the flow writes to, each with the topic of the source."""
+        """The topics at the target that the flow writes to, each with its source topic."""
         return {topic.remote: topic.topic for topic in self.topics if topic.remote is not None}
 
     def document(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
+        """Return the plan as JSON has it."""
         return {
             "flow": self.flow,
             "topics": [
@@ -82,7 +82,7 @@ class FlowPlan:
 
 
 def plan_flow(flow: Flow, source: Survey, target: Survey) -> FlowPlan:
-    """Plan one flow between two clusters as they are now."""
+    """Plan one flow between two clusters in their current state."""
     props = flow.connectors[_SOURCE]
     selection = TopicSelection.configured(props)
     groups = GroupSelection.configured(flow.connectors[_CHECKPOINT])
@@ -97,7 +97,7 @@ def plan_flow(flow: Flow, source: Survey, target: Survey) -> FlowPlan:
 
 
 def problems_between(flows: Sequence[Flow], plans: Sequence[FlowPlan], surveys: Mapping[str, Survey]) -> list[str]:
-    """What will not work between flows: aliases of one cluster, topics that two flows write to, endless circles."""
+    """Return the problems between flows: two aliases of one cluster, topics that two flows write, endless cycles."""
     return [*_same_clusters(surveys), *_clashes(flows, plans), *_circles(flows)]
 
 
@@ -119,20 +119,20 @@ def _topic_reason(flow: Flow, selection: TopicSelection, topic: str, left_out: L
                 return f"cycle: it was mirrored from {flow.target}"
             return (
                 f"cycle by its name alone: {flow.target} has no topic {upstream}. If it is a topic of {flow.source}'s "
-                "own, rename it, or give the cluster another alias"
+                "own, rename it or choose another alias for the cluster"
             )
         case LeftOut.CONNECT:
-            return "connect: it looks like a topic of Kafka Connect's own. If it is not, name it in topics"
+            return "connect: it looks like an internal topic of Kafka Connect. If it is not, name it in topics"
         case _:
-            return "filter: topics does not name it, or topics.exclude does"
+            return "filter: topics does not match it, or topics.exclude does"
 
 
 def _remark(partitions: int, remote: str, target: Survey) -> str | None:
     there = target.topics.get(remote)
     if there is None:
-        return "to be created"
+        return "will be created"
     if there < partitions:
-        return f"exists with {there} partitions and is to grow"
+        return f"exists with {there} partitions and will get more"
     return f"exists with {there} partitions: the last {there - partitions} stay empty" if there > partitions else None
 
 
@@ -141,9 +141,9 @@ def _group_reason(left_out: LeftOut | None) -> str | None:
         case None:
             return None
         case LeftOut.NO_OFFSETS:
-            return "no offsets: it has committed none of a topic that topics takes"
+            return "no offsets: it has committed none in a topic that topics matches"
         case _:
-            return "filter: groups does not name it, or groups.exclude does"
+            return "filter: groups does not match it, or groups.exclude does"
 
 
 def _problems(
@@ -156,7 +156,7 @@ def _problems(
         cluster = source if at_source and key.startswith("offset-syncs.") else target
         wanted = int(props.get(key, default))
         if wanted > cluster.brokers:
-            yield f"{key} is {wanted}, and the cluster has {cluster.brokers} brokers: its topics cannot be created."
+            yield f"{key} is {wanted}, more than the cluster has brokers ({cluster.brokers}): topics cannot be created."
     for topic in topics:
         if topic.remote is not None:
             yield from _problems_of(topic.topic, topic.remote)
@@ -174,8 +174,8 @@ def _same_clusters(surveys: Mapping[str, Survey]) -> Iterator[str]:
     for cluster, names in aliases.items():
         if len(names) > 1:
             yield (
-                f"{' and '.join(names)} are one cluster ({cluster}): each record would be mirrored again and again. "
-                "Give a cluster one alias."
+                f"{' and '.join(names)} are the same cluster ({cluster}): records would be mirrored endlessly. "
+                "Use one alias per cluster."
             )
 
 
@@ -186,7 +186,7 @@ def _clashes(flows: Sequence[Flow], plans: Sequence[FlowPlan]) -> Iterator[str]:
             writers[flow.target, remote].append(f"{flow.name} (from {topic})")
     for (target, remote), names in writers.items():
         if len(names) > 1:
-            yield f"{remote} of {target} would be written by {' and '.join(names)}, mixed. Exclude it in all but one."
+            yield f"{remote} of {target} would be written by {' and '.join(names)}. Exclude it from all but one flow."
 
 
 def _circles(flows: Sequence[Flow]) -> Iterator[str]:
@@ -198,8 +198,8 @@ def _circles(flows: Sequence[Flow]) -> Iterator[str]:
     for source, target in identity:
         if source < target and (target, source) in identity:
             yield (
-                f"{source}->{target} and {target}->{source} keep the names of topics, so that records would circle for "
-                f"ever. Name a header in {_PROVENANCE} in both, or keep their topics apart."
+                f"{source}->{target} and {target}->{source} both keep topic names, so records would circle for "
+                f"ever. Set {_PROVENANCE} in both flows, or mirror different topics."
             )
 
 

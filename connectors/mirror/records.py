@@ -20,7 +20,7 @@ _LONGEST_TEXT: Final = 0x7FFF
 
 @dataclass(frozen=True, slots=True)
 class OffsetSync:
-    """A record of the source and the same record at the target, by their offsets. ``topic`` is the source's name."""
+    """The offsets of one record at the source and at the target. ``topic`` is the source's name."""
 
     topic: str
     partition: int
@@ -28,16 +28,16 @@ class OffsetSync:
     downstream: int
 
     def key(self) -> bytes:
-        """The key of the record."""
+        """Return the key of the record."""
         return text_bytes(self.topic) + _INT32.pack(self.partition)
 
     def value(self) -> bytes:
-        """The value of the record, which has no version."""
+        """Return the value of the record, which has no version."""
         return _TWO_INT64.pack(self.upstream, self.downstream)
 
     @classmethod
     def decode(cls, key: bytes | None, value: bytes | None) -> Self:
-        """Read a record; raise :class:`~connect.errors.DataError` if it is of another form."""
+        """Decode a record; raise :class:`~connect.errors.DataError` if it is malformed."""
         keys, values = Fields(key, "offset sync"), Fields(value, "offset sync")
         sync = cls(keys.text(), keys.int32(), values.int64(), values.int64())
         keys.end()
@@ -47,7 +47,7 @@ class OffsetSync:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The offset of a group at the source, and what it is at the target. ``topic`` is the target's name."""
+    """The offset of a group at the source and its translation at the target. ``topic`` is the target's name."""
 
     group: str
     topic: str
@@ -57,17 +57,17 @@ class Checkpoint:
     metadata: str = ""
 
     def key(self) -> bytes:
-        """The key of the record."""
+        """Return the key of the record."""
         return text_bytes(self.group) + text_bytes(self.topic) + _INT32.pack(self.partition)
 
     def value(self) -> bytes:
-        """The value of the record."""
+        """Return the value of the record."""
         offsets = _TWO_INT64.pack(self.upstream, self.downstream)
         return _INT16.pack(_VERSION) + offsets + text_bytes(self.metadata)
 
     @classmethod
     def decode(cls, key: bytes | None, value: bytes | None) -> Self:
-        """Read a record; raise :class:`~connect.errors.DataError` if it is of another form."""
+        """Decode a record; raise :class:`~connect.errors.DataError` if it is malformed."""
         keys, values = Fields(key, "checkpoint"), Fields(value, "checkpoint")
         values.version(_VERSION)
         upstream, downstream = values.int64(), values.int64()
@@ -79,23 +79,23 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """A sign of life of a flow from one cluster to another; ``timestamp`` is in milliseconds."""
+    """A heartbeat of a flow from one cluster to another; ``timestamp`` is in milliseconds."""
 
     source_alias: str
     target_alias: str
     timestamp: int
 
     def key(self) -> bytes:
-        """The key of the record."""
+        """Return the key of the record."""
         return text_bytes(self.source_alias) + text_bytes(self.target_alias)
 
     def value(self) -> bytes:
-        """The value of the record."""
+        """Return the value of the record."""
         return _INT16.pack(_VERSION) + _INT64.pack(self.timestamp)
 
     @classmethod
     def decode(cls, key: bytes | None, value: bytes | None) -> Self:
-        """Read a record; raise :class:`~connect.errors.DataError` if it is of another form."""
+        """Decode a record; raise :class:`~connect.errors.DataError` if it is malformed."""
         keys, values = Fields(key, "heartbeat"), Fields(value, "heartbeat")
         values.version(_VERSION)
         heartbeat = cls(keys.text(), keys.text(), values.int64())
@@ -105,7 +105,7 @@ class Heartbeat:
 
 
 def text_bytes(text: str) -> bytes:
-    """A text as Kafka's protocol has it: the length in two bytes, and UTF-8."""
+    """Encode a string of Kafka's protocol: two bytes of length, then UTF-8."""
     encoded = text.encode("utf-8", "surrogatepass")
     if len(encoded) > _LONGEST_TEXT:
         raise DataError(f"A text of {len(encoded)} bytes does not fit into a record: shorten {text[:40]!r}...")
@@ -113,7 +113,7 @@ def text_bytes(text: str) -> bytes:
 
 
 class Fields:
-    """Reads the fields of a record one after the other. Each method raises ``DataError`` if the bytes end before it."""
+    """Reads the fields of a record in order. Each method raises ``DataError`` if the bytes end too soon."""
 
     def __init__(self, data: bytes | None, what: str) -> None:
         self._data = data or b""
@@ -121,19 +121,19 @@ class Fields:
         self._position = 0
 
     def int16(self) -> int:
-        """A whole number of two bytes."""
+        """Read a two-byte integer."""
         return int(_INT16.unpack(self.bytes(2))[0])
 
     def int32(self) -> int:
-        """A whole number of four bytes."""
+        """Read a four-byte integer."""
         return int(_INT32.unpack(self.bytes(4))[0])
 
     def int64(self) -> int:
-        """A whole number of eight bytes."""
+        """Read an eight-byte integer."""
         return int(_INT64.unpack(self.bytes(8))[0])
 
     def text(self) -> str:
-        """A text of Kafka's protocol."""
+        """Read a string of Kafka's protocol."""
         length = self.int16()
         try:
             return self.bytes(length).decode("utf-8", "surrogatepass")
@@ -153,7 +153,7 @@ class Fields:
         return part
 
     def varint(self) -> int:
-        """A whole number of at most ten bytes, small ones of either sign in few."""
+        """Read a zigzag varint of at most ten bytes."""
         result = 0
         for shift in range(0, 70, 7):
             byte = self.bytes(1)[0]
@@ -169,7 +169,7 @@ class Fields:
             raise DataError(f"The {self._what} has version {found}; only {known} is known.")
 
     def end(self) -> None:
-        """Nothing may follow."""
+        """Check that no bytes are left."""
         left = len(self._data) - self._position
         if left:
             raise DataError(f"The {self._what} has {left} bytes too many.")

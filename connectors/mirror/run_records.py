@@ -1,4 +1,4 @@
-"""The records of the topic of runs: for each partition a few chunks, each a record of its own that compaction keeps."""
+"""Encodes the runs of a partition as a few chunks, each a record with a key of its own, so that compaction keeps it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _START: Final = struct.Struct(">qqi")
 _VERSION: Final = 0
 _NO_ID: Final = UUID(int=0)
 _LEAST_RUN: Final = 4
-"""The bytes of the shortest run."""
+"""The number of bytes of the shortest run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +33,12 @@ class RunKey:
     chunk: int
 
     def encode(self) -> bytes:
-        """The bytes of the key."""
+        """Encode the key."""
         return text_bytes(self.topic) + _NUMBERS.pack(self.partition, self.chunk)
 
     @classmethod
     def decode(cls, key: bytes | None) -> RunKey:
-        """Read a key; raise :class:`~connect.errors.DataError` if it is of another form."""
+        """Decode a key; raise :class:`~connect.errors.DataError` if it is malformed."""
         fields = Fields(key, "key of runs")
         found = cls(fields.text(), fields.int32(), fields.int32())
         fields.end()
@@ -47,13 +47,13 @@ class RunKey:
 
 @dataclass(frozen=True, slots=True)
 class RunChunk:
-    """The value of a record: some runs, and the topics that they speak of."""
+    """The value of a record: some runs, and the ids of the topics that they belong to."""
 
     generation: Generation
     runs: tuple[Run, ...]
 
     def encode(self) -> bytes:
-        """The bytes of the value."""
+        """Encode the value."""
         source, target = self.generation.source or _NO_ID, self.generation.target or _NO_ID
         first = self.runs[0] if self.runs else Run(0, 0, 0, 0)
         start = _START.pack(first.upstream, first.downstream, len(self.runs))
@@ -67,20 +67,20 @@ class RunChunk:
 
     @classmethod
     def decode(cls, value: bytes) -> RunChunk:
-        """Read a value; raise :class:`~connect.errors.DataError` if it is of another form."""
+        """Decode a value; raise :class:`~connect.errors.DataError` if it is malformed."""
         fields = Fields(value, "record of runs")
         fields.version(_VERSION)
         generation = Generation(_topic_id(fields), _topic_id(fields))
         upstream, downstream, count = fields.int64(), fields.int64(), fields.int32()
         if not 0 <= count <= len(value) // _LEAST_RUN:
-            raise DataError(f"The record of runs says that it has {count} runs in {len(value)} bytes.")
+            raise DataError(f"The record of runs claims to have {count} runs in {len(value)} bytes.")
         runs: list[Run] = []
         for _ in range(count):
             upstream, downstream = upstream + fields.varint(), downstream + fields.varint()
             length = fields.varint()
             run = Run(upstream, downstream, length, upstream - fields.varint())
             if length < 1 or run.since > upstream:
-                raise DataError(f"The record of runs has one that cannot be: {run}.")
+                raise DataError(f"The record of runs contains an impossible run: {run}.")
             runs.append(run)
             upstream, downstream = run.upstream_end, run.downstream_end
         fields.end()
@@ -88,7 +88,7 @@ class RunChunk:
 
 
 class RunWriter:
-    """Tells which records to write so that the topic says what the runs of a partition do."""
+    """Decides which records to write so that the topic matches the runs of a partition."""
 
     def __init__(self, topic: str, partition: int, written_chunks: int = 0) -> None:
         self._topic = topic
@@ -96,10 +96,10 @@ class RunWriter:
         self._written = written_chunks
 
     def records(self, runs: Runs) -> Iterator[tuple[bytes, bytes | None]]:
-        """The keys and values of what has changed since the last call; a value of ``None`` removes a chunk.
+        """Yield the key and value of each chunk that has changed since the last call; ``None`` removes a chunk.
 
-        There are none while the runs are behind what the target has. A first chunk is there without any runs, too: it
-        tells which topics there are.
+        Yields nothing while the runs are behind the target. The first chunk is written even without runs, for the topic
+        ids.
         """
         changed = None if runs.is_behind else runs.take_changes()
         if changed is None:
@@ -125,13 +125,13 @@ class _Stored:
 
 
 class StoredRuns:
-    """What the topic of runs says, fed record by record from its beginning, in order. For one thread."""
+    """The contents of the topic of runs, fed record by record from its beginning. For one thread."""
 
     def __init__(self) -> None:
         self._stored: dict[tuple[str, int], _Stored] = {}
 
     def read(self, key: bytes | None, value: bytes | None) -> None:
-        """Take a record; raise :class:`~connect.errors.DataError` if it is of another form."""
+        """Take a record; raise :class:`~connect.errors.DataError` if it is malformed."""
         found = RunKey.decode(key)
         partition = found.topic, found.partition
         stored = self._stored.get(partition)
@@ -142,13 +142,13 @@ class StoredRuns:
             return
         chunk = RunChunk.decode(value)
         if stored is None or stored.generation != chunk.generation:
-            # The topics were made anew: what was said of the old ones means nothing.
+            # A topic was recreated: the runs of the former one no longer apply.
             stored = self._stored[partition] = _Stored(chunk.generation)
         stored.chunks[found.chunk] = chunk.runs
         stored.runs = None
 
     def runs(self, topic: str, partition: int) -> Runs | None:
-        """The runs of a partition of the source; ``None`` if none are stored."""
+        """Return the runs of a partition of the source; ``None`` if none are stored."""
         stored = self._stored.get((topic, partition))
         if stored is None:
             return None
@@ -158,12 +158,12 @@ class StoredRuns:
         return stored.runs
 
     def writer(self, topic: str, partition: int) -> RunWriter:
-        """What continues the records of a partition."""
+        """Return a writer that continues the records of a partition."""
         stored = self._stored.get((topic, partition))
         return RunWriter(topic, partition, 1 + max(stored.chunks, default=-1) if stored else 0)
 
     def partitions(self) -> Mapping[tuple[str, int], Generation]:
-        """The partitions of the source of which runs are stored."""
+        """Return the partitions of the source that have stored runs, with their topic ids."""
         return {partition: stored.generation for partition, stored in self._stored.items()}
 
 

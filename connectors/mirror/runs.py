@@ -1,8 +1,8 @@
 """Runs: stretches of a source partition whose records lie at the target in step, so that every offset translates.
 
-Offsets of the source are called *upstream*, those of the target *downstream*. A record that is mirrored moves both on
-by one, so one :class:`Run` tells of all records up to the next hole: a compacted record or the end of a transaction at
-either end, or a restart of the mirror.
+Offsets of the source are called *upstream*, those of the target *downstream*. A mirrored record increases both by one,
+so one :class:`Run` covers all records up to the next hole: a compacted record or the end of a transaction at either
+end, or a restart of the mirror.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ _downstream = attrgetter("downstream")
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """The topics that runs speak of, by their ids; ``None`` where a broker has none. A new topic has another."""
+    """The ids of the topics that runs belong to; ``None`` where a broker has none. A recreated topic has another id."""
 
     source: UUID | None = None
     target: UUID | None = None
 
 
 UNKNOWN: Final = Generation()
-"""The topics of brokers that give them no ids."""
+"""The generation of topics whose brokers give them no ids."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The records from ``upstream`` on, ``length`` of them, lie at the target from ``downstream`` on.
+    """The ``length`` records from ``upstream`` on, which lie at the target from ``downstream`` on.
 
-    From ``since`` up to ``upstream`` no record was mirrored: there is none, or the mirror leaves it out. If it is equal
-    to ``upstream``, nothing is known of what lies before.
+    Between ``since`` and ``upstream`` no record was mirrored: there is none, or the mirror leaves it out. If the two
+    are equal, nothing is known of what lies before.
     """
 
     upstream: int
@@ -60,14 +60,14 @@ class Run:
         return self.downstream + self.length
 
     def cut(self, first: int, end: int) -> Run:
-        """The part between two offsets of the source."""
+        """Return the part between two offsets of the source."""
         since = self.since if first == self.upstream else first
         return Run(first, self.downstream + first - self.upstream, end - first, since)
 
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """An offset at the other cluster. ``again`` is how many records before it are read once more there, at most."""
+    """An offset at the other cluster. ``again`` is the most records before it that are read again there."""
 
     offset: int
     again: int = 0
@@ -79,29 +79,29 @@ class Translation:
 
 
 class Runs:
-    """The runs of one partition, for one thread.
+    """The runs of one partition. For one thread.
 
-    A translation never skips a record: whoever continues from it reads all that was not read before the offset that
-    was translated. After a restart some records may be mirrored again; then the last copies count.
+    A translation never skips a record: a group that continues from it reads everything that it had not read. After a
+    restart some records may be mirrored again; then the last copies count.
     """
 
     def __init__(self, generation: Generation = UNKNOWN, *, most: int = MOST_RUNS) -> None:
         self.generation = generation
         self._most = most
         self._runs: list[Run] = []
-        """In the order of the target. No two have an offset of the source, or of the target, in common."""
+        """In the order of the target. No two overlap at the source or at the target."""
         self._in_step = True
-        """Whether that is the order of the source as well, as it is but after a restart, until it has caught up."""
+        """Whether that is the order of the source as well; not so after a restart, until the mirror has caught up."""
         self._position: int | None = None
         self._changed_from: int | None = None
         self._awaited = 0
-        """How many records may have copies that no run tells of, and are to be made again."""
+        """How many records may have copies that no run covers, and are going to be mirrored again."""
         self._awaited_from = 0
         self._awaited_end = 0
 
     @classmethod
     def of(cls, generation: Generation, runs: Iterable[Run], *, most: int = MOST_RUNS) -> Runs:
-        """The runs as they were recorded, in any order, some of them twice or in part."""
+        """Build the runs from recorded ones, in any order, some of them doubled or partial."""
         made = cls(generation, most=most)
         end = 0
         for run in sorted(runs, key=lambda run: (run.downstream, -run.length)):
@@ -124,42 +124,43 @@ class Runs:
 
     @property
     def upstream_end(self) -> int | None:
-        """The offset after the last record of the source that is known; ``None`` if none is."""
+        """The offset after the last known record, at the source; ``None`` if there is none."""
         return max((run.upstream_end for run in self._behind()), default=None)
 
     @property
     def downstream_end(self) -> int | None:
-        """The offset after the last record at the target that is known; ``None`` if none is."""
+        """The offset after the last known record, at the target; ``None`` if there is none."""
         return self._runs[-1].downstream_end if self._runs else None
 
     def resume(self, position: int) -> None:
-        """Say that the source is read from this offset on: up to the next record that is added there is none."""
+        """Set the offset from which the source is read. Up to the next record that is added there is none."""
         self._position = position
 
     @property
     def is_behind(self) -> bool:
-        """Whether copies that :meth:`await_copies` told of are not made again yet: translate by older runs alone."""
+        """Whether copies announced by :meth:`await_copies` are still missing, so that only older runs may be used."""
         return self._awaited > 0
 
     def await_copies(self, count: int, end: int) -> None:
-        """Say that up to ``count`` records, before the offset ``end`` of the source, may have copies after the runs.
+        """Announce that up to ``count`` records before the upstream offset ``end`` may have copies that no run covers.
 
-        No run tells of these, as after a kill. What is added from now on would place groups behind their only copies,
-        until all are made again. They follow each other, so that is after as many records that are new to the runs.
+        That is so after a kill. Runs added from now on would place groups behind the only copies of these records,
+        until all of them have been mirrored again. They are consecutive, so that is after as many records that are new
+        to the runs.
         """
         self._awaited = count
         self._awaited_from = max(self._position or 0, self.upstream_end or 0)
         self._awaited_end = end
 
     def forget_position(self) -> None:
-        """Say that nothing is known of what lies before the next record that is added."""
+        """Declare that nothing is known of what lies before the next record that is added."""
         self._position = None
 
     def add(self, upstream: int, downstream: int, length: int = 1, *, since: int | None = None) -> None:
-        """Note that records of the source from ``upstream`` on were written to the target from ``downstream`` on.
+        """Note that records from ``upstream`` on were written to the target from ``downstream`` on.
 
-        ``since`` is the offset from which on there was no other record; without it, the one after the record that was
-        added before, or given to :meth:`resume`.
+        ``since`` is the offset from which on there was no other record. By default it is the one after the record that
+        was added before, or the one given to :meth:`resume`.
         """
         if since is None:
             since = upstream if self._position is None else min(self._position, upstream)
@@ -177,9 +178,9 @@ class Runs:
             self._thin()
 
     def downstream_of(self, offset: int) -> Translation | None:
-        """Where a group that has read up to ``offset`` at the source continues at the target.
+        """Return where a group that has read up to ``offset`` at the source continues at the target.
 
-        ``None`` if no run is early enough to tell.
+        ``None`` if no run is old enough to tell.
         """
         runs = self._runs if self._in_step else sorted(self._runs, key=_upstream)
         index = bisect_right(runs, offset, key=_upstream) - 1
@@ -192,15 +193,15 @@ class Runs:
             found = _translated(runs[index], following, offset)
         if self._in_step:
             return found
-        # What a restart has not mirrored again yet lies before what it has.
+        # Records that the restarted mirror has not copied again yet lie before those that it has.
         ends = {run: before.downstream_end for before, run in pairwise(self._runs)}
         return _at_most(found, min((ends.get(run, 0) for run in runs[index + 1 :]), default=found.offset))
 
     def upstream_of(self, offset: int) -> Translation | None:
-        """Where a group that has read up to ``offset`` at the target continues at the source.
+        """Return where a group that has read up to ``offset`` at the target continues at the source.
 
-        ``None`` if no run is early enough to tell. What others have written to the target after the last run has no
-        offset at the source.
+        ``None`` if no run is old enough to tell. Records that others have written to the target after the last run have
+        no offset at the source.
         """
         runs = self._runs
         index = bisect_right(runs, offset, key=_downstream) - 1
@@ -210,7 +211,7 @@ class Runs:
         run, following = runs[index], runs[index + 1] if index + 1 < len(runs) else None
         found = Translation(run.upstream + min(offset - run.downstream, run.length))
         if following is not None and offset > run.downstream_end and following.since > run.upstream_end:
-            # What lies between the two at the target are records of the source between the two there.
+            # Between the two runs, the target has the records that the source has between them.
             found = Translation(found.offset, min(offset - run.downstream_end, following.since - run.upstream_end))
         if self._in_step:
             return found
@@ -218,16 +219,16 @@ class Runs:
         return _at_most(found, min((ends.get(run, 0) for run in runs[index + 1 :]), default=found.offset))
 
     def take_changes(self) -> int | None:
-        """The index of the first run that was changed since this was last asked; ``None`` if none was."""
+        """Return the index of the first run that changed since the last call; ``None`` if none did."""
         changed, self._changed_from = self._changed_from, None
         return changed
 
     def touch(self) -> None:
-        """Have all runs count as changed, as after what was taken could not be written."""
+        """Mark all runs as changed, for example after a failed write."""
         self._changed_from = 0
 
     def clear(self, generation: Generation) -> None:
-        """Begin anew, for other topics of the same name."""
+        """Start over, for other topics of the same name."""
         self.generation = generation
         self._runs.clear()
         self._in_step = True
@@ -252,9 +253,9 @@ class Runs:
             self._change(len(self._runs) - 1)
 
     def _insert(self, run: Run) -> None:
-        """Note a run that begins before the end of the last: copies made again, or out of order."""
+        """Add a run that begins before the end of the last one: records copied again, or out of order."""
         if any(run.downstream < other.downstream_end and other.downstream < run.downstream_end for other in self._runs):
-            # Two records at one offset: the target is another topic than it was.
+            # Two records at one offset: the target topic was recreated.
             self._runs.clear()
         self._cover(run)
         self._runs.insert(bisect_right(self._runs, run.downstream, key=_downstream), run)
@@ -262,7 +263,7 @@ class Runs:
         self._see_order()
 
     def _cover(self, run: Run) -> None:
-        """Leave out what other runs say of the records of this one."""
+        """Remove the records of this run from all other runs."""
         kept: list[Run] = []
         for other in self._runs:
             if run.upstream >= other.upstream_end or other.upstream >= run.upstream_end:
@@ -281,18 +282,18 @@ class Runs:
         self._in_step = all(one.upstream < other.upstream for one, other in pairwise(self._runs))
 
     def _thin(self) -> None:
-        """Forget half of the runs of the older half: far from the end it is enough to be near."""
+        """Drop half of the runs of the older half: far from the end, near translations are good enough."""
         older = min(self._most // 2, self._runs_in_step())
         if older > 2:
             self._runs[:older] = _spaced(self._runs[:older], self._runs[-1].upstream_end)
         else:
-            # What is forgotten between runs that are not in step could lie anywhere.
+            # Records of dropped runs could lie anywhere while runs are not in step.
             self._runs = self._runs[-1:]
         self._change(0)
         self._see_order()
 
     def _runs_in_step(self) -> int:
-        """How many runs are before all later ones, at both ends."""
+        """Return how many runs come before all later ones at both ends."""
         count, least = len(self._runs), self._runs[-1].upstream
         for index in range(len(self._runs) - 2, -1, -1):
             upstream = self._runs[index].upstream
@@ -306,7 +307,7 @@ class Runs:
 
 
 def _spaced(runs: Sequence[Run], end: int) -> list[Run]:
-    """Half of the runs, with the first and the last of them: gaps are to grow with their distance from the end."""
+    """Return half of the runs, with the first and the last, so that gaps grow with their distance from the end."""
     kept, most = list(runs), (len(runs) + 1) // 2
     while (over := len(kept) - most) > 0 and len(kept) > 2:
         inner = range(1, len(kept) - 1)
@@ -320,7 +321,7 @@ def _spaced(runs: Sequence[Run], end: int) -> list[Run]:
 
 
 def _translated(run: Run, following: Run | None, offset: int) -> Translation:
-    """Where an offset lies that is in a run or after it, and before the following one."""
+    """Translate an offset that lies in a run or between it and the following one."""
     into = offset - run.upstream
     if into <= run.length or following is None or run.upstream_end >= following.since:
         return Translation(run.downstream + min(into, run.length))

@@ -1,4 +1,4 @@
-"""Which topics and groups a flow mirrors, and why it leaves others out."""
+"""Selects the topics and groups that a flow mirrors, and says why others are left out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["GroupSelection", "LeftOut", "TopicSelection"]
 
 
 class LeftOut(StrEnum):
-    """Why a topic or a group is not mirrored."""
+    """The reason why a topic or a group is not mirrored."""
 
     INTERNAL = "internal"
     """It belongs to Kafka or to the mirror."""
@@ -26,36 +26,36 @@ class LeftOut(StrEnum):
     """By its name it comes from the target."""
 
     CONNECT = "connect"
-    """It looks like a topic of Kafka Connect's own: mirrored both ways, such topics feed each other."""
+    """It looks like an internal topic of Kafka Connect. Mirrored both ways, such topics feed each other."""
 
     FILTER = "filter"
-    """The filter does not take it."""
+    """The filter does not select it."""
 
     NO_OFFSETS = "no offsets"
-    """The group has committed no offset of a topic that is mirrored."""
+    """The group has committed no offset in a mirrored topic."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicSelection:
-    """The topics of one flow."""
+    """The selection of topics of one flow."""
 
     filter: TopicFilter
     policy: ReplicationPolicy
     target_alias: str
     replicate_heartbeats: bool = True
     named: frozenset[str] = frozenset()
-    """The topics that are named, and not only matched."""
+    """Topics that the configuration names literally, not just by a pattern."""
 
     @classmethod
     def configured(cls, props: Mapping[str, str | None]) -> Self:
-        """The selection for a connector's configuration."""
+        """Return the selection for a connector's configuration."""
         heartbeats = (props.get("heartbeats.replication.enabled") or "true").strip().lower() == "true"
         target = props.get("target.cluster.alias") or "target"
         named = frozenset(item.strip() for item in (props.get("topics") or "").split(","))
         return cls(topic_filter(props), replication_policy(props), target, heartbeats, named)
 
     def left_out(self, topic: str) -> LeftOut | None:
-        """Why a topic is not mirrored; ``None`` if it is. What no filter could change comes first."""
+        """Return why a topic is not mirrored; ``None`` if it is. Reasons that no filter could change come first."""
         if self.policy.is_internal_topic(topic):
             return LeftOut.INTERNAL
         if is_cycle(self.policy, topic, self.target_alias):
@@ -71,18 +71,18 @@ class TopicSelection:
 
 @dataclass(frozen=True, slots=True)
 class GroupSelection:
-    """The groups of one flow. Of the topics only the filter is asked, as by MirrorMaker 2."""
+    """The selection of groups of one flow. As in MirrorMaker 2, topics only have to pass the filter."""
 
     filter: GroupFilter
     topics: TopicFilter
 
     @classmethod
     def configured(cls, props: Mapping[str, str | None]) -> Self:
-        """The selection for a connector's configuration."""
+        """Return the selection for a connector's configuration."""
         return cls(group_filter(props), topic_filter(props))
 
     def left_out(self, group: str, committed: Collection[str]) -> LeftOut | None:
-        """Why a group that has committed offsets of these topics gets no checkpoints; ``None`` if it does."""
+        """Return why a group with offsets in these topics gets no checkpoints; ``None`` if it does."""
         if not self.filter.should_replicate_group(group):
             return LeftOut.FILTER
         if not any(self.topics.should_replicate_topic(topic) for topic in committed):

@@ -1,4 +1,4 @@
-"""What a cluster has, as a plan of flows needs to know it: its id, brokers, topics and groups."""
+"""Surveys a cluster for a plan of flows: its id, brokers, topics and groups."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from connect.errors import ConnectError
-from connectors.mirror.asking import Asking
 from connectors.mirror.groups import Groups
+from connectors.mirror.patience import Patience
 
 __all__ = ["Survey", "survey"]
 
@@ -20,24 +20,24 @@ _TIMEOUT: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """A cluster at one moment. ``groups`` has the topics that each consumer group has committed offsets of."""
+    """The state of a cluster at one moment. ``groups`` has the topics in which each group has committed offsets."""
 
     id: str
     brokers: int
     topics: Mapping[str, int]
-    """The topics, and how many partitions each has."""
+    """The topics, with the number of their partitions."""
 
     groups: Mapping[str, Collection[str]] = field(default_factory=dict)
 
 
 def survey(admin: AdminClient, alias: str, *, with_groups: bool) -> Survey:
-    """Look at a cluster; raise :class:`~connect.errors.ConnectError` if it does not answer. ``alias`` is told then."""
+    """Ask a cluster for its state; raise :class:`~connect.errors.ConnectError` if it does not answer."""
     try:
         metadata = admin.list_topics(timeout=_TIMEOUT)
         groups = _groups(admin, alias) if with_groups else {}
     except KafkaException as error:
         raise ConnectError(
-            f"The cluster {alias} cannot be asked: {error.args[0].str()}. Check {alias}.bootstrap.servers, and the "
+            f"The cluster {alias} does not answer: {error.args[0].str()}. Check {alias}.bootstrap.servers and the "
             "security settings of that cluster."
         ) from error
     topics = {name: len(topic.partitions) for name, topic in metadata.topics.items()}
@@ -45,7 +45,7 @@ def survey(admin: AdminClient, alias: str, *, with_groups: bool) -> Survey:
 
 
 def _groups(admin: AdminClient, alias: str) -> dict[str, Collection[str]]:
-    groups = Groups(lambda: admin, Asking(alias, _TIMEOUT, lambda _: True))
+    groups = Groups(lambda: admin, Patience(alias, _TIMEOUT, lambda _: True))
     found: dict[str, Collection[str]] = {}
     for name, committed in groups.committed(groups.names()).items():
         if isinstance(committed, ConnectError):

@@ -1,4 +1,4 @@
-"""The offset syncs of a flow, of which few are kept, and what MirrorMaker 2 makes of them."""
+"""Keeps a few of the offset syncs of a flow, and translates offsets by them as MirrorMaker 2 does."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _upstream = attrgetter("upstream")
 
 
 class SyncStore:
-    """Keeps offset syncs as MirrorMaker 2 does: many near the end of a partition, further back ever fewer.
+    """Keeps offset syncs as MirrorMaker 2 does: densely near the end of a partition, ever more sparsely further back.
 
-    Java fills 64 slots for each partition, most of them with the same sync; here each sync is kept once, with the
-    slots that it would fill. Until :meth:`start` is called nothing is translated. Without the checkpoints of earlier
-    times only the last sync that was read until then is kept, because an older one could move a group back.
+    Java fills 64 slots for each partition, most of them with the same sync; here each sync is kept once, with the slots
+    that it would fill. Nothing is translated until :meth:`start` is called. If earlier checkpoints are unknown, only
+    the last sync read before that is kept, because an older one could move a group back.
     """
 
     def __init__(self, *, keeps_history: bool = True) -> None:
@@ -29,7 +29,7 @@ class SyncStore:
         self._slots: dict[tuple[str, int], list[OffsetSync]] = {}
 
     def start(self) -> None:
-        """Translate from now on: the topic was read to its end."""
+        """Start to translate, once the topic has been read to its end."""
         self._started = True
 
     def add(self, sync: OffsetSync) -> None:
@@ -43,14 +43,15 @@ class SyncStore:
             self._slots[partition] = _updated(slots, sync)
 
     def kept(self, topic: str, partition: int) -> Sequence[OffsetSync]:
-        """The syncs of a partition of the source, the newest first, each once."""
+        """Return the distinct syncs of a partition of the source, the newest first."""
         slots = self._slots.get((topic, partition), [])
         return [sync for index, sync in enumerate(slots) if index == 0 or sync is not slots[index - 1]]
 
     def downstream_of(self, topic: str, partition: int, offset: int) -> int | None:
-        """Where a group continues at the target that has read up to ``offset`` of a partition.
+        """Return where a group continues at the target that has read up to ``offset`` of a partition.
 
-        -1 if the syncs begin later; ``None`` if there are none, or they are not read to their end yet.
+        -1 if the offset is older than all syncs; ``None`` if there are none, or the topic has not been read to its end
+        yet.
         """
         slots = self._slots.get((topic, partition)) if self._started else None
         if not slots:
@@ -58,16 +59,16 @@ class SyncStore:
         if offset < slots[-1].upstream:
             return -1
         rising = slots[::-1]
-        # Of those at the same offset, the newest counts.
+        # Among syncs of the same offset, the newest counts.
         sync = rising[bisect_right(rising, offset, key=_upstream) - 1]
         return sync.downstream if offset == sync.upstream else sync.downstream + 1
 
 
 def _updated(slots: list[OffsetSync], sync: OffsetSync) -> list[OffsetSync]:
-    """The slots after another sync; the last one stands for all slots up to the 64th.
+    """Return the slots after another sync; the last one stands for all slots up to the 64th.
 
     Slot 0 is the newest. A sync that is too old for its slot moves on to the next one, if it is young enough there and
-    not too near its neighbours; otherwise the slot gets the last sync that was moved.
+    not too close to its neighbours; otherwise the slot gets the last sync that was moved.
     """
     made = slots + slots[-1:] * (_SLOTS - len(slots))
     moved, made[0] = made[0], sync
@@ -86,10 +87,10 @@ def _updated(slots: list[OffsetSync], sync: OffsetSync) -> list[OffsetSync]:
 
 
 def _is_near(newer: OffsetSync, older: OffsetSync, slot: int) -> bool:
-    """Whether a sync is young enough for a slot, seen from the one in the slot before."""
+    """Return whether a sync is young enough for a slot, seen from the one in the slot before."""
     return newer is older or newer.upstream <= older.upstream + (1 << slot) - (1 << slot - 1)
 
 
 def _is_apart(newer: OffsetSync, older: OffsetSync, slot: int) -> bool:
-    """Whether a sync is far enough from the newer one, which is in ``slot``."""
+    """Return whether a sync is far enough from the newer one, which is in ``slot``."""
     return newer is older or newer.upstream >= older.upstream + (1 << max(slot - 2, 0))

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from connect.compaction import CompactedTable
 from connect.errors import ConnectError
+from connect.sink import CompactedTable
 
 if TYPE_CHECKING:
     from connectors.spark.target import Target

@@ -17,10 +17,9 @@ from connectors.spark.options.hive import HiveOptions
 from connectors.spark.options.iceberg import IcebergOptions
 from connectors.spark.options.layout import PARTITIONERS, LayoutOptions
 from connectors.spark.options.records import RecordOptions
-from connectors.spark.options.replaced import as_spark_sink, replacement_mistakes, replacement_warnings
+from connectors.spark.options.storage_sinks import as_spark_sink, replacement_mistakes, replacement_warnings
 from connectors.spark.options.store import StoreOptions
-from connectors.spark.options.tables import TableOptions
-from connectors.spark.options.upsert import UpsertOptions
+from connectors.spark.options.tables import TableOptions, UpsertOptions
 from connectors.spark.schema import table_schema
 from connectors.spark.schema_json import schema_from_json
 from connectors.spark.sql.options import SqlOptions

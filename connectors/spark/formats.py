@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 from connect.data import Schema, Type
 from connect.data.logical import LOGICAL_NAMES
 from connect.errors import SchemaError
-from connectors.spark import field_paths, row_counts
-from connectors.spark.avro_file import avro_rows
+from connectors.spark import file_metadata
 from connectors.spark.options.layout import LayoutOptions
 
 if TYPE_CHECKING:
@@ -62,20 +61,24 @@ def make_format(config: LayoutOptions) -> FileFormat:
     times = {"timestampFormat": _MICROSECONDS, "dateFormat": "yyyy-MM-dd"}
     match config.format:
         case "OrcFormat":
-            return _columnar("OrcFormat", "orc", config.orc_codec, row_counts.of_orc, field_paths.of_orc)
+            return _columnar("OrcFormat", "orc", config.orc_codec, file_metadata.orc_rows, file_metadata.orc_fields)
         case "AvroFormat":
             codec = "uncompressed" if config.avro_codec == "null" else config.avro_codec
-            return _columnar("AvroFormat", "avro", codec, avro_rows, field_paths.of_avro, _avro_rule)
+            return _columnar(
+                "AvroFormat", "avro", codec, file_metadata.avro_rows, file_metadata.avro_fields, _avro_rule
+            )
         case "JsonFormat":
             options = {**text, **times, "ignoreNullFields": "false"}
-            return FileFormat("JsonFormat", "json", options, row_counts.of_lines, _json_rule, lines=True)
+            return FileFormat("JsonFormat", "json", options, file_metadata.line_rows, _json_rule, lines=True)
         case "CsvFormat":
             options = {**text, **times, "header": "true", "escape": '"', "lineSep": "\n"}
             options |= {"ignoreLeadingWhiteSpace": "false", "ignoreTrailingWhiteSpace": "false"}
-            return FileFormat("CsvFormat", "csv", options, row_counts.of_csv, _csv_rule, compacts=False)
+            return FileFormat("CsvFormat", "csv", options, file_metadata.csv_rows, _csv_rule, compacts=False)
         case "StringFormat":
-            return FileFormat("StringFormat", "text", text, row_counts.of_lines, _text_rule, lines=True)
-    return _columnar("ParquetFormat", "parquet", config.parquet_codec, row_counts.of_parquet, field_paths.of_parquet)
+            return FileFormat("StringFormat", "text", text, file_metadata.line_rows, _text_rule, lines=True)
+    return _columnar(
+        "ParquetFormat", "parquet", config.parquet_codec, file_metadata.parquet_rows, file_metadata.parquet_fields
+    )
 
 
 def paths_of(table: Schema) -> frozenset[str]:

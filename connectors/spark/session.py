@@ -18,10 +18,10 @@ from connect.extras import how_to_install
 from connect.jvm.home import sluice_home
 from connect.jvm.jars import Jar, read_lock, resolve_jars
 from connect.jvm.java import Java, find_java
+from connectors.spark.cluster.application import SESSION_KEY, session_name
 from connectors.spark.cluster.code import is_local, shipping_settings
-from connectors.spark.cluster.pod import pod_settings
-from connectors.spark.cluster.terms import SESSION_KEY, session_name
-from connectors.spark.failure import root_cause
+from connectors.spark.cluster.kubernetes import pod_settings
+from connectors.spark.errors import root_cause
 from connectors.spark.gateway import launch_java
 from connectors.spark.java_log import java_output
 from connectors.spark.stores.access import Access
@@ -172,7 +172,7 @@ def _start(settings: Mapping[str, str]) -> SparkSession:
 
 def _join(shared: str, name: str, settings: Mapping[str, str], access: Access, home: Path) -> SparkSession:
     """Join the application that connectors of this worker share."""
-    from connectors.spark.cluster.joining import join_application  # noqa: PLC0415 - as above
+    from connectors.spark.cluster.shared_session import join_application  # noqa: PLC0415 - as above
 
     besides = {**access.settings, "hadoop.conf.dir": access.hadoop_conf_dir or ""}
     return join_application(shared, name, settings, besides, home)
@@ -209,7 +209,7 @@ def forget_session(spark: SparkSession) -> None:
     from pyspark import SparkContext  # noqa: PLC0415 - as above
     from pyspark.sql import SparkSession, SQLContext  # noqa: PLC0415
 
-    from connectors.spark.cluster.joining import SharedSession  # noqa: PLC0415
+    from connectors.spark.cluster.shared_session import SharedSession  # noqa: PLC0415
 
     if isinstance(spark, SharedSession):
         spark.end_application()

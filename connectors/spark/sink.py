@@ -9,15 +9,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from connect.bulk import BulkSinkTask, BulkSinkTaskContext, OffsetRange, Progress, TablePreview
-from connect.compaction import CompactedTable
 from connect.data import TopicPartition
 from connect.errors import ConnectError, RetriableError
-from connect.sink import SinkConnector
+from connect.sink import CompactedTable, SinkConnector
 from connectors.spark.compaction import CompactionClock, compact
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.ledger.ledger import FencedError
-from connectors.spark.losses import JAVA_ENDED
-from connectors.spark.options.replaced import as_spark_sink
+from connectors.spark.options.storage_sinks import as_spark_sink
+from connectors.spark.retries import JAVA_ENDED
 from connectors.spark.session import forget_session, java_runs
 from connectors.spark.stores.access import store_access
 from connectors.spark.target import make_target
@@ -25,7 +24,7 @@ from connectors.spark.target import make_target
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from connectors.spark.loader import Loader
+    from connectors.spark.loading.loader import Loader
 
 __all__ = ["SparkSinkConnector", "SparkSinkTask"]
 
@@ -52,7 +51,7 @@ class SparkSinkTask(BulkSinkTask[SparkSinkConfig]):
 
     def _take_over(self) -> None:
         # pyspark takes half a second to import and must not be there before the task's process is forked.
-        from connectors.spark.loader import Loader  # noqa: PLC0415
+        from connectors.spark.loading.loader import Loader  # noqa: PLC0415
 
         self._loader = Loader(self._session(), self.config, self.context)
         self._target.open()
@@ -90,8 +89,8 @@ class SparkSinkTask(BulkSinkTask[SparkSinkConfig]):
 
     def preview(self, ranges: Sequence[OffsetRange], rows: int) -> Iterable[TablePreview]:
         """Decode the records, ask the query, and bring the first rows here."""
-        from connectors.spark.loader import Loader  # noqa: PLC0415 - as above
-        from connectors.spark.peeking import preview_tables  # noqa: PLC0415
+        from connectors.spark.loading.loader import Loader  # noqa: PLC0415 - as above
+        from connectors.spark.preview import preview_tables  # noqa: PLC0415
 
         loader = Loader(self._session(), self.config, self.context)
         peeked = self._target.peek()

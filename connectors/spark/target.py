@@ -12,8 +12,8 @@ from connectors.spark.config import SparkSinkConfig
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from connectors.spark.loader import Loader
-    from connectors.spark.peeking import Peeked
+    from connectors.spark.loading.loader import Loader
+    from connectors.spark.preview import Peeked
 
 __all__ = ["Target", "make_target"]
 

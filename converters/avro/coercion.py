@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from connect.data import logical
 from connect.errors import DataError
-from converters.avro.wire import MalformedError
+from converters.avro.wire_format import MalformedError
 
 __all__ = ["COERCIONS"]
 

@@ -13,7 +13,7 @@ from connect.errors import DataError
 from converters.avro.codecs import Codecs, Reader
 from converters.avro.config import AvroConverterConfig
 from converters.avro.encode import Encode
-from converters.avro.wire import HEADER, read_id
+from converters.avro.wire_format import HEADER, read_id
 from converters.registry import RegistryClient
 
 __all__ = ["AvroConverter"]

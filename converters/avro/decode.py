@@ -9,20 +9,20 @@ from contextlib import contextmanager
 from typing import Any, Final, TypeAlias
 
 from connect.data import Schema, Type, logical
-from connect.data.key_hashes import MOST_ALIKE
+from connect.data.hash_collisions import MOST_ALIKE
 from connect.data.numerals import single
 from connect.errors import DataError, SchemaError
 from converters.avro.avro_schema import NO_DEFAULT, AvroField, AvroSchema, is_null
 from converters.avro.config import AvroDataConfig
+from converters.avro.conventions import avro_member_name, is_map_entry, is_schemaless
 from converters.avro.defaults import Defaults, count_values
 from converters.avro.reading import Reading, Skipping
 from converters.avro.resolution import Members, check_readable, enum_symbols, field_pairs
 from converters.avro.schemaless import read_schemaless
-from converters.avro.shape import avro_member_name, is_map_entry, is_schemaless
 from converters.avro.source import DEEPEST, Source, choose
 from converters.avro.structure import Structure, check_depth
 from converters.avro.to_connect import only_branch
-from converters.avro.wire import HEADER, MalformedError
+from converters.avro.wire_format import HEADER, MalformedError
 
 __all__ = ["Decode", "DecodeBlock", "block_decoder", "decoder"]
 

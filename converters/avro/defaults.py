@@ -9,8 +9,8 @@ from connect.data.numerals import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, do
 from connect.errors import DataError, SchemaError
 from converters.avro.avro_schema import AvroSchema, is_null
 from converters.avro.config import AvroDataConfig
+from converters.avro.conventions import avro_member_name, is_avro_map, is_map_entry, is_union, part
 from converters.avro.names import scrub
-from converters.avro.shape import avro_member_name, is_avro_map, is_map_entry, is_union, part
 
 __all__ = ["Defaults", "count_values", "fits_field"]
 

@@ -13,14 +13,14 @@ from connect.errors import DataError, SchemaError
 from converters.avro.avro_schema import NO_DEFAULT, AvroField, AvroSchema, is_null
 from converters.avro.coercion import COERCIONS
 from converters.avro.config import AvroDataConfig
+from converters.avro.conventions import avro_member_name, is_avro_map, is_map_entry, is_schemaless, is_union, part
 from converters.avro.defaults import Defaults
 from converters.avro.names import scrub, scrub_full
 from converters.avro.schemaless import write_schemaless
-from converters.avro.shape import avro_member_name, is_avro_map, is_map_entry, is_schemaless, is_union, part
 from converters.avro.source import DEEPEST, Source, choose
 from converters.avro.structure import Structure, check_depth
 from converters.avro.to_connect import ConnectSchemas
-from converters.avro.wire import SMALL, MalformedError, header, varint
+from converters.avro.wire_format import SMALL, MalformedError, header, varint
 
 __all__ = ["Encode", "encoder"]
 

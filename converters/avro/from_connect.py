@@ -9,6 +9,7 @@ from connect.data import Field, Schema, Type, logical
 from connect.errors import SchemaError
 from converters.avro.avro_schema import NO_DEFAULT, TOO_DEEP, AvroField, AvroSchema
 from converters.avro.config import AvroDataConfig
+from converters.avro.conventions import KINDS, enum_name, fixed_size, is_avro_map, is_union, part
 from converters.avro.defaults import Defaults, fits_field
 from converters.avro.names import (
     ANYTHING,
@@ -20,7 +21,6 @@ from converters.avro.names import (
     scrub_full,
     split,
 )
-from converters.avro.shape import KINDS, enum_name, fixed_size, is_avro_map, is_union, part
 from converters.avro.structure import Forms, check_depth
 
 __all__ = ["DECIMAL_PRECISION", "avro_from_connect", "schemaless_record"]

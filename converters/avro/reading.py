@@ -14,7 +14,7 @@ from typing import Final
 from converters.avro.avro_schema import AvroSchema
 from converters.avro.source import DEEPEST, Source, choose
 from converters.avro.structure import Structure
-from converters.avro.wire import MalformedError, long_tail
+from converters.avro.wire_format import MalformedError, long_tail
 
 __all__ = ["Reading", "Skipping"]
 

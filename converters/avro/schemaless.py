@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from connect.data.numerals import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN
 from connect.errors import DataError
-from converters.avro.wire import MalformedError, long_tail, varint
+from converters.avro.wire_format import MalformedError, long_tail, varint
 
 __all__ = ["read_schemaless", "write_schemaless"]
 

@@ -11,10 +11,10 @@ from connect.data.numerals import INT32_MAX, INT32_MIN
 from connect.errors import DataError, SchemaError
 from converters.avro.avro_schema import NO_DEFAULT, AvroField, AvroSchema, is_null
 from converters.avro.config import AvroDataConfig
+from converters.avro.conventions import avro_member_name, is_map_entry, is_schemaless
 from converters.avro.defaults import Defaults
 from converters.avro.from_connect import DECIMAL_PRECISION
 from converters.avro.names import DEFAULT_NAME, FIXED_SIZE, GENERALIZED_UNION, NAMESPACE, UNION, split
-from converters.avro.shape import avro_member_name, is_map_entry, is_schemaless
 from converters.avro.structure import check_depth
 
 __all__ = ["ConnectSchemas", "connect_from_avro", "only_branch"]

@@ -29,7 +29,7 @@ from converters.json.encode import (
     encoder,
 )
 from converters.json.errors import DoubtError, InexactError, UnfitError
-from converters.json.untouched import SCHEMALESS
+from converters.json.passthrough import SCHEMALESS
 
 __all__ = ["Change", "column_decoder", "column_encoder", "field_encoders", "has_long_numbers"]
 

@@ -16,12 +16,12 @@ from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any, Final, TypeAlias
 
 from connect.data import Schema, Type, logical
-from connect.data.key_hashes import refuse_keys_of_one_hash
+from connect.data.hash_collisions import refuse_colliding_keys
 from connect.data.numerals import halves_single, integer_range, single, to_single, wrapped
 from connect.data.schema import INTEGER_BITS
 from connect.errors import DataError, SchemaError
 from converters.json.errors import InexactError, UnfitError, kind_of, place_of
-from converters.json.untouched import SCHEMALESS, StructWork, untouched_types
+from converters.json.passthrough import SCHEMALESS, StructWork, untouched_types
 
 __all__ = ["Decode", "decode_schemaless", "decoder"]
 
@@ -164,7 +164,7 @@ def _pairs(schema: Schema, rules: Rules, _nested: bool) -> Decode:
 
 def _check_decimal_keys(pairs: list[tuple[Any, Any]]) -> None:
     try:
-        refuse_keys_of_one_hash([key for key, _ in pairs])
+        refuse_colliding_keys([key for key, _ in pairs])
     except DataError as error:
         raise UnfitError(str(error)) from error
 

@@ -21,7 +21,7 @@ from connect.data.numerals import INT64_MAX, INT64_MIN, double_text, float_text,
 from connect.data.schema import INTEGER_RANGES
 from connect.errors import DataError
 from converters.json.errors import UnfitError, WrongTypeError, place_of
-from converters.json.untouched import SCHEMALESS, StructWork, untouched_types
+from converters.json.passthrough import SCHEMALESS, StructWork, untouched_types
 
 __all__ = [
     "DecimalFormat",

@@ -1,29 +1,27 @@
-"""Lets only those ask who have signed in, and only for what they may do."""
+"""Authenticates requests and checks that their senders have the rights they need."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from http import HTTPStatus
-from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlencode
 
 from flask import Flask, Response, redirect, request
 from werkzeug.wrappers import Response as WsgiResponse
 
-from connect.config.validators import matches_wildcard
 from rest.access.caller import Caller, caller
-from rest.access.inventory import Inventory
 from rest.access.rights import InBody, Need, Who, need_of
 from rest.access.sign_in import NotSignedInError, SignIn
+from rest.access.stored_configs import StoredConfigs
 from worker.errors import ForbiddenError
 from worker.security.permissions import EVERYTHING, OF_WORKER, Permissions, Right, Roles
 from worker.security.principals import WORKER_MECHANISM, Principal
 from worker.security.request_signatures import InName
 from worker.security.watched_file import WatchedFile
 
-__all__ = ["Access", "AllowedHosts", "path_of_rule"]
+__all__ = ["Access", "path_of_rule"]
 
 _REFUSED: Final = "User cannot access the resource."
 """The text of Kafka Connect."""
@@ -41,18 +39,18 @@ _SECURITY_HEADERS: Final = {
 
 
 class Access:
-    """Decides about the requests to an app: who asks, by ``sign_in``, and what they may do, by the file of ``roles``.
+    """Admits requests to an app: ``sign_in`` authenticates the caller, the file of ``roles`` gives its rights.
 
-    Without such a file everybody who has signed in may do everything. ``health_open`` lets probes ask without signing
-    in. ``passed_on`` finds the caller of a request that another worker has signed, if it has. ``page`` is the path of
-    the web page, as browsers know it.
+    Without such a file every authenticated caller may do everything. ``health_open`` exempts health probes from
+    authentication. ``passed_on`` finds the original caller of a request that another worker has signed. ``page`` is the
+    path of the web page as browsers know it.
     """
 
     def __init__(
         self,
         sign_in: SignIn,
         roles: WatchedFile[Roles] | None,
-        inventory: Inventory,
+        configs: StoredConfigs,
         *,
         health_open: bool = False,
         passed_on: Callable[[], InName | None] = lambda: None,
@@ -61,32 +59,33 @@ class Access:
         self.page: Final = page
         self.sign_in: Final = sign_in
         self._roles = roles
-        self._inventory = inventory
+        self._configs = configs
         self._health_open = health_open
         self._passed_on = passed_on
 
     def put_on(self, app: Flask) -> None:
-        """Ask this before anything else of a request is looked at, but after its path was found to exist."""
+        """Check each request of the app, after routing and before anything else."""
         app.before_request(self._admit)
         app.after_request(_secured)
 
     def warnings(self) -> list[str]:
-        """Say which of the files that it depends on are broken as they are now; older contents of them hold on."""
+        """Return a warning for each broken file of users, tokens or roles; the last valid contents stay in force."""
         broken = [] if self._roles is None or self._roles.fault is None else ["of roles"]
         if self.sign_in.faults():
             broken.append("of users or API tokens")
         return [
-            f"The file {which} is broken; what it said before holds on. The worker's log says why." for which in broken
+            f"The file {which} is broken, so its previous contents stay in force. The worker's log says what is wrong."
+            for which in broken
         ]
 
     def permissions(self, principal: Principal) -> Permissions:
-        """Return what a principal may do."""
+        """Return the permissions of a principal."""
         if principal.mechanism == WORKER_MECHANISM:
             return Roles.of_worker()
         return EVERYTHING if self._roles is None else self._roles.read().permissions(principal)
 
     def _admit(self) -> WsgiResponse | None:
-        """Refuse the request, or let it go on in the name of its caller."""
+        """Refuse the request, or continue in the name of its caller."""
         if request.routing_exception is not None or _is_preflight():
             return None
         path = path_of_rule()
@@ -109,41 +108,18 @@ class Access:
             if told.principal is None:
                 raise NotSignedInError
             permissions = self.permissions(told.principal)
-            return Caller(told.principal, permissions, self._inventory, told.address, told.worker)
+            return Caller(told.principal, permissions, self._configs, told.address, told.worker)
         principal = self.sign_in.principal(request)
-        return Caller(principal, self.permissions(principal), self._inventory, request.remote_addr or "")
+        return Caller(principal, self.permissions(principal), self._configs, request.remote_addr or "")
 
     def _check(self, need: Need | None) -> None:
         if need is None:
-            raise ForbiddenError(f"Nobody may send {request.method} {request.path} where users sign in.")
+            raise ForbiddenError(f"{request.method} {request.path} is not available on a worker with authentication.")
         if isinstance(need, InBody):
             caller().require_somewhere(need.right)
         elif isinstance(need, Right):
             connector = None if need in OF_WORKER else (request.view_args or {})["name"]
             caller().require(need, connector)
-
-
-class AllowedHosts:
-    """Refuses requests to names that are not this worker's, so that no page can have a name of its own lead here."""
-
-    def __init__(self, patterns: Sequence[str], own: str) -> None:
-        self._patterns = tuple(pattern.strip().lower() for pattern in (*patterns, own, "localhost"))
-
-    def put_on(self, app: Flask) -> None:
-        """Look at the header ``Host`` of each request first."""
-        app.before_request(self._check)
-
-    def allows(self, host: str) -> bool:
-        """Whether a request may be sent to this value of ``Host``: a name or an address, with or without a port."""
-        name = (host[: host.find("]") + 1] if host.startswith("[") else host.partition(":")[0]).lower()
-        return _is_address(name.strip("[]")) or any(matches_wildcard(pattern, name) for pattern in self._patterns)
-
-    def _check(self) -> None:
-        if not self.allows(request.host):
-            raise ForbiddenError(
-                "This worker does not answer to the host name of this request. To allow it, add it to "
-                "rest.allowed.hosts in the worker's configuration."
-            )
 
 
 def path_of_rule() -> str:
@@ -154,12 +130,12 @@ def path_of_rule() -> str:
 
 
 def _need_of_page(path: str) -> Need:
-    """What a page of the web page needs: the pages show what their caller may see, as the API does."""
+    """Return what a page requires: pages show what their caller may see, as the API does."""
     return Who.ANYBODY if path == _SIGN_IN_PAGE or path.startswith(_UI_STATIC) else Who.SIGNED_IN
 
 
 def _is_preflight() -> bool:
-    """Whether a browser asks if it may send a request; it never sends credentials with that."""
+    """Whether this is a CORS preflight request, with which browsers never send credentials."""
     return request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers
 
 
@@ -172,7 +148,7 @@ def _sign_in_first(error: NotSignedInError) -> Response:
     if request.method == "OPTIONS":
         answer.mimetype = "text/plain"
     if error.bearer:
-        # RFC 6750. For a password there is none, as in Kafka Connect: browsers would show a dialog of their own.
+        # RFC 6750. Basic authentication sends no such header, as in Kafka Connect: browsers would open a login dialog.
         answer.headers["WWW-Authenticate"] = 'Bearer error="invalid_token"'
     return answer
 
@@ -181,11 +157,3 @@ def _secured(response: Response) -> Response:
     for name, value in _SECURITY_HEADERS.items():
         response.headers.setdefault(name, value)
     return response
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True

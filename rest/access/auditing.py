@@ -1,4 +1,4 @@
-"""Writes down every request that changes something or is refused."""
+"""Writes every request that changes something or is refused to the audit log."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from flask import Flask, Response, g, request
 from connect.errors import ConnectError
 from rest.access.access import path_of_rule
 from rest.access.caller import caller
-from rest.access.inventory import Inventory
 from rest.access.rights import InBody, Who, need_of
+from rest.access.stored_configs import StoredConfigs
 from rest.http.body import flag
 from worker.security.audit import AuditEntry, AuditKind, AuditLog, changes
 from worker.security.permissions import Right
@@ -35,20 +35,20 @@ _BEFORE: Final = "sluice_audit_before"
 _CHANGES: Final = "sluice_audit_changes"
 _SEVERAL: Final = "sluice_audit_several"
 _WHOLE: Final = ("/connectors", "/connectors/{name}/dlq/{record}/repair")
-"""Where the body is read however long it is, for what it says beside its data."""
+"""Paths whose bodies are read at any length, for the members other than the data."""
 _DATA: Final = ("key", "value", "headers")
 
 
 class Auditing:
-    """Writes to the ``log`` what is asked of an app. ``passed_on`` finds in whose name another worker asks."""
+    """Records the requests of an app in ``log``. ``passed_on`` finds the original caller of a relayed request."""
 
-    def __init__(self, log: AuditLog, inventory: Inventory, passed_on: Callable[[], InName | None]) -> None:
+    def __init__(self, log: AuditLog, configs: StoredConfigs, passed_on: Callable[[], InName | None]) -> None:
         self._log = log
-        self._inventory = inventory
+        self._configs = configs
         self._passed_on = passed_on
 
     def put_on(self, app: Flask) -> None:
-        """Look at each request once it is admitted, and at each answer. To be called after access is put on."""
+        """Record each admitted request and its answer. Call this after putting the access checks on the app."""
         app.before_request(self._begin)
         app.after_request(self._answered)
 
@@ -57,7 +57,7 @@ class Auditing:
             return
         entry = self._entry()
         if need_of(path_of_rule(), request.method) in _WITH_CONFIG and entry.connector is not None:
-            setattr(g, _BEFORE, dict(self._inventory.config(entry.connector)))
+            setattr(g, _BEFORE, dict(self._configs.config(entry.connector)))
         if self._log.required:
             self._log.begin(entry)
 
@@ -82,7 +82,7 @@ class Auditing:
         document = _document() if need in _WITH_REQUEST or need in _WITH_CONFIG else None
         asked = document if need in _WITH_REQUEST else None
         if need is Right.REPAIR and isinstance(document, dict):
-            # The data of a record is told by what was changed of it, with secrets hidden.
+            # The record's data appears only as the list of changes, with secrets hidden.
             asked = {member: value for member, value in document.items() if member not in _DATA}
         return AuditEntry(
             principal=who.principal,
@@ -97,14 +97,14 @@ class Auditing:
         )
 
     def _told(self) -> InName | None:
-        """In whose name another worker asks; nobody's, if what says so is refused."""
+        """Return the caller that another worker names; ``None`` if its signature is refused."""
         try:
             return self._passed_on()
         except ConnectError:
             return None
 
     def _changes(self, connector: str | None) -> list[dict[str, Any]]:
-        """What a configuration was and is now; nothing if the worker does not tell, for the change is made."""
+        """Return what the request changed; empty if the new configuration cannot be read back."""
         if (noted := g.get(_CHANGES)) is not None:
             return list(noted)
         several: Mapping[str, Mapping[str, Any]] = g.get(_SEVERAL, {})
@@ -116,24 +116,26 @@ class Auditing:
 
     def _changes_of(self, connector: str, before: Mapping[str, Any]) -> list[dict[str, Any]]:
         try:
-            return changes(before, self._inventory.config(connector), self._inventory.hidden)
+            return changes(before, self._configs.config(connector), self._configs.hidden)
         except ConnectError as error:
-            logger.warning("What has changed of connector %s is not in the audit: %s", connector, error)
+            logger.warning(
+                "The audit log lacks what was changed in the configuration of connector %s: %s", connector, error
+            )
             return []
 
 
 def note_changes(changes: Sequence[Mapping[str, Any]]) -> None:
-    """Have the audit tell what this request has changed, secrets hidden, where that is no configuration."""
+    """Give the audit log the changes of this request, secrets hidden, where they do not concern a configuration."""
     setattr(g, _CHANGES, changes)
 
 
 def note_connectors(before: Mapping[str, Mapping[str, Any]]) -> None:
-    """Have the audit tell what this request changes of several connectors, which have these configurations before."""
+    """Have the audit log compare these earlier configurations of several connectors with those after this request."""
     setattr(g, _SEVERAL, before)
 
 
 def mark_relayed() -> None:
-    """Remember that another worker has answered this request, and so writes it down."""
+    """Note that another worker has answered this request and therefore records it."""
     setattr(g, _RELAYED, True)
 
 
@@ -146,7 +148,7 @@ def _is_of_workers() -> bool:
 
 
 def _connector(document: Any) -> str | None:
-    """The connector that a request is about: of its path, or of the body that makes it."""
+    """Return the connector of the request: from its path, or from the body that creates it."""
     if (named := (request.view_args or {}).get("name")) is not None:
         return str(named).strip()
     if path_of_rule() != "/connectors" or not isinstance(document, dict):
@@ -157,7 +159,7 @@ def _connector(document: Any) -> str | None:
 
 
 def _document() -> Any:
-    """The JSON of the request, if it is some and not long."""
+    """Return the JSON body of the request, if there is one and it is not too long."""
     try:
         body = request.get_data()
         return orjson.loads(body) if body.strip() and (len(body) <= _MOST_SHOWN or path_of_rule() in _WHOLE) else None

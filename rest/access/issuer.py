@@ -1,4 +1,4 @@
-"""Bearer tokens of an OIDC issuer: JWTs, whose signatures are checked by the keys that the issuer publishes."""
+"""Bearer tokens of an OIDC issuer: JWTs, verified with the keys that the issuer publishes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MOST_GROUPS: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class IssuerSettings:
-    """What a token has to say. ``principal_claim`` and ``groups_claim`` are paths of members with dots."""
+    """The claims that a token must have. ``principal_claim`` and ``groups_claim`` may be dotted paths."""
 
     issuer: str
     audience: Sequence[str]
@@ -42,14 +42,14 @@ class IssuerSettings:
 
 
 class FetchesJson(Protocol):
-    """Fetches documents."""
+    """Fetches JSON documents."""
 
     def __call__(self, url: str) -> Any:
         """Return the JSON at a URL. Raises :class:`~connect.errors.ConnectError`."""
 
 
 class JsonFetcher:
-    """Fetches small JSON documents by HTTP; redirects are not followed, and an answer may take a few seconds."""
+    """Fetches small JSON documents over HTTP; does not follow redirects, and gives up after a few seconds."""
 
     _TIMEOUT: Final = 5.0
     _MOST_BYTES: Final = 1024 * 1024
@@ -60,7 +60,7 @@ class JsonFetcher:
             with requests.get(url, timeout=self._TIMEOUT, allow_redirects=False, stream=True) as answer:
                 answer.raise_for_status()
                 if answer.is_redirect:
-                    raise ConnectError(f"{url} redirects elsewhere")
+                    raise ConnectError(f"{url} redirects to another URL")
                 content = answer.raw.read(self._MOST_BYTES + 1, decode_content=True)
                 if len(content) > self._MOST_BYTES:
                     raise ConnectError(f"{url} is larger than {self._MOST_BYTES} bytes")
@@ -70,10 +70,10 @@ class JsonFetcher:
 
 
 class Issuer:
-    """Recognises the tokens of one issuer. May be used by any thread.
+    """Verifies the tokens of one issuer. Thread-safe.
 
-    Keys are kept for an hour. A token with a key that is not known has them fetched again, at most once a minute,
-    however many such tokens come; while they are being fetched, others go on with those there are.
+    Keys are cached for an hour. A token with an unknown key triggers a new fetch, at most once a minute however many
+    such tokens arrive; meanwhile other requests continue with the cached keys.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Issuer:
         self._fetching = threading.Lock()
 
     def principal(self, token: str) -> Principal | None:
-        """Who a token stands for; ``None`` if it does not hold."""
+        """Return the principal of a token; ``None`` if the token is not valid."""
         if len(token) > _LONGEST_TOKEN or token.count(".") != 2:
             return None
         if self._clock() - self._fetched >= _REFETCH_SECONDS:
@@ -99,7 +99,7 @@ class Issuer:
         return None if claims is None else self._principal(claims)
 
     def _claims(self, token: str) -> Mapping[str, Any] | None:
-        """The claims of a token that is signed by one of the keys and holds now."""
+        """Return the claims of a token if its signature and its claims are valid now."""
         settings, keys = self._settings, self._keys
         if keys is None:
             return None
@@ -114,7 +114,7 @@ class Issuer:
             claims = jwt.decode(token, keys, algorithms=list(settings.algorithms)).claims
             rules.validate(claims)
         except (JoseError, ValueError, TypeError, KeyError) as error:
-            logger.debug("A bearer token does not hold: %s", type(error).__name__)
+            logger.debug("A bearer token is not valid: %s", type(error).__name__)
             return None
         return claims
 
@@ -122,8 +122,8 @@ class Issuer:
         name = _member(claims, self._settings.principal_claim)
         if not isinstance(name, str) or not name:
             logger.warning(
-                "A bearer token of the issuer has no text in the claim %s, so nobody signs in by it. Set "
-                "rest.authentication.oidc.principal.claim to one that its tokens have.",
+                "A bearer token was refused: its claim %s is missing or not a string. Set "
+                "rest.authentication.oidc.principal.claim to a claim that the issuer's tokens have.",
                 self._settings.principal_claim,
             )
             return None
@@ -132,7 +132,7 @@ class Issuer:
         return Principal(name, _MECHANISM, tuple(item for item in listed[:_MOST_GROUPS] if isinstance(item, str)))
 
     def _refresh(self) -> bool:
-        """Fetch the keys, unless that was tried a moment ago; whether they were fetched."""
+        """Fetch the keys unless that was tried a moment ago; return whether they were fetched."""
         if not self._fetching.acquire(blocking=self._keys is None):
             return False
         try:
@@ -143,29 +143,33 @@ class Issuer:
             self._keys = _key_set(self._fetch(self._jwks_url()))
             self._fetched = now
         except ConnectError as error:
-            logger.warning("The keys of the issuer of bearer tokens cannot be had: %s", error)
+            logger.warning(
+                "Could not fetch the keys of the OIDC issuer, so its bearer tokens may be refused: %s. "
+                "Check rest.authentication.oidc.* and the issuer.",
+                error,
+            )
             return False
         finally:
             self._fetching.release()
         return True
 
     def _jwks_url(self) -> str:
-        """Where the keys are: never where a token says."""
+        """Return the URL of the keys; it never comes from a token."""
         if self._settings.jwks_url:
             return self._settings.jwks_url
         found = self._fetch(f"{self._settings.issuer.rstrip('/')}/.well-known/openid-configuration")
         url = found.get("jwks_uri") if isinstance(found, dict) else None
         if not isinstance(url, str) or found.get("issuer") != self._settings.issuer:
-            raise ConnectError("its openid-configuration names no jwks_uri, or another issuer")
+            raise ConnectError("its openid-configuration has no jwks_uri, or names another issuer")
         if self._settings.issuer.startswith("https://") and not url.startswith("https://"):
-            raise ConnectError("its openid-configuration names a jwks_uri that is not https://")
+            raise ConnectError("its openid-configuration has a jwks_uri that is not https://")
         return url
 
 
 def _key_set(document: Any) -> KeySet:
-    """The keys that may check signatures: secrets and keys of unknown kinds are left out."""
+    """Return the keys that can verify signatures; symmetric keys and unknown kinds are left out."""
     if not isinstance(document, dict) or not isinstance(document.get("keys"), list):
-        raise ConnectError("they are no JSON Web Key Set")
+        raise ConnectError("the answer is not a JSON Web Key Set")
     usable = [
         key
         for key in document["keys"]
@@ -174,11 +178,11 @@ def _key_set(document: Any) -> KeySet:
     try:
         return KeySet.import_key_set({"keys": usable})
     except (JoseError, ValueError, TypeError, KeyError) as error:
-        raise ConnectError("one of them is malformed") from error
+        raise ConnectError("a key in the JSON Web Key Set is malformed") from error
 
 
 def _member(claims: Mapping[str, Any], path: str) -> Any:
-    """A claim by its name, or by the names of members that lead to it."""
+    """Return a claim by its name, or by a dotted path to it."""
     if path in claims:
         return claims[path]
     found: Any = claims

@@ -1,4 +1,4 @@
-"""Limits how many requests one address may send."""
+"""Limits the number of requests that one address may send."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _BURST: Final = 3
 
 
 class RequestRate:
-    """Answers so many requests a second to one address, on average, and refuses others with 429.
+    """Limits each address to an average number of requests per second, and answers 429 beyond that.
 
-    What other workers ask, or pass on (``passed_on``), does not count: they have counted it.
+    Requests from other workers, and requests that they relay (``passed_on``), do not count: they were counted there.
     """
 
     def __init__(
@@ -40,11 +40,11 @@ class RequestRate:
         self._one_at_a_time = threading.Lock()
 
     def put_on(self, app: Flask) -> None:
-        """Count each request to the app."""
+        """Count each request of the app."""
         app.before_request(self._check)
 
     def take(self, address: str) -> bool:
-        """Count a request of an address; whether it may be answered."""
+        """Count a request from an address; return whether it may be answered."""
         most = float(self._per_second * _BURST)
         with self._one_at_a_time:
             now = self._clock()
@@ -61,7 +61,7 @@ class RequestRate:
         if self.take(request.remote_addr or ""):
             return None
         status = HTTPStatus.TOO_MANY_REQUESTS
-        message = f"This worker answers {self._per_second} requests a second to one address. Ask again later."
+        message = f"This worker answers {self._per_second} requests per second to one address. Try again later."
         answer = jsonify({"error_code": int(status), "message": message})
         answer.status_code = status
         answer.headers["Retry-After"] = "1"

@@ -1,6 +1,6 @@
-"""Which right each request needs: one table of every path and method of the API. Pure.
+"""The right that each request needs: one table of every path and method of the API.
 
-A request that is not in it is refused where clients sign in, and a test finds it.
+Where clients authenticate, a request that is not in the table is refused; a test checks that all are.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ class Who(Enum):
     ANYBODY = "anybody"
     PROBES = "anybody, if rest.authentication.health.open is set"
     SIGNED_IN = "whoever has signed in"
-    """What such a request shows is cut down to what its sender may see."""
+    """The answer is restricted to what the caller may see."""
     WORKERS = "workers"
-    """Its signature is checked in place of credentials."""
+    """The request carries a signature in place of credentials."""
 
 
 @dataclass(frozen=True, slots=True)
 class InBody:
-    """A right on the connectors that the request describes: the resource asks for it once it knows which these are."""
+    """A right on the connectors named in the request's body, which the resource checks once it has read it."""
 
     right: Right
 
@@ -94,7 +94,7 @@ NEEDS: Final[Mapping[str, Mapping[str, Need]]] = {
 
 
 def need_of(path: str, method: str) -> Need | None:
-    """Return what a request needs, by its path as the OpenAPI document has it; ``None`` if nobody has decided that."""
+    """Return what a request needs, by its path in the OpenAPI document; ``None`` if it is not in the table."""
     if method == "OPTIONS":
         return Who.SIGNED_IN
     return NEEDS.get(path, {}).get("GET" if method == "HEAD" else method)

@@ -1,4 +1,4 @@
-"""Who asks: finds the principal of a request by its credentials."""
+"""Authentication: finds the principal of a request by its credentials."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ __all__ = [
 
 COOKIE: Final = "sluice-session"
 SAFE_COOKIE: Final = "__Host-sluice-session"
-"""The name of the cookie over https: browsers take it from this host alone, and never send it elsewhere."""
+"""The name of the cookie over https: browsers accept it only from this host, and send it only to this host."""
 
 _BASIC: Final = "basic"
 _CERTIFICATES: Final = "certificate"
 
 
 class NotSignedInError(Exception):
-    """A request has no credentials that hold; ``wait`` is after how many seconds the next attempt is taken."""
+    """A request has no valid credentials; ``wait`` is the number of seconds until the next attempt is accepted."""
 
     def __init__(self, *, wait: float = 0, bearer: bool = False) -> None:
         super().__init__()
@@ -46,22 +46,22 @@ class NotSignedInError(Exception):
 
 
 class Bearers(Protocol):
-    """Recognises the tokens of an issuer."""
+    """Verifies the tokens of an issuer."""
 
     def principal(self, token: str) -> Principal | None:
-        """Who a token stands for; ``None`` if it does not hold."""
+        """Return the principal of a token; ``None`` if the token is not valid."""
 
 
 @dataclass(frozen=True, slots=True)
 class SignedIn:
-    """A principal, and whether its credentials still hold later on, for a session."""
+    """A principal, and a check whether its credentials are still valid, for a session."""
 
     principal: Principal
     still_holds: Callable[[], bool]
 
 
 class SignIn:
-    """The ways to sign in that a worker's file allows; what is ``None`` is not one of them."""
+    """The authentication methods that a worker's configuration allows; ``None`` switches a method off."""
 
     def __init__(
         self,
@@ -80,13 +80,13 @@ class SignIn:
         self._attempts = attempts or Attempts()
 
     def faults(self) -> list[str]:
-        """What is wrong with the files of users and tokens as they are now."""
+        """Return what is wrong with the current files of users and tokens."""
         return [fault for file in (self._users, self._tokens) if file is not None and (fault := file.fault)]
 
     def principal(self, request: Request) -> Principal:
-        """Return who asks. Raises :class:`NotSignedInError` for nobody that is known.
+        """Return the principal of a request. Raises :class:`NotSignedInError` if there is none.
 
-        Credentials in the header ``Authorization`` count alone if there are any, then a session, then a certificate.
+        An ``Authorization`` header takes precedence over a session, and a session over a certificate.
         """
         address = request.remote_addr or ""
         if "Authorization" in request.headers:
@@ -102,7 +102,7 @@ class SignIn:
         raise NotSignedInError
 
     def by_password(self, user: str, password: str, address: str) -> SignedIn:
-        """Return who signs in by a password. Raises :class:`NotSignedInError` if it is wrong, or tried too often."""
+        """Authenticate by password. Raises :class:`NotSignedInError` if it is wrong, or after too many attempts."""
         users = self._users
         if users is None:
             raise NotSignedInError
@@ -115,7 +115,7 @@ class SignIn:
         return SignedIn(Principal(user, _BASIC), lambda: users.stored(user) == stored)
 
     def by_token(self, token: str, address: str) -> SignedIn:
-        """Return who signs in by a token. Raises :class:`NotSignedInError` if it does not hold."""
+        """Authenticate by token. Raises :class:`NotSignedInError` if the token is not valid."""
         source = self._tokens if token.startswith(TOKEN_PREFIX) else self._bearers
         if source is None:
             raise NotSignedInError
@@ -140,7 +140,7 @@ class SignIn:
 
 
 def session_secret(request: Request) -> str | None:
-    """Return the secret of the session that a browser sends."""
+    """Return the session secret from the browser's cookie."""
     return request.cookies.get(SAFE_COOKIE if request.is_secure else COOKIE)
 
 

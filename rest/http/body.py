@@ -1,4 +1,4 @@
-"""JSON bodies and parameters of requests, read so that a mistake is told to whoever made it; JSON bodies of answers."""
+"""Reading JSON bodies and parameters of requests with precise errors, and writing JSON answers."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def check_content_type() -> None:
 
 
 def json_body(*, numbers_as_text: bool = False) -> Any:
-    """Return the parsed body of the request; ``numbers_as_text`` keeps numbers as they were written."""
+    """Return the parsed body of the request; ``numbers_as_text`` keeps the original spelling of numbers."""
     data = request.get_data()
     if not data.strip():
-        raise BadRequestError("The request has no body; send a JSON document.")
+        raise BadRequestError("The request has no body. Send a JSON document.")
     as_text = {"parse_float": str, "parse_int": str} if numbers_as_text else {}
     try:
         text = data.decode(json.detect_encoding(data))
@@ -62,42 +62,42 @@ def json_body(*, numbers_as_text: bool = False) -> Any:
 
 
 def json_object(known: frozenset[str] | None = None, *, numbers_as_text: bool = False) -> dict[str, Any]:
-    """Return the body, which must be an object, with no members other than those ``known``."""
+    """Return the body, which must be an object without members other than those in ``known``."""
     body = json_body(numbers_as_text=numbers_as_text)
     if not isinstance(body, dict):
-        raise BadRequestError(f"The body of the request must be a JSON object but is {_kind(body)}.")
+        raise BadRequestError(f"The body of the request must be a JSON object, not {_kind(body)}.")
     if known is not None and (unknown := body.keys() - known):
-        raise BadRequestError(f'Unrecognized field "{min(unknown)}"; the known ones are {", ".join(sorted(known))}.')
+        raise BadRequestError(f'Unrecognized field "{min(unknown)}". The known fields are {", ".join(sorted(known))}.')
     return body
 
 
 def config_of(document: object) -> dict[str, str | None]:
-    """Return a configuration: text for each key, with numbers and booleans as they were written, or null."""
+    """Return a configuration: a string or null for each key; numbers and booleans keep their original spelling."""
     if not isinstance(document, Mapping):
-        raise BadRequestError(f"A configuration must be a JSON object of keys and values but is {_kind(document)}.")
+        raise BadRequestError(f"A configuration must be a JSON object, not {_kind(document)}.")
     return {key: _text(key, value) for key, value in document.items()}
 
 
 def bare_config() -> dict[str, str | None]:
-    """Return the body of a request whose body is a configuration, and not an object that holds one."""
+    """Return the body of a request that takes the configuration itself, not an object with a ``config`` member."""
     body = json_object(numbers_as_text=True)
     if isinstance(body.get("config"), dict):
         raise BadRequestError(
-            "The body of this request is the configuration itself: send what is in its member config, without name and "
-            "config around it. Only POST /connectors takes those."
+            "The body of this request is the configuration itself: send only the object under config, without the "
+            "enclosing name and config. That form is for POST /connectors."
         )
     return config_of(body)
 
 
 def flag(name: str) -> bool:
-    """Return a parameter that is true or false; anything else counts as false, as in Kafka Connect."""
+    """Return a boolean parameter; any value other than ``true`` is false, as in Kafka Connect."""
     return request.args.get(name, "").lower() == "true"
 
 
 class JsonAnswers(DefaultJSONProvider):
-    """Writes answers by orjson, in UTF-8 and compact as Kafka Connect does.
+    """Writes answers with orjson, in UTF-8 and compact as Kafka Connect does.
 
-    With many connectors the encoder of the standard library took half of an answer's time.
+    With many connectors, the standard library's encoder took half of the time of an answer.
     """
 
     def response(self, *args: Any, **members: Any) -> Response:
@@ -110,21 +110,23 @@ def _text(key: str, value: object) -> str | None:
         return value
     if isinstance(value, bool):
         return "true" if value else "false"
-    raise BadRequestError(f"The value of {key} must be text, a number, a boolean or null but is {_kind(value)}.")
+    raise BadRequestError(f"The value of {key} must be a string, a number, a boolean or null, not {_kind(value)}.")
 
 
 def _kind(value: object) -> str:
-    kinds = {dict: "an object", list: "an array", str: "text", bool: "a boolean", type(None): "null"}
+    kinds = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
     return kinds.get(type(value), "a number")
 
 
 def _check_characters(document: object) -> None:
-    """Refuse half of a surrogate pair, such as a lone ``\\ud800``: it is no character, and UTF-8 cannot encode it."""
+    r"""Refuse a lone surrogate such as ``\ud800``, which is not a character and cannot be encoded in UTF-8."""
     try:
         json.dumps(document, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         half = f"\\u{ord(error.object[error.start]):04x}"
-        raise BadRequestError(f"The body of the request holds {half} alone, which is half of a character.") from error
+        raise BadRequestError(
+            f"The body of the request contains the lone surrogate {half}, which is not a character."
+        ) from error
 
 
 def _no_constant(name: str) -> Any:
@@ -135,5 +137,5 @@ def _encoded(value: Any) -> bytes:
     try:
         return orjson.dumps(value)
     except orjson.JSONEncodeError:
-        # An integer of more than 64 bits, which an offset may be, or half a surrogate pair.
+        # orjson takes neither integers of more than 64 bits, which offsets may be, nor lone surrogates.
         return json.dumps(value, separators=(",", ":")).encode()

@@ -1,4 +1,4 @@
-"""Answers for errors: one table of statuses, and Kafka Connect's body."""
+"""Maps errors to HTTP statuses, and answers them with Kafka Connect's error body."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ _STATUSES: Final[tuple[tuple[type[ConnectError], int], ...]] = (
 
 
 def register_errors(app: Flask, hide: Callable[[str], str]) -> None:
-    """Answer every error of the app as ``{"error_code": ..., "message": ...}``, its message passed through ``hide``."""
+    """Answer every error of the app with ``{"error_code": ..., "message": ...}``; ``hide`` redacts messages."""
     app.extensions[_HIDE] = hide
     app.register_error_handler(ConnectError, error_answer)
     app.register_error_handler(HTTPException, _http_error)
 
 
 def error_answer(error: ConnectError) -> Response:
-    """Return the answer for an error."""
+    """Return the answer to an error."""
     hide: Callable[[str], str] = current_app.extensions[_HIDE]
     answer = _answer(status_of(error), hide(str(error)))
     if isinstance(error, UnavailableError) and error.retry_after is not None:
@@ -57,7 +57,7 @@ def error_answer(error: ConnectError) -> Response:
 
 
 def status_of(error: ConnectError) -> int:
-    """Return the HTTP status that an error is answered with."""
+    """Return the HTTP status of an error."""
     return next(status for kind, status in _STATUSES if isinstance(error, kind))
 
 

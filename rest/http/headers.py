@@ -1,4 +1,4 @@
-"""Headers of answers: those an operator configures, and those that let web pages of other origins use the API."""
+"""Response headers: those configured by the operator, and CORS headers for web pages of other origins."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OF_THE_SAME_ORIGIN: Final = ("same-origin", "none")
 
 @dataclass(frozen=True, slots=True)
 class AnswerHeaders:
-    """Puts headers on every answer of an app (CORS and ``response.http.headers.config``)."""
+    """Adds CORS headers and those of ``response.http.headers.config`` to every answer of an app."""
 
     origins: tuple[str, ...] = ()
     methods: str = _DEFAULT_METHODS
@@ -29,26 +29,26 @@ class AnswerHeaders:
 
     @classmethod
     def of(cls, origins: str, methods: str, rules: str) -> AnswerHeaders:
-        """Parse the values of the three keys of the worker's configuration."""
+        """Parse the values of the three worker configuration keys."""
         listed = tuple(origin.strip() for origin in origins.split(",") if origin.strip())
         allowed = ",".join(method.strip() for method in methods.split(",") if method.strip())
         return cls(listed, allowed or _DEFAULT_METHODS, parse_header_rules(rules))
 
     def put_on(self, app: Flask) -> None:
-        """Put the headers on every answer of ``app``, and refuse changes requested by pages of other origins."""
+        """Add the headers to every answer of ``app``, and refuse changes requested by pages of other origins."""
         app.before_request(self._refuse_other_origins)
         app.after_request(self._answered)
 
     def _refuse_other_origins(self) -> None:
-        """Refuse a change from a page of another origin: browsers ask first only for some, and not for a restart."""
+        """Refuse changes requested by pages of other origins; some, such as a restart, get no preflight."""
         origin = request.headers.get("Origin")
         if request.method in _HARMLESS or _is_of_same_origin(origin) or origin in self.origins:
             return
         if _EVERY_ORIGIN in self.origins and not request.cookies:
-            # Nobody's session counts for a page of any origin, not even of another port of this host.
+            # With * a page of any origin may make changes, but never with a session cookie.
             return
         raise ForbiddenError(
-            f"A web page of {origin or 'another site'} may not change anything here. To allow it, add its origin to "
+            f"A web page of {origin or 'another site'} may not make changes here. To allow it, add its origin to "
             "access.control.allow.origin in the worker's configuration."
         )
 
@@ -82,9 +82,9 @@ class AnswerHeaders:
 
 
 def _is_of_same_origin(origin: str | None) -> bool:
-    """Whether a request comes from no web page, or from one of this server's own origin.
+    """Whether a request comes from this server's own origin, or not from a web page at all.
 
-    The scheme is not compared: a proxy in front of the worker may hold the certificate.
+    Schemes are not compared, since a proxy in front of the worker may terminate TLS.
     """
     site = request.headers.get("Sec-Fetch-Site")
     if site is not None:

@@ -1,4 +1,4 @@
-"""Paths of requests, in which a connector's name may hold an escaped slash (``%2F``)."""
+"""Request paths in which a connector's name may contain an escaped slash (``%2F``)."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ Wsgi = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
 
 class EscapedName(BaseConverter):
-    """One segment of a path, in which any character may be escaped."""
+    """One path segment, in which any character may be escaped."""
 
     regex = "[^/]+"
     part_isolating = True
 
     def to_python(self, value: str) -> str:
-        """Return the name that a segment stands for."""
+        """Return the name that a segment encodes."""
         return unquote(value)
 
     def to_url(self, value: str) -> str:
-        """Return the segment that stands for a name."""
+        """Return a name encoded as a segment."""
         return escaped(value)
 
 
 class MatchingRule(Rule):
-    """A rule that matches paths, and compiles what builds them only where somebody asks for a URL.
+    """A rule that matches paths, and compiles its URL builder only on demand.
 
-    The application never does so, and the code of all builders is most of what it costs to make one.
+    The application never builds URLs, and compiling the builders is most of the cost of creating it.
     """
 
     def _compile_builder(self, append_unknown: bool = True) -> Callable[..., tuple[str, str]]:
@@ -46,10 +46,10 @@ class MatchingRule(Rule):
 
 
 class RawPaths:
-    """Makes an application route by the path as it was sent, so that an escaped slash does not divide a segment.
+    """Makes an application route by the path as it was sent, so that an escaped slash does not separate segments.
 
-    A slash at the end makes no difference. ``prefix`` is a path below which others reach the application through a
-    relay: it may be there or not.
+    A trailing slash makes no difference. ``prefix`` is an optional path under which a relay serves the application;
+    requests may arrive with or without it.
     """
 
     def __init__(self, app: Wsgi, prefix: str = "") -> None:
@@ -57,7 +57,7 @@ class RawPaths:
         self._prefix = prefix
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        """Answer a request (WSGI)."""
+        """Answer a WSGI request."""
         raw = environ.get("REQUEST_URI") or environ["PATH_INFO"]
         path = raw.partition("?")[0]
         if not path.startswith("/"):
@@ -71,15 +71,15 @@ class RawPaths:
 
 
 def raw_path(environ: Mapping[str, Any]) -> str:
-    """Return the path of a request behind :class:`RawPaths`, with its escapes as they were sent."""
+    """Return the path of a request behind :class:`RawPaths`, with its original escapes."""
     return str(environ["PATH_INFO"])
 
 
 def sent_path(environ: Mapping[str, Any]) -> str:
-    """Return the path as :func:`raw_path` does, below the prefix that its sender has put before it."""
+    """Return the same path as :func:`raw_path`, including the prefix that the sender has put before it."""
     return f"{environ.get(_PREFIX, '')}{raw_path(environ)}"
 
 
 def escaped(name: str) -> str:
-    """Return a name escaped as one segment of a path."""
+    """Return a name escaped as one path segment."""
     return quote(name, safe="")

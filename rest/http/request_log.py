@@ -1,4 +1,4 @@
-"""The request log: a line for each request that was answered."""
+"""The request log: one line for each answered request."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _LONGEST: Final = 2_000
 
 
 def log_requests(app: Flask) -> None:
-    """Have an application log each request with its user, method, path, status and duration.
+    """Log each request of an application with its user, method, path, status and duration.
 
-    A query is left out, for it may hold what is nobody's business; so are headers and bodies.
+    Queries, headers and bodies are left out, since they may contain confidential data.
     """
 
     app.before_request_funcs.setdefault(None, []).insert(0, _begin)
@@ -48,7 +48,7 @@ def _log(response: Response) -> Response:
 
 
 def _user() -> str | None:
-    """Who asked: who has signed in, or else whom the client claims to be."""
+    """Return the authenticated user, or else the user name that the client claims."""
     principal = caller().principal
     if principal is not None:
         return principal.name
@@ -56,6 +56,6 @@ def _user() -> str | None:
 
 
 def _shown(text: str) -> str:
-    """The text in one line, whatever a client has sent."""
+    """Return a text sent by a client on one line."""
     printable = "".join(character if character.isprintable() else "?" for character in text[:_LONGEST])
     return printable.replace('"', "'").replace(" ", "_")

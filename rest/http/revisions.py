@@ -1,4 +1,4 @@
-"""Revisions of configurations as entity tags, so that a change can be made only to what its author has read."""
+"""Configuration revisions as entity tags, for changes on condition that the configuration has not changed meanwhile."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _ANY: Final = "*"
 
 
 def revision_tag(revision: int) -> str:
-    """Return the tag of a revision, the value of ``ETag``."""
+    """Return the ``ETag`` of a revision."""
     return f'"{revision}"'
 
 
 def expected_revision() -> int | None:
-    """Return the revision that the request names in ``If-Match``; ``None`` if it is made whatever there is."""
+    """Return the revision required by ``If-Match``; ``None`` if the request is unconditional."""
     tag = request.headers.get("If-Match", _ANY).strip()
     if tag == _ANY:
         return None
     number = tag.removeprefix("W/").strip('"')
     if not (number.isascii() and number.isdigit() and len(number) <= _MOST_DIGITS):
-        raise BadRequestError(f"If-Match is {tag!r}; it has to be the ETag of GET /connectors/NAME/config.")
+        raise BadRequestError(f"Invalid If-Match {tag!r}: use the ETag of GET /connectors/NAME/config.")
     return int(number)

@@ -1,9 +1,9 @@
-"""Passing a request on to the worker that may carry it out: the leader, or the one that runs the connector or task.
+"""Forwarding of requests to the worker that can carry them out: the leader, or the owner of the connector or task.
 
-A request is passed on twice at most: the first worker sends it with ``forward=true``, the second with
-``forward=false``, and the third answers 409. It is sent only once: if the other worker dies in the middle, nobody knows
-whether it was done, and the answer is 500, as in Kafka Connect. A crash of the worker that passes it on loses only the
-answer.
+A request is forwarded at most twice: the first worker sends it with ``forward=true``, the second with
+``forward=false``, and the third answers 409. It is sent only once: if the other worker dies while it handles the
+request, nobody knows whether it was carried out, and the answer is 500, as in Kafka Connect. A crash of the forwarding
+worker loses only the answer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rest.http.paths import raw_path
 from rest.peers.identities import Identities
 from rest.server.threads import THREADS, RequestKind
 from worker.errors import ConflictError, ForwardingError, NotAssignedError, NotLeaderError, UnavailableError
-from worker.herder.cluster.publication import PUBLICATION_HEADER
+from worker.herder.cluster.publishing import PUBLICATION_HEADER
 from worker.security.request_signatures import REQUEST_SIGNATURE_HEADER
 from worker.security.session_keys import ALGORITHM_HEADER, SIGNATURE_HEADER
 
@@ -38,7 +38,7 @@ take all of them, since this worker must always answer what it can by itself."""
 
 _FORWARD: Final = "forward"
 _CONNECT_TIMEOUT: Final = 10.0
-# A worker that gives up a request says why, and needs the time for it.
+# A worker whose own wait times out answers with the reason, and needs time to do so.
 _LONGER: Final = 5.0
 # Other headers are between the client and this worker. The body's signature stays valid, since the body does.
 _PASSED_ON: Final = ("Content-Type", "If-Match", SIGNATURE_HEADER, ALGORITHM_HEADER, PUBLICATION_HEADER)
@@ -57,10 +57,10 @@ class PeerAnswer:
 
 
 class Peers:
-    """Asks other workers over connections that are kept open. May be used by any thread.
+    """Sends requests to other workers over persistent connections. Thread-safe.
 
-    ``tls`` is for those that are reached by https (:meth:`rest.server.tls.TlsSettings.client_context`); ``timeout`` is
-    the request timeout in seconds.
+    ``tls`` is for workers reached over https (:meth:`rest.server.tls.TlsSettings.client_context`); ``timeout`` is the
+    request timeout in seconds.
     """
 
     def __init__(self, tls: ssl.SSLContext | None, timeout: float) -> None:
@@ -89,10 +89,10 @@ class Peers:
 
 
 class Forwarding:
-    """Makes an app pass on the requests that only another worker may carry out.
+    """Makes an app forward the requests that only another worker can carry out.
 
-    Where clients sign in (``names_callers``), a request is passed on in the name of its caller, signed by
-    ``identities``, and never with the caller's credentials: the other worker has named its own URL to the group.
+    With authentication (``names_callers``) a request is forwarded in the name of its caller, signed by ``identities``,
+    and never with the caller's credentials: the URL is whatever the other worker has announced to the group.
     """
 
     def __init__(self, peers: Peers, identities: Identities | None = None, *, names_callers: bool = False) -> None:
@@ -102,7 +102,7 @@ class Forwarding:
         self._free = threading.BoundedSemaphore(MOST_FORWARDS)
 
     def put_on(self, app: Flask) -> None:
-        """Pass on each request that a resource of ``app`` refuses with the URL of the worker that may carry it out."""
+        """Forward each request for which a resource of ``app`` raises the URL of the responsible worker."""
         app.register_error_handler(NotLeaderError, self._forward)
         app.register_error_handler(NotAssignedError, self._forward)
 
@@ -118,7 +118,7 @@ class Forwarding:
             return error_answer(refused)
 
     def _headers(self, url: str) -> dict[str, str]:
-        """The headers to pass a request on with, and who says that it is passed on."""
+        """Return the headers to forward a request with, among them who forwards it."""
         headers = {name: request.headers[name] for name in _PASSED_ON if name in request.headers}
         if self._identities is not None and REQUEST_SIGNATURE_HEADER in request.headers and _is_of_workers():
             return headers | self._identities.of_worker(request.method, url, request.get_data())
@@ -132,8 +132,8 @@ class Forwarding:
     def _place(self) -> Iterator[None]:
         if not self._free.acquire(blocking=False):
             raise UnavailableError(
-                f"This worker has passed on {MOST_FORWARDS} requests and still waits for their answers. Ask again in "
-                "a moment, or ask the leader itself."
+                f"This worker already waits for the answers to {MOST_FORWARDS} forwarded requests. Try again in a "
+                "moment, or send the request to the leader."
             )
         try:
             yield
@@ -142,7 +142,7 @@ class Forwarding:
 
 
 class _Adapter(HTTPAdapter):
-    """Connections with our own TLS context; requests would trust its own list of authorities as well.
+    """Connections with our own TLS context; requests would also trust its bundled list of authorities.
 
     It is used without a ``requests.Session``, which would take proxies and passwords from the environment.
     """
@@ -161,12 +161,12 @@ class _Adapter(HTTPAdapter):
 
 
 def _is_of_workers() -> bool:
-    """Whether this is a request of workers' own, whose signature was checked before it turned out to be another's."""
+    """Whether this is a request between workers; its signature was checked before it proved to be for another."""
     return (request.endpoint or "").startswith(_OF_WORKERS)
 
 
 def _target(url: str | None, forward: str | None) -> str:
-    """Return the URL to pass a request on to. Raises :class:`~worker.errors.ConflictError` if that may not be done."""
+    """Return the URL to forward to. Raises :class:`~worker.errors.ConflictError` if forwarding is not possible."""
     if forward is not None and forward.lower() != "true":
         raise ConflictError("Cannot complete request because of a conflicting operation (e.g. worker rebalance)")
     if url is None:
@@ -191,7 +191,7 @@ def _relayed(answer: PeerAnswer) -> Response:
 
 
 def _reason(error: BaseException) -> str:
-    """The reason that the operating system or TLS gave, without the request that requests repeats."""
+    """Return the reason given by the operating system or TLS, without the request URL that requests repeats."""
     reason = type(error).__name__
     for cause in _causes(error):
         if isinstance(cause, ssl.SSLError):
@@ -202,14 +202,14 @@ def _reason(error: BaseException) -> str:
 
 
 def _advice(error: BaseException) -> str:
-    """Advise what to do next: a request that never reached the other worker may simply be sent again."""
+    """Return advice on what to do next: a request that never reached the other worker can simply be sent again."""
     if isinstance(error, requests.exceptions.SSLError):
-        return "See that the workers trust each other's certificates"
+        return "Check that the workers trust each other's certificates"
     if isinstance(error, requests.ConnectTimeout) or any(
         isinstance(it, ConnectionRefusedError) for it in _causes(error)
     ):
-        return "That worker does not listen, so nothing was done: ask again once the cluster has noticed"
-    return "That worker may have done it: look before you ask again"
+        return "That worker is not listening, so nothing was done: try again once the cluster has noticed"
+    return "That worker may have carried out the request: check before you repeat it"
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

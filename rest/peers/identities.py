@@ -1,4 +1,4 @@
-"""In whose name workers ask each other: identities, signed by the session key of the cluster."""
+"""Identities of callers in requests between workers, signed with the cluster's session key."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from flask import g, request
 
 from rest.access.caller import caller
 from rest.http.paths import sent_path
-from rest.http.waiting import Patience
+from rest.http.timeouts import Patience
 from worker.errors import UnavailableError
-from worker.herder.cluster.peers import PeerRequests
+from worker.herder.cluster.peer_requests import PeerRequests
 from worker.security.principals import WORKER_MECHANISM, Principal
 from worker.security.request_signatures import (
     IDENTITY_HEADER,
@@ -30,9 +30,9 @@ _TOLD: Final = "sluice_told"
 
 
 class Identities:
-    """Signs what this worker passes on, and reads who has asked what another has passed on.
+    """Signs forwarded requests with the identity of their caller, and reads the identities signed by other workers.
 
-    ``algorithm`` is ``inter.worker.signature.algorithm``. May be used by any thread.
+    ``algorithm`` is ``inter.worker.signature.algorithm``. Thread-safe.
     """
 
     def __init__(self, peers: PeerRequests, algorithm: str, worker_id: str) -> None:
@@ -42,20 +42,20 @@ class Identities:
         self._patience = Patience(_PATIENCE)
 
     def of_caller(self, method: str, url: str, body: bytes) -> dict[str, str]:
-        """Return the headers for a request that is passed on in the name of the caller of the current one."""
+        """Return the headers for forwarding the current request in the name of its caller."""
         who = caller()
         name = InName(who.principal, who.address or request.remote_addr or "", self._worker_id)
         whole = WholeRequest(method, url, body, name.text())
         return sign_whole(self._key(), self._algorithm, whole, _now_ms())
 
     def of_worker(self, method: str, url: str, body: bytes) -> dict[str, str]:
-        """Return the headers for a request of workers' own that is passed on."""
+        """Return the headers for forwarding a request that another worker has made on its own behalf."""
         return worker_headers(self._key(), self._algorithm, self._worker_id, method, url, body)
 
     def told(self) -> InName | None:
-        """Return who has asked, as the worker says that has passed the current request on; ``None`` if none has.
+        """Return the caller that a forwarding worker has signed; ``None`` if the current request was not forwarded.
 
-        Raises :class:`~connect.errors.ConnectError` unless it is signed by a worker of this cluster.
+        Raises :class:`~connect.errors.ConnectError` if the signature is not that of a worker of this cluster.
         """
         identity = request.headers.get(IDENTITY_HEADER)
         if identity is None or REQUEST_SIGNATURE_HEADER not in request.headers:
@@ -71,7 +71,7 @@ class Identities:
         key = self._patience.wait(self._peers.session_key())
         if key is None:
             raise UnavailableError(
-                "This worker knows no session key yet, by which it would say to another worker who has asked. Ask "
+                "This worker has no session key yet, so it cannot tell another worker who sent this request. Try "
                 "again in a moment."
             )
         return key
@@ -80,13 +80,13 @@ class Identities:
 def worker_headers(
     key: SessionKey, algorithm: str, worker_id: str, method: str, url: str, body: bytes
 ) -> dict[str, str]:
-    """Return the headers for a request of a worker's own to another."""
+    """Return the headers for a request that a worker makes on its own behalf."""
     name = InName(Principal(worker_id, WORKER_MECHANISM), "", worker_id)
     return sign_whole(key, algorithm, WholeRequest(method, url, body, name.text()), _now_ms())
 
 
 def current_request() -> SignedRequest:
-    """Return the current request as its sender has signed it."""
+    """Return the current request in the form that its sender signed."""
     body, query = request.get_data(), request.query_string.decode("latin-1")
     whole = WholeRequest(
         request.method, f"{sent_path(request.environ)}?{query}", body, request.headers.get(IDENTITY_HEADER, "")

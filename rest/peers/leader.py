@@ -1,6 +1,6 @@
-"""Requests of a worker's own to the leader: keep task configs, and fence former tasks (KIP-507, KIP-618).
+"""Requests of a worker to the leader: store task configs, and fence earlier source tasks (KIP-507, KIP-618).
 
-Both are repeated when there was no answer, and both may safely be done twice: a crash on either side loses nothing.
+Both are repeated if there is no answer, and both are idempotent: a crash on either side loses nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rest.http.paths import escaped
 from rest.peers.forwarding import Peers
 from rest.peers.identities import worker_headers
 from worker.errors import BadRequestError, ForbiddenError, RebalanceInProgressError, UnavailableError
-from worker.herder.cluster.publication import PUBLICATION_HEADER, Publication
+from worker.herder.cluster.publishing import PUBLICATION_HEADER, Publication
 from worker.security.session_keys import MISSING_SIGNATURE, sign
 from worker.stores.config.store import SessionKey
 
@@ -36,11 +36,11 @@ _ERRORS: Final[Mapping[int, Callable[[str], ConnectError]]] = {
 
 
 class LeaderClient:
-    """Sends requests to the leader in threads of its own; futures fail with a :class:`~connect.errors.ConnectError`.
+    """Sends requests to the leader from its own threads; futures fail with a :class:`~connect.errors.ConnectError`.
 
     ``algorithm`` is ``inter.worker.signature.algorithm``. Without a key (the cluster's protocol is not ``sessioned``)
-    requests are not signed. The whole of a request is signed; a leader of Kafka Connect misses the signature of the
-    body, and gets it then.
+    requests are not signed. The signature covers the whole request; a Kafka Connect leader requires a signature of the
+    body alone, and gets one when it refuses the first.
     """
 
     def __init__(self, peers: Peers, algorithm: str, worker_id: str = "") -> None:
@@ -57,20 +57,20 @@ class LeaderClient:
         publication: Publication,
         key: SessionKey | None,
     ) -> Future[None]:
-        """Ask the leader at ``url`` to keep the task configs of a connector.
+        """Send the task configs of a connector to the leader at ``url``.
 
-        The number of the publication is not signed: anyone who can change a header could drop the request as well.
+        The publication number is not signed: anyone able to change a header could drop the request as well.
         """
         body = orjson.dumps([dict(config) for config in configs])
         headers = {PUBLICATION_HEADER: publication.text()}
         return self._submit("POST", f"{url.rstrip('/')}/connectors/{escaped(connector)}/tasks", body, key, headers)
 
     def fence(self, url: str, connector: str, key: SessionKey | None) -> Future[None]:
-        """Ask the leader at ``url`` to fence the former source tasks of a connector."""
+        """Ask the leader at ``url`` to fence the earlier source tasks of a connector."""
         return self._submit("PUT", f"{url.rstrip('/')}/connectors/{escaped(connector)}/fence", b"", key)
 
     def close(self) -> None:
-        """Cancel the requests that have not begun; the others end by themselves."""
+        """Cancel the requests that have not begun; those under way finish on their own."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _submit(

@@ -1,4 +1,4 @@
-"""Requests of a worker's own to the workers that run tasks, for the metrics, loads and histories of these.
+"""Requests of a worker to the workers that run tasks, for the tasks' metrics, loads and histories.
 
 They change nothing and are repeated: a crash on either side loses nothing.
 """
@@ -27,9 +27,10 @@ _THREADS: Final = 4
 
 
 class OwnerClient:
-    """Asks other workers in threads of its own; futures fail with a :class:`~connect.errors.ConnectError`.
+    """Queries other workers from its own threads; futures fail with a :class:`~connect.errors.ConnectError`.
 
-    ``key`` is called by whoever asks, and gives the session key; ``algorithm`` is ``inter.worker.signature.algorithm``.
+    ``key`` returns the session key and is called in the thread of the caller; ``algorithm`` is
+    ``inter.worker.signature.algorithm``.
     """
 
     def __init__(
@@ -46,22 +47,22 @@ class OwnerClient:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="owner-client")
 
     def measured(self, url: str, connector: str) -> Future[Mapping[int, TaskMeasured]]:
-        """Ask the worker at ``url`` for what it knows of a connector's tasks."""
+        """Query the metrics and loads of a connector's tasks at the worker at ``url``."""
         path = f"{url}connectors/{escaped(connector)}/status?forward=false"
         return self._threads.submit(self._ask, path, self._key(), tasks_measured)
 
     def history(self, url: str, connector: str | None, step: int) -> Future[Part]:
-        """Ask the worker at ``url`` for the history of its tasks, of one connector or all."""
+        """Query the history of the tasks of one connector, or of all, at the worker at ``url``."""
         path = "history" if connector is None else f"connectors/{escaped(connector)}/history"
         return self._threads.submit(self._ask, f"{url}{path}?step={step}&forward=false", self._key(), history_part)
 
     def own_numbers(self, url: str, connector: str) -> Future[list[dict[str, Any]]]:
-        """Ask the worker at ``url`` for what the plugin measures of itself in a connector's tasks there."""
+        """Query the measurements that plugins make in a connector's tasks at the worker at ``url``."""
         path = f"{url}connectors/{escaped(connector)}/measurements?forward=false"
         return self._threads.submit(self._ask, path, self._key(), own_numbers)
 
     def close(self) -> None:
-        """Cancel the requests that have not begun; the others end by themselves."""
+        """Cancel the requests that have not begun; those under way finish on their own."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _ask(self, url: str, key: SessionKey | None, read: Callable[[Any], T]) -> T:
@@ -72,16 +73,16 @@ class OwnerClient:
         try:
             return read(orjson.loads(answer.body))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ConnectError(f"The worker answered GET {url} with something other than what was asked for") from error
+            raise ConnectError(f"The worker answered GET {url} with an unexpected document") from error
 
 
 def tasks_measured(status: Mapping[str, Any]) -> dict[int, TaskMeasured]:
-    """What another worker knows of its tasks, by its answer to the request for a status."""
+    """Return the metrics and loads of another worker's tasks from its answer to a status request."""
     return {task["id"]: TaskMeasured(task.get("metrics"), task.get("loads")) for task in status["tasks"]}
 
 
 def own_numbers(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What the plugins of another worker's tasks measure, by its answer to the request for it."""
+    """Return the measurements of another worker's plugins from its answer."""
     return [
         {
             "id": int(task["id"]),
@@ -95,7 +96,7 @@ def own_numbers(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def history_part(histories: Mapping[str, Any]) -> Part:
-    """What another worker knows of its tasks' history, by its answer to the request for it."""
+    """Return the history of another worker's tasks from its answer."""
     series = {
         name: Series(shown["unit"], list(shown["rate"]), list(shown["lag"]))
         for name, shown in histories["connectors"].items()

@@ -1,6 +1,6 @@
-"""``/cluster``: the workers, who leads, who runs what, the last rebalances, and the processes of this worker.
+"""``/cluster``: the workers, their connectors and tasks, the last rebalances, and the processes of this worker.
 
-``/cluster/workers/ID/drain`` has a worker give its work to the others.
+``/cluster/workers/ID/drain`` moves the work of a worker to the others.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from typing import Any
 from flask import Blueprint, Response, jsonify
 
 from rest.access.caller import caller
-from rest.http.waiting import Patience
+from rest.http.timeouts import Patience
 from worker.herder.herder import Herder
-from worker.metrics.usage import processes_document
+from worker.metrics.processes import processes_document
 
 __all__ = ["cluster", "visible_cluster"]
 
 
 def cluster(herder: Herder, patience: Patience) -> Blueprint:
-    """The resource; each worker tells what it knows, and the leader knows every worker."""
+    """Create the resources. Each worker answers from its own knowledge; only the leader knows every worker."""
     blueprint = Blueprint("cluster", __name__)
 
     @blueprint.get("/cluster")
@@ -39,7 +39,7 @@ def cluster(herder: Herder, patience: Patience) -> Blueprint:
 
 
 def visible_cluster(herder: Herder, patience: Patience) -> dict[str, Any]:
-    """Return what this worker knows of the cluster, with those connectors that the caller may see."""
+    """Return what this worker knows of the cluster, limited to the connectors that the caller may see."""
     view = patience.wait(herder.cluster.view())
     snapshot = herder.snapshot
     processes = processes_document({} if snapshot is None else snapshot.lives.processes)

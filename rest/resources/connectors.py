@@ -1,4 +1,4 @@
-"""``/connectors``: the connectors, their configurations and how they are."""
+"""``/connectors``: the connectors, their configurations, states and tasks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rest.access.caller import caller
 from rest.http.body import bare_config, config_of, flag, json_object
 from rest.http.paths import escaped
 from rest.http.revisions import expected_revision, revision_tag
-from rest.http.waiting import Patience
+from rest.http.timeouts import Patience
 from worker.errors import BadRequestError
 from worker.herder.connectors.requests import ConnectorRequests
 from worker.herder.connectors.writes import initial_target
@@ -26,7 +26,7 @@ _VIEWS: Final = ("status", "info")
 
 
 def connectors(connectors: ConnectorRequests, patience: Patience) -> Blueprint:
-    """The resources below ``/connectors``, but for those of offsets and dead letters."""
+    """Create the resources below ``/connectors``, except those of offsets and dead letters."""
     blueprint = Blueprint("connectors", __name__, url_prefix="/connectors")
 
     @blueprint.get("")
@@ -42,7 +42,9 @@ def connectors(connectors: ConnectorRequests, patience: Patience) -> Blueprint:
     def create() -> tuple[Response, int, dict[str, str]]:
         body = json_object(_FIELDS, numbers_as_text=True)
         if "config" not in body:
-            raise BadRequestError("The request has no config; send the connector's configuration under this name.")
+            raise BadRequestError(
+                "The request has no config. Send the connector's configuration in a member of this name."
+            )
         config = config_of(body["config"])
         name = _name(body, config)
         target = initial_target(body.get("initial_state"))
@@ -151,13 +153,13 @@ def _created(shown: dict[str, Any]) -> tuple[Response, int, dict[str, str]]:
 
 
 def _expanded(found: Mapping[str, Any], views: Sequence[str]) -> dict[str, Any]:
-    """The views of a connector that are asked for, with as much of its configuration as the caller may see."""
+    """Return the requested views of a connector, with the part of its configuration that the caller may see."""
     shown = {view: found[view] for view in _VIEWS if view in views and view in found}
     return {**shown, "info": caller().shown_info(shown["info"])} if "info" in shown else shown
 
 
 def _name(body: dict[str, Any], config: dict[str, str | None]) -> str:
-    """The name of a connector to be made: beside its configuration, or in it."""
+    """Return the name of a new connector, given beside its configuration or in it."""
     name = body.get("name")
     if name is None:
         name = config.get("name") or ""
@@ -168,5 +170,5 @@ def _name(body: dict[str, Any], config: dict[str, str | None]) -> str:
 
 def _task(name: str, number: str) -> int:
     if not (number.isascii() and number.isdigit() and len(number) <= _MOST_DIGITS):
-        raise NotFoundError(f"{number!r} is not the number of a task of connector {name}")
+        raise NotFoundError(f"Connector {name} has no task {number!r}")
     return int(number)

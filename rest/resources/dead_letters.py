@@ -1,4 +1,4 @@
-"""``/connectors/NAME/dlq``: the dead letters of a connector, and delivering them again, also with other parts."""
+"""``/connectors/NAME/dlq``: the dead letters of a connector, their replay and their repair."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from flask import Blueprint, Response, jsonify, request
 
 from rest.access.auditing import note_changes
 from rest.http.body import json_object
-from rest.http.waiting import Patience
+from rest.http.timeouts import Patience
 from worker.herder.dead_letter_repairs import REPAIR_FIELDS, read_place
 from worker.herder.dead_letters import FIELDS, DeadLetterRequests, read_after, read_limit
 
@@ -14,7 +14,7 @@ __all__ = ["dead_letters"]
 
 
 def dead_letters(dead_letters: DeadLetterRequests, patience: Patience) -> Blueprint:
-    """The resources of dead letter queues."""
+    """Create the resources of dead letters."""
     blueprint = Blueprint("dead_letters", __name__, url_prefix="/connectors/<name:name>/dlq")
 
     @blueprint.get("")

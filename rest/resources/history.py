@@ -1,4 +1,4 @@
-"""``/history`` and ``/connectors/NAME/history``: the last five minutes of connectors, for charts."""
+"""``/history`` and ``/connectors/NAME/history``: rate and lag over the last five minutes, for charts."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any, Final
 from flask import Blueprint, Response, jsonify, request
 
 from rest.access.caller import caller
-from rest.http.waiting import Patience
+from rest.http.timeouts import Patience
 from worker.errors import BadRequestError
-from worker.herder.histories import HistoryRequests
+from worker.herder.metrics_history import HistoryRequests
 from worker.metrics.history import SECONDS, SLOT, added, document
 
 __all__ = ["history"]
@@ -19,7 +19,7 @@ _STEPS: Final = range(SLOT, SECONDS + 1, SLOT)
 
 
 def history(histories: HistoryRequests, patience: Patience) -> Blueprint:
-    """The resources; the other workers are asked for what they know of their tasks."""
+    """Create the resources; they ask the other workers for the history of their tasks."""
     blueprint = Blueprint("history", __name__)
 
     @blueprint.get("/history")
@@ -44,5 +44,5 @@ def history(histories: HistoryRequests, patience: Patience) -> Blueprint:
 def _step(default: int) -> int:
     text = request.args.get("step", str(default))
     if not (text.isascii() and text.isdigit() and len(text) <= len(str(SECONDS))) or int(text) not in _STEPS:
-        raise BadRequestError(f"step={text!r} is not an even number of seconds from {SLOT} to {SECONDS}.")
+        raise BadRequestError(f"Invalid step={text!r}: use an even number of seconds from {SLOT} to {SECONDS}.")
     return int(text)

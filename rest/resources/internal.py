@@ -1,4 +1,4 @@
-"""Requests that only workers of the same cluster make, signed (KIP-507); the herder checks the signatures."""
+"""Signed requests between the workers of a cluster (KIP-507); the herder verifies the signatures."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Any
 from flask import Blueprint, request
 
 from rest.http.body import json_body
-from rest.http.waiting import Patience
+from rest.http.timeouts import Patience
 from rest.peers.identities import current_request
 from worker.errors import BadRequestError
-from worker.herder.cluster.peers import PeerRequests
-from worker.herder.cluster.publication import PUBLICATION_HEADER, Publication
+from worker.herder.cluster.peer_requests import PeerRequests
+from worker.herder.cluster.publishing import PUBLICATION_HEADER, Publication
 from worker.security.session_keys import ALGORITHM_HEADER, SIGNATURE_HEADER, SignedRequest
 
 __all__ = ["internal"]
 
 
 def internal(peers: PeerRequests, patience: Patience) -> Blueprint:
-    """The resources of distributed mode that are not for users, below ``/connectors``."""
+    """Create the internal resources of distributed mode, below ``/connectors``."""
     blueprint = Blueprint("internal", __name__, url_prefix="/connectors")
 
     @blueprint.post("/<name:name>/tasks")
     def put_task_configs(name: str) -> tuple[str, int]:
         said = request.headers.get(PUBLICATION_HEADER)
-        # A worker of Kafka Connect does not say which of its publications this is.
+        # A Kafka Connect worker does not number its publications.
         publication = Publication.parse(said) if said is not None else None
         patience.wait(peers.put_task_configs(name, _task_configs(json_body()), _signed(), publication))
         return "", 204
@@ -39,7 +39,7 @@ def internal(peers: PeerRequests, patience: Patience) -> Blueprint:
 
 
 def _signed() -> SignedRequest:
-    """The request as it is signed: all of it by a worker of Sluice, its body by one of Kafka Connect."""
+    """Return what the sender has signed: the whole request for a Sluice worker, the body for a Kafka Connect worker."""
     return replace(
         current_request(),
         signature=request.headers.get(SIGNATURE_HEADER),
@@ -52,5 +52,5 @@ def _task_configs(document: Any) -> list[dict[str, str]]:
         isinstance(config, dict) and all(isinstance(value, str) for value in config.values()) for config in document
     )
     if not is_right:
-        raise BadRequestError("Task configs have to be an array of objects, whose values are text.")
+        raise BadRequestError("Task configs must be an array of objects with string values.")
     return list(document)

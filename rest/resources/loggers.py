@@ -1,4 +1,4 @@
-"""``/admin/loggers``: the levels from which loggers log."""
+"""``/admin/loggers``: log levels."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 from flask import Blueprint, Response, jsonify, request
 
 from rest.http.body import json_object
-from rest.http.waiting import Patience
+from rest.http.timeouts import Patience
 from worker.errors import BadRequestError
 from worker.herder.loggers import LoggerRequests
 from worker.loggers import level_named
@@ -18,7 +18,7 @@ _CLUSTER: Final = "cluster"
 
 
 def loggers(loggers: LoggerRequests, patience: Patience, *, distributed: bool) -> Blueprint:
-    """The resources below ``/admin/loggers``; a worker that is not ``distributed`` is the whole of its cluster."""
+    """Create the resources below ``/admin/loggers``; a worker that is not ``distributed`` is its whole cluster."""
     blueprint = Blueprint("loggers", __name__, url_prefix="/admin/loggers")
 
     @blueprint.get("")

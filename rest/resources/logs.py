@@ -1,4 +1,4 @@
-"""``/connectors/NAME/logs``: the last lines that a worker has logged for a connector and its tasks."""
+"""``/connectors/NAME/logs``: the last log lines of a worker for a connector and its tasks."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Final
 
 from flask import Blueprint, Response, jsonify, request
 
-from rest.http.waiting import Patience
+from rest.http.timeouts import Patience
 from worker.errors import BadRequestError
-from worker.herder.cluster.view import ClusterRequests
+from worker.herder.cluster.requests import ClusterRequests
 from worker.herder.connectors.requests import ConnectorRequests
 from worker.recent_log import RecentLog
 
@@ -21,7 +21,7 @@ _MOST_LINES: Final = 10_000
 def logs(
     connectors: ConnectorRequests, cluster: ClusterRequests, recent: RecentLog, worker_id: str, patience: Patience
 ) -> Blueprint:
-    """The resource; each worker answers for itself alone, unless another is asked for by name."""
+    """Create the resource; each worker answers with its own lines, unless ``worker`` names another."""
     blueprint = Blueprint("logs", __name__, url_prefix="/connectors")
 
     @blueprint.get("/<name:name>/logs")
@@ -41,5 +41,5 @@ def _number(parameter: str, default: int, most: int) -> int:
     if text is None:
         return default
     if not (text.isascii() and text.isdigit() and len(text) <= len(str(most)) and int(text) <= most):
-        raise BadRequestError(f"{parameter}={text!r} is not a number from 0 to {most}.")
+        raise BadRequestError(f"Invalid {parameter}={text!r}: use a number from 0 to {most}.")
     return int(text)

@@ -1,4 +1,4 @@
-"""``/metrics``: what the worker has counted and measured, for Prometheus and whoever reads its format."""
+"""``/metrics``: the metrics of the worker in the format of Prometheus."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _DIALECTS: Final = {dialect.value: dialect for dialect in Dialect}
 
 
 def metrics(snapshot: Callable[[], Snapshot | None], version: str) -> Blueprint:
-    """The resource; ``snapshot`` gives the last one at once, ``version`` is that of Sluice."""
+    """Create the resource; ``snapshot`` returns the latest one without waiting, ``version`` is Sluice's."""
     blueprint = Blueprint("metrics", __name__)
 
     @blueprint.get("/metrics")
     def scrape() -> Response:
         dialect = _DIALECTS.get(asked := request.args.get("format", Dialect.STRIMZI.value))
         if dialect is None:
-            raise BadRequestError(f"format={asked!r} is none of {', '.join(_DIALECTS)}.")
+            raise BadRequestError(f"Unknown format={asked!r}: use one of {', '.join(_DIALECTS)}.")
         if (seen := snapshot()) is None:
-            raise UnavailableError("The worker has only just started and has no metrics yet. Ask again in a moment.")
+            raise UnavailableError("The worker has only just started and has no metrics yet. Try again in a moment.")
         openmetrics = accepts_openmetrics(request.headers.get("Accept", ""))
         found = families(seen, dialect, time.time(), use_of, os.getpid(), version)
         return Response(exposition(found, openmetrics=openmetrics), content_type=OPENMETRICS if openmetrics else PLAIN)

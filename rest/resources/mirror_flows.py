@@ -12,7 +12,7 @@ from rest.access.auditing import note_connectors
 from rest.access.caller import caller
 from rest.http.body import bare_config
 from rest.http.paths import escaped
-from rest.http.waiting import Patience
+from rest.http.timeouts import Patience
 from worker.herder.connectors.requests import ConnectorRequests
 from worker.mirror.flow import FlowName, Parts, Views, compiled, config_of_flow, flows_of, parts_of
 from worker.mirror.flow_view import NO_FIGURES, figures, flow_view
@@ -29,7 +29,7 @@ _TARGETS: Final = {
 
 
 def mirror_flows(connectors: ConnectorRequests, patience: Patience) -> Blueprint:
-    """The resources below ``/mirror``."""
+    """Return the resources below ``/mirror``."""
     blueprint = Blueprint("mirror_flows", __name__, url_prefix="/mirror/flows")
     looks = _Looks(connectors, patience)
 
@@ -86,34 +86,34 @@ def visible_flows(connectors: ConnectorRequests, patience: Patience) -> list[dic
 
 
 class _Looks:
-    """Looks at flows, for a caller that may see of them what it has rights on."""
+    """Reads flows for a caller, who sees only those on which it has rights."""
 
     def __init__(self, connectors: ConnectorRequests, patience: Patience) -> None:
         self._connectors = connectors
         self._patience = patience
 
     def visible(self) -> tuple[Views, Mapping[FlowName, Parts]]:
-        """All connectors, and the flows whose connectors the caller may all see."""
+        """Return all connectors, and the flows whose connectors the caller may all see."""
         views = self._patience.wait(self._connectors.expanded())
         seen = frozenset(caller().visible(views))
         return views, {flow: parts for flow, parts in flows_of(views).items() if seen.issuperset(_there(parts))}
 
     def known(self, name: FlowName, right: Right) -> tuple[Views, Parts]:
-        """All connectors, and those of a flow, on each of which the caller has to have a right."""
+        """Return all connectors and those of a flow; the caller needs a right on each of these."""
         views = self._patience.wait(self._connectors.expanded())
         parts = flows_of(views).get(name) or parts_of(name, views)
         for part in parts.values():
             caller().require(right, part.name)
         if not _there(parts):
-            # Another worker may have made it a moment ago, and this one is up to date once it has answered.
+            # Another worker may have created it a moment ago; this one is up to date once it has answered.
             self._look_again(name, parts)
             views = self._patience.wait(self._connectors.expanded())
             parts = parts_of(name, views)
         return views, parts
 
     def figures(self, flows: Mapping[FlowName, Parts]) -> dict[FlowName, dict[str, Any]]:
-        """What the tasks of each flow measure; nothing of tasks that no worker tells of."""
-        # All are asked before any is waited for.
+        """Return the measurements of each flow's tasks, without tasks that no worker reports on."""
+        # All requests are sent before the first answer is awaited.
         asked = {flow: [self._connectors.measurements(name) for name in _there(parts)] for flow, parts in flows.items()}
         found: dict[FlowName, dict[str, Any]] = {}
         for flow, all_begun in asked.items():
@@ -140,7 +140,7 @@ def _there(parts: Parts) -> list[str]:
 
 
 def _shown(name: FlowName, parts: Parts, views: Views) -> dict[str, Any]:
-    """A flow with as much of its configuration as the caller may see."""
+    """Return a flow with as much of its configuration as the caller may see."""
     first = next(part for part in parts.values() if part.config is not None)
     assert first.config is not None
     seen = caller().shown_config(first.name, first.config)

@@ -1,20 +1,20 @@
-"""``/connectors/NAME/offsets``, ``/offsets/reset`` and ``/lag``: how far a connector is, and moving it elsewhere."""
+"""``/connectors/NAME/offsets``, ``/offsets/reset`` and ``/lag``: reading and moving offsets."""
 
 from __future__ import annotations
 
 from flask import Blueprint, Response, jsonify
 
 from rest.http.body import flag, json_object
-from rest.http.waiting import Patience
+from rest.http.timeouts import Patience
 from worker.errors import BadRequestError
-from worker.herder.offsets.bodies import FIELDS
+from worker.herder.offsets.request_bodies import FIELDS
 from worker.herder.offsets.requests import OffsetRequests
 
 __all__ = ["offsets"]
 
 
 def offsets(offsets: OffsetRequests, patience: Patience) -> Blueprint:
-    """The resources of offsets; Kafka Connect has neither ``/offsets/reset`` nor ``/lag``."""
+    """Create the resources of offsets; ``/offsets/reset`` and ``/lag`` are not in Kafka Connect."""
     blueprint = Blueprint("offsets", __name__, url_prefix="/connectors/<name:name>")
 
     @blueprint.get("/offsets")
@@ -25,7 +25,7 @@ def offsets(offsets: OffsetRequests, patience: Patience) -> Blueprint:
     def alter(name: str) -> Response:
         given = json_object(frozenset({"offsets"})).get("offsets") or []
         if not isinstance(given, list) or not all(isinstance(item, dict) for item in given):
-            raise BadRequestError("offsets has to be an array of objects, each with a partition and an offset.")
+            raise BadRequestError("offsets must be an array of objects, each with a partition and an offset.")
         return jsonify(patience.wait(offsets.alter(name, given)))
 
     @blueprint.delete("/offsets")

@@ -1,4 +1,4 @@
-"""``/connector-plugins``: the installed plugins, their keys, and whether a configuration is valid."""
+"""``/connector-plugins``: the installed plugins, their keys, and the validation of configurations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from flask import Blueprint, Response, jsonify, request
 from connect.plugins import PluginKind, PluginRegistry
 from rest.access.caller import caller
 from rest.http.body import bare_config
-from rest.http.waiting import Patience
+from rest.http.timeouts import Patience
 from worker.herder.plugins import PluginRequests
 from worker.security.permissions import Right
 
@@ -25,7 +25,7 @@ _OTHER_KINDS: Final = (
 
 
 def plugins(plugins: PluginRequests, patience: Patience) -> Blueprint:
-    """The resources below ``/connector-plugins``."""
+    """Create the resources below ``/connector-plugins``."""
     blueprint = Blueprint("plugins", __name__, url_prefix="/connector-plugins")
 
     @blueprint.get("")
@@ -52,7 +52,7 @@ def plugins(plugins: PluginRequests, patience: Patience) -> Blueprint:
 
 
 def _listed(registry: PluginRegistry, *, only_connectors: bool) -> Iterator[dict[str, Any]]:
-    """Each version of each plugin, in Kafka Connect's order: sinks, sources, and the other kinds."""
+    """Return each version of each plugin in Kafka Connect's order: sinks, sources, then the other kinds."""
     connectors = registry.entries(PluginKind.CONNECTOR)
     listed = [(entry, kind) for kind in ("sink", "source") for entry in connectors if entry.type == kind]
     for other in () if only_connectors else _OTHER_KINDS:

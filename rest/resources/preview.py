@@ -1,4 +1,4 @@
-"""Previews: what a connector, deployed or not, would do with its next records. Nothing is changed."""
+"""Previews: what a connector, deployed or not, would do with its next records, without changing anything."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from flask import Blueprint, Response, jsonify, request
 
 from rest.access.caller import caller
 from rest.http.body import bare_config
-from rest.http.waiting import Patience
+from rest.http.timeouts import Patience
 from worker.herder.previews import PreviewRequests, PreviewWanted, read_preview
 from worker.security.permissions import Right
 
@@ -14,7 +14,7 @@ __all__ = ["previews"]
 
 
 def previews(previews: PreviewRequests, patience: Patience) -> Blueprint:
-    """The resources of previews, which Kafka Connect has not."""
+    """Create the resources of previews, which are not in Kafka Connect."""
     blueprint = Blueprint("previews", __name__)
 
     @blueprint.post("/connectors/<name:name>/preview")

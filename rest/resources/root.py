@@ -1,4 +1,4 @@
-"""``/``: the version of the worker, its health, and the description of its API."""
+"""``/``, ``/health`` and ``/openapi.json``: the version of the worker, its health, and the description of its API."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 from flask import Blueprint, Response, jsonify
 
 from connect.errors import ConnectError
-from rest.http.waiting import Patience
+from rest.http.timeouts import Patience
 from rest.openapi import openapi_document
 from worker.herder.inbox import Request
 
@@ -35,11 +35,11 @@ def root(
     hide: Callable[[str], str] = str,
     warnings: Callable[[], list[str]] = list,
 ) -> Blueprint:
-    """The resources at ``/``, ``/health`` and ``/openapi.json``.
+    """Create the resources at ``/``, ``/health`` and ``/openapi.json``.
 
-    ``ping`` has the herder answer; ``unready`` has it tell the reasons why it cannot run connectors. ``warnings`` tells
-    what an operator should mend though the worker is healthy. ``sign_in`` says that clients have to, and
-    ``hide`` takes secrets out of reasons.
+    ``ping`` completes when the herder answers; ``unready`` returns the reasons why the worker cannot run connectors.
+    ``warnings`` returns problems that an operator should fix although the worker is healthy. ``sign_in`` tells whether
+    clients must authenticate, and ``hide`` removes secrets from reasons.
     """
     blueprint = Blueprint("root", __name__)
     patience = Patience(_HEALTH_TIMEOUT)

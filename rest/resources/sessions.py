@@ -1,4 +1,4 @@
-"""``/whoami`` and ``/session``: who asks and what they may do; signing in and out on a page."""
+"""``/whoami`` and ``/session``: the caller and its rights; signing in and out for the web page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rest.access.access import Access
 from rest.access.caller import Caller, caller
 from rest.access.sign_in import COOKIE, SAFE_COOKIE, NotSignedInError, SignedIn, session_secret
 from rest.http.body import json_object
-from rest.http.waiting import Patience
+from rest.http.timeouts import Patience
 from worker.errors import BadRequestError
 from worker.herder.connectors.requests import ConnectorRequests
 
@@ -24,7 +24,7 @@ _FORM: Final = "application/x-www-form-urlencoded"
 
 
 def sessions(access: Access | None, connectors: ConnectorRequests, patience: Patience) -> Blueprint:
-    """The resources; without ``access`` nobody signs in, and everybody may do everything."""
+    """Create the resources; without ``access`` there is no authentication, and everybody may do everything."""
     blueprint = Blueprint("sessions", __name__)
 
     @blueprint.get("/whoami")
@@ -36,7 +36,7 @@ def sessions(access: Access | None, connectors: ConnectorRequests, patience: Pat
     @blueprint.post("/session")
     def begin() -> WsgiResponse:
         if access is None:
-            raise NotFoundError("Nobody has to sign in here.")
+            raise NotFoundError("This worker has no authentication.")
         given = _given()
         try:
             signed_in = _signed_in(access, given)
@@ -95,7 +95,7 @@ def _is_form() -> bool:
 def _given() -> dict[str, str]:
     given: dict[str, Any] = request.form.to_dict() if _is_form() else json_object(_FIELDS)
     if not all(isinstance(value, str) for value in given.values()):
-        raise BadRequestError("user, password and token have to be text.")
+        raise BadRequestError("user, password and token must be strings.")
     return given
 
 
@@ -109,7 +109,7 @@ def _signed_in(access: Access, given: dict[str, str]) -> SignedIn:
 
 
 def _failed(error: NotSignedInError, page: str) -> WsgiResponse:
-    """The answer to a wrong password: to a page's form the way back, with what to tell its reader."""
+    """Answer a wrong password: redirect a form back to the page with a reason, refuse other clients."""
     if _is_form():
         return redirect(f"{page}/sign-in?failed={'wait' if error.wait else 'wrong'}", 303)
     status = HTTPStatus.TOO_MANY_REQUESTS if error.wait else HTTPStatus.UNAUTHORIZED
@@ -122,7 +122,7 @@ def _failed(error: NotSignedInError, page: str) -> WsgiResponse:
 
 
 def _next(given: dict[str, str], page: str) -> str:
-    """The page to go on with: one of ours, whatever the form says."""
+    """Return the page to continue with, which is always one of this site."""
     wanted = given.get("next", "")
     is_ours = wanted == page or wanted.startswith((f"{page}/", f"{page}?"))
     return wanted if is_ours and "\\" not in wanted and wanted.isprintable() else page

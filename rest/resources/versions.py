@@ -1,4 +1,4 @@
-"""``/connectors/NAME/config/history``: the versions of a configuration, and going back to one."""
+"""``/connectors/NAME/config/history``: the versions of a configuration, and restoring one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from connect.errors import NotFoundError
 from rest.access.caller import caller
 from rest.http.paths import escaped
 from rest.http.revisions import expected_revision, revision_tag
-from rest.http.waiting import Patience
+from rest.http.timeouts import Patience
 from worker.herder.connectors.requests import ConnectorRequests
 from worker.herder.connectors.versions import ConfigHistory, VersionRequests
 from worker.security.permissions import Right
@@ -25,7 +25,7 @@ _MOST_DIGITS: Final = 10
 
 
 def versions(versions: VersionRequests, connectors: ConnectorRequests, patience: Patience) -> Blueprint:
-    """The resources; a version is restored as it was, with the secrets that its reader may not see."""
+    """Create the resources; restoring a version includes the secrets that the caller may not see."""
     blueprint = Blueprint("versions", __name__, url_prefix="/connectors")
 
     @blueprint.get("/<name:name>/config/history")
@@ -53,9 +53,9 @@ def versions(versions: VersionRequests, connectors: ConnectorRequests, patience:
 
 
 def history_document(name: str, history: ConfigHistory, show: Callable[[Mapping[str, str]], Document]) -> Document:
-    """The versions, the newest first, each with what it has changed; ``show`` hides secrets.
+    """Return the versions, the newest first, each with its changes; ``show`` hides secrets.
 
-    A key whose secret was changed is among the changes, though both values are hidden.
+    A key whose secret has changed is among the changes, although both values are hidden.
     """
     kept = history.versions
     before = [None, *kept] if kept and kept[0].number == 1 else [*kept[:1], *kept]
@@ -65,7 +65,7 @@ def history_document(name: str, history: ConfigHistory, show: Callable[[Mapping[
 
 
 def restoring(history: ConfigHistory, show: Callable[[Mapping[str, str]], Document]) -> dict[int, list[Document]]:
-    """What each version that can be restored would change in the present configuration."""
+    """Return what restoring each version would change in the current configuration."""
     present = history.present.config if history.present is not None else None
     return {
         version.number: _changes(present, version.seen.config, show)
@@ -99,5 +99,5 @@ def _changes(
 
 def _number(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
-        raise NotFoundError(f"{text!r} is not the number of a version.")
+        raise NotFoundError(f"Invalid version {text!r}: use a version number from the history.")
     return int(text)

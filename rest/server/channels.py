@@ -1,6 +1,6 @@
-"""Connections of the REST server: a request takes a thread only once all of it has arrived, until its answer is made.
+"""Connections of the REST server: a request occupies a thread only after it has arrived completely.
 
-Everything here runs in the one thread that reads and writes, except for what Waitress does in a request's thread.
+Everything here runs in the single I/O thread, except for the parts that Waitress runs in a request's thread.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _UNREADY: Final = (ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
 class Channel(HTTPChannel):  # type: ignore[misc]
-    """A connection that is closed when its client is too slow."""
+    """A connection that is closed if its client is too slow."""
 
     parser_class = BoundedRequest
     error_task_class = Refusal
@@ -38,7 +38,7 @@ class Channel(HTTPChannel):  # type: ignore[misc]
     _lingers_until: float | None = None
 
     def keep(self, limits: Limits, idle_seconds: float) -> None:
-        """Refuse or close the connection if its client is too slow; called once a second."""
+        """Refuse the request or close the connection if the client is too slow; called once a second."""
         with self.requests_lock:
             self._refuse_if_late(limits)
         idle = time.time() - self.last_activity > idle_seconds
@@ -46,19 +46,19 @@ class Channel(HTTPChannel):  # type: ignore[misc]
             self.will_close = True
 
     def refuse(self, status: HTTPStatus, reason: str) -> None:
-        """Refuse the request that is being received; ``requests_lock`` is held, and there is no other request."""
+        """Refuse the request that is being received; ``requests_lock`` is held, and no other request is pending."""
         self.request.refuse(status, reason)
         self.requests.append(self.request)
         self.request = None
         self.server.add_task(self)
 
     def held_bytes(self) -> int:
-        """Return how many bytes of bodies this connection holds."""
+        """Return the number of body bytes that this connection holds in memory."""
         requests = [*self.requests, self.request]
         return sum(request.body_bytes_received for request in requests if request is not None)
 
     def received(self, data: bytes) -> bool:
-        """Take received bytes."""
+        """Process received bytes."""
         if self._lingers_until is not None:
             return False
         taken: bool = super().received(data)
@@ -70,7 +70,7 @@ class Channel(HTTPChannel):  # type: ignore[misc]
     def handle_write(self) -> None:
         """Write pending answers.
 
-        A client that was refused may still be sending: if its connection were closed at once, it would never read why.
+        A refused client may still be sending: if its connection were closed at once, it would never read the reason.
         """
         if self.close_when_flushed and not self.total_outbufs_len and self._lingers_until is None:
             self.close_when_flushed = False
@@ -81,7 +81,7 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         super().handle_write()
 
     def del_channel(self, channels: dict[int, Any] | None = None) -> None:
-        """End the connection and drop a half-received request; one that is being answered keeps its body to the end."""
+        """Close the connection and drop a half-received request; a request that is being answered keeps its body."""
         if self.request is not None:
             self.request.close()
             self.request = None
@@ -108,17 +108,17 @@ class Channel(HTTPChannel):  # type: ignore[misc]
 
 
 class _TlsTask(WSGITask):  # type: ignore[misc]
-    """Answers a request that came by TLS."""
+    """Answers a request received over TLS."""
 
     def get_environment(self) -> Any:
-        """Return the request's environment, with the client's certificate."""
+        """Return the request's environment, including the client's certificate."""
         environ = super().get_environment()
         environ[CLIENT_CERTIFICATE] = self.channel.client_certificate()
         return environ
 
 
 class TlsChannel(Channel):
-    """A TLS connection; the handshake is made when the client begins it, and a client that fails it is dropped."""
+    """A TLS connection. The handshake runs when the client starts it; a client that fails it is disconnected."""
 
     task_class = _TlsTask
 
@@ -130,13 +130,13 @@ class TlsChannel(Channel):
         super().__init__(server, wrapped, *args, **options)
 
     def handle_read(self) -> None:
-        """Read and decrypt received bytes, which may hold no content yet."""
+        """Read and decrypt received bytes, which may not contain any application data yet."""
         if data := self._decrypted():
             self.last_activity = time.time()
             self.received(data)
 
     def send(self, data: bytes, do_close: bool = True) -> int:
-        """Write as much as the socket takes now, and return how many bytes that was."""
+        """Write as much as the socket accepts now, and return the number of bytes written."""
         with self._one_at_a_time:
             try:
                 sent: int = super().send(data, do_close)
@@ -145,13 +145,13 @@ class TlsChannel(Channel):
             return sent
 
     def client_certificate(self) -> Mapping[str, Any] | None:
-        """Return the certificate that the client has shown and that was verified, if any."""
+        """Return the client's verified certificate, if it presented one."""
         with self._one_at_a_time:
             certificate: Mapping[str, Any] | None = self.socket.getpeercert()
         return certificate
 
     def _decrypted(self) -> bytes:
-        """Return everything received so far: bytes that TLS has buffered would not wake the server again."""
+        """Return everything received so far: bytes buffered by TLS would not wake up the server again."""
         data = b""
         with self._one_at_a_time, suppress(*_UNREADY):
             try:

@@ -1,4 +1,4 @@
-"""Limits on the size and time of requests, and the answers to requests that exceed them."""
+"""Limits on the size and duration of requests, and the answers to requests that exceed them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Limits:
     all_bodies_bytes: int = 128 * 1024 * 1024
     """For all bodies that a listener holds at once."""
     connections: int = 512
-    """Each takes a file descriptor, and a process may usually open 1024."""
+    """Each connection takes a file descriptor, and a process may usually open 1024."""
     patience_seconds: float = 10.0
     """For a whole head, and for a body in addition to the time that its size allows."""
     body_bytes_per_second: int = 4096
@@ -43,14 +43,14 @@ _CONTENT_PER_FRAMING: Final = 16
 
 
 class BoundedRequest(HTTPRequestParser):  # type: ignore[misc]
-    """A request as far as it has arrived. ``adj`` holds the limits of heads and bodies."""
+    """A request that is being received. ``adj`` holds the limits of heads and bodies."""
 
     def __init__(self, adj: Any) -> None:
         super().__init__(adj)
         self.began = time.monotonic()
 
     def received(self, data: bytes) -> int:
-        """Take the bytes that belong to this request, and return how many those are."""
+        """Take the bytes that belong to this request, and return their number."""
         consumed: int = super().received(data)
         if isinstance(self.error, RequestHeaderFieldsTooLarge):
             is_line = b"\n" not in self.header_plus + data
@@ -63,7 +63,7 @@ class BoundedRequest(HTTPRequestParser):  # type: ignore[misc]
         elif self.chunked and self._framing_bytes() > _FRAMING_BYTES + len(self.body_rcv) // _CONTENT_PER_FRAMING:
             self.refuse(HTTPStatus.BAD_REQUEST, "Send the body in larger chunks.")
         elif self.chunked and not self.completed and self._line_bytes() >= self.adj.max_request_header_size:
-            # Each piece of such a line is searched together with all before it.
+            # Waitress searches the whole line again with each piece that arrives.
             self.refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "Shorten the lines between chunks.")
         if self.error is not None:
             self.expect_continue = False
@@ -89,7 +89,7 @@ class _Refused:
 
 
 class Refusal(ErrorTask):  # type: ignore[misc]
-    """Answers a malformed or excessive request before any app sees it, and ends the connection."""
+    """Answers a malformed or oversized request before any app sees it, and closes the connection."""
 
     def execute(self) -> None:
         """Write the answer."""
@@ -106,8 +106,8 @@ class Refusal(ErrorTask):  # type: ignore[misc]
 
 
 def is_late(seconds: float, body_bytes: int, limits: Limits) -> bool:
-    """Whether an incomplete request is too slow: this many bytes of its body after this many seconds.
+    """Whether an incomplete request is too slow, given the body bytes received and the seconds passed.
 
-    The whole counts, not the last piece: a client that sends a byte now and then would never be late.
+    The average counts, not the last piece: a client that sends one byte now and then would never be late.
     """
     return seconds > limits.patience_seconds + body_bytes / limits.body_bytes_per_second

@@ -1,4 +1,4 @@
-"""The addresses where the REST API listens and where others reach it, decided from the configuration alone."""
+"""The addresses where the REST API listens and the address it advertises, decided from the configuration alone."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _MOST_PORT: Final = 65535
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """One address to listen at.
+    """An address to listen on.
 
-    ``url`` is shown, without a user and a password that may be in it; ``host`` is empty for every interface; ``port``
-    is 0 for any free port, until it listens.
+    ``url`` is for display, without user and password; ``host`` is empty for all interfaces; ``port`` is 0 for any free
+    port until the server listens.
     """
 
     url: str
@@ -37,7 +37,7 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The address where others reach a worker; ``path`` is the one below which a relay serves it, such as ``/A/B``."""
+    """The address where others reach a worker; ``path`` is the one under which a relay serves it, such as ``/A/B``."""
 
     scheme: str
     host: str
@@ -46,26 +46,26 @@ class Address:
 
     @property
     def url(self) -> str:
-        """The URL to which paths are added; ends in a slash."""
+        """The base URL, with a trailing slash."""
         return f"{self.scheme}://{self.worker_id}/"
 
     @property
     def worker_id(self) -> str:
-        """The name under which statuses and logs know the worker: ``host:port``, and the path."""
+        """The worker id in statuses and logs: ``host:port``, followed by the path."""
         return f"{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}{self.path}"
 
 
 def parse_listeners(key: str, urls: Sequence[str]) -> tuple[Listener, ...]:
-    """Parse ``listeners`` or ``admin.listeners``. Raises :class:`~connect.errors.ConfigError` for an invalid one."""
+    """Parse ``listeners`` or ``admin.listeners``. Raises :class:`~connect.errors.ConfigError` if one is invalid."""
     return tuple(_listener(key, url.strip()) for url in urls)
 
 
 def advertised(config: WorkerConfig, listeners: Sequence[Listener]) -> Address:
-    """Return the address where others reach a worker with these listeners, as Java decides it.
+    """Return the advertised address of a worker with these listeners, following Kafka Connect's rules.
 
-    Keys ``rest.advertised.*`` come first, then the listener: that of ``rest.advertised.listener``, else the first http
-    one, else the first https one. A host that means every interface becomes this machine's canonical name. Raises
-    :class:`~connect.errors.ConfigError` where the keys contradict each other.
+    The ``rest.advertised.*`` keys take precedence over the listener, which is the one of ``rest.advertised.listener``,
+    else the first http listener, else the first https listener. A host that means all interfaces becomes this machine's
+    canonical name. Raises :class:`~connect.errors.ConfigError` if the keys contradict each other.
     """
     scheme = _advertised_scheme(config, listeners)
     listener = next((listener for listener in listeners if listener.scheme == scheme), None)
@@ -85,14 +85,14 @@ def _advertised_scheme(config: WorkerConfig, listeners: Sequence[Listener]) -> s
 def _advertised_port(config: WorkerConfig, own: int | None, scheme: str, listeners: Sequence[Listener]) -> int:
     given = config.rest_advertised_port
     if given is not None and not 0 < given <= _MOST_PORT:
-        raise ConfigError("rest.advertised.port", given, f"A port is between 1 and {_MOST_PORT}")
+        raise ConfigError("rest.advertised.port", given, f"A port must be between 1 and {_MOST_PORT}")
     port = given if given is not None else own
     if port is None:
         # With a port this is a worker behind a proxy that speaks the other scheme.
         urls = ",".join(listener.url for listener in listeners)
         raise ConfigRuleError(
-            f"{_ADVERTISED_LISTENER} is {scheme}, but listeners, which is {urls}, has no {scheme}:// URL. Add one, or "
-            "set rest.advertised.host.name and rest.advertised.port to where a proxy serves it.",
+            f"{_ADVERTISED_LISTENER} is {scheme}, but listeners ({urls}) has no {scheme}:// URL. Add one, or set "
+            "rest.advertised.host.name and rest.advertised.port to the address of the proxy.",
             _ADVERTISED_LISTENER,
         )
     return port
@@ -109,7 +109,7 @@ def _listener(key: str, url: str) -> Listener:
             key, shown, f"Not a URL with a port of at most {_MOST_PORT}. Write it as http://localhost:8083"
         ) from None
     if split.scheme.lower() not in _SCHEMES:
-        raise ConfigError(key, shown, "A listener begins with http:// or https://")
+        raise ConfigError(key, shown, "A listener must begin with http:// or https://")
     if port is None:
-        raise ConfigError(key, shown, "A listener names its port, as in http://localhost:8083")
+        raise ConfigError(key, shown, "A listener must have a port, as in http://localhost:8083")
     return Listener(shown, split.scheme.lower(), split.hostname or "", port)

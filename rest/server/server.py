@@ -1,4 +1,4 @@
-"""The web server of the REST API: Waitress, one server a listener, with TLS, deadlines and threads for each kind."""
+"""The web server of the REST API: Waitress, with one server per listener, TLS, deadlines and separate thread pools."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ class _Stage(Enum):
 
 
 class RestServer:
-    """Listens at the ``listeners`` as soon as it is made; answers 503 until it is given its app.
+    """Listens on the ``listeners`` from its creation, and answers 503 until it gets its app.
 
-    ``key`` is the configuration key that names the listeners, and ``tls`` is for those that begin with ``https://``.
-    Raises :class:`~connect.errors.ConfigError` for an invalid listener, and :class:`~connect.errors.ConnectError`
-    for an address it cannot listen at.
+    ``key`` is the configuration key that names the listeners, and ``tls`` is for listeners that begin with
+    ``https://``. Raises :class:`~connect.errors.ConfigError` for an invalid listener, and
+    :class:`~connect.errors.ConnectError` for an address it cannot listen on.
     """
 
     def __init__(
@@ -98,12 +98,12 @@ class RestServer:
 
     @property
     def host(self) -> str:
-        """The host of the first listener, or this machine's name if that is every interface."""
+        """The host of the first listener, or this machine's name if it listens on all interfaces."""
         host = self._listeners[0].host
         return socket.getfqdn() if host in ("", "0.0.0.0", "::") else host  # noqa: S104 - compared, not bound
 
     def advertised(self, config: WorkerConfig) -> Address:
-        """Return where users and other workers reach this one; see :func:`rest.server.listeners.advertised`."""
+        """Return the address for users and other workers; see :func:`rest.server.listeners.advertised`."""
         return advertised(config, self.listeners)
 
     def answer_with(self, app: Flask) -> None:
@@ -113,8 +113,8 @@ class RestServer:
     def close(self) -> None:
         """Stop listening, and wait a moment for the requests that are being answered.
 
-        A request that is not answered within 5 s is left behind with its thread, since it may be waiting for another
-        worker. Its connection ends with the process, which such threads do not keep alive.
+        A request not answered within 5 s is abandoned with its thread, since it may be waiting for another worker. Its
+        connection ends with the process, which such threads do not keep alive.
         """
         if self._stage is not _Stage.SERVING:
             return
@@ -147,7 +147,7 @@ class RestServer:
             wasyncore.loop(timeout=1.0, use_poll=True, map=self._map, count=1)
         except Exception:
             # Without this thread no request would be answered any more.
-            logger.exception("The REST server failed to handle a connection; the others go on")
+            logger.exception("The REST server failed to handle a connection; other connections are not affected")
 
     def _answer(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         def start(status: str, headers: Iterable[tuple[str, str]], *rest: Any) -> Any:
@@ -160,7 +160,7 @@ class RestServer:
 
 
 class _Server(TcpWSGIServer):  # type: ignore[misc]
-    """One listener."""
+    """The server of one listener."""
 
     def __init__(
         self,
@@ -180,35 +180,35 @@ class _Server(TcpWSGIServer):  # type: ignore[misc]
         )
 
     def handle_accept(self) -> None:
-        """Take a new connection."""
+        """Accept a new connection."""
         try:
             super().handle_accept()
         except OSError as error:
             logger.info("A client disconnected before it was accepted: %s", error)
 
     def maintenance(self, now: float) -> None:  # noqa: ARG002 - Waitress gives it
-        """Refuse or close connections of clients that are too slow (once a second)."""
+        """Refuse or disconnect slow clients (called once a second)."""
         limits = self._limits
         idle = limits.idle_seconds_when_full if self.in_connection_overflow else limits.idle_seconds
         for channel in tuple(self.active_channels.values()):
             channel.keep(limits, idle)
 
     def is_full(self, request: Any) -> bool:
-        """Whether a request that is being received is too large beside the others."""
+        """Whether the body being received would exceed the memory limit of all bodies together."""
         if request.body_bytes_received <= self._limits.body_bytes_in_memory:
             return False
         held: int = sum(channel.held_bytes() for channel in tuple(self.active_channels.values()))
         return held > self._limits.all_bodies_bytes
 
     def listen_no_more(self) -> None:
-        """Stop listening, and close the connections without a request."""
+        """Stop listening, and close the idle connections."""
         wasyncore.dispatcher.close(self)
         for channel in tuple(self.active_channels.values()):
             if not channel.requests:
                 channel.close_when_flushed = True
 
     def is_busy(self) -> bool:
-        """Whether any request is not answered yet."""
+        """Whether any request is still being answered."""
         channels = tuple(self.active_channels.values())
         return any(channel.requests or channel.total_outbufs_len for channel in channels)
 
@@ -232,7 +232,7 @@ def _adjustments(limits: Limits, scheme: str) -> Adjustments:
 
 
 def _bound(listeners: Sequence[Listener], key: str) -> list[socket.socket]:
-    """Bind a socket for each listener; all of them or none."""
+    """Bind a socket for each listener: all of them or none."""
     bound: list[socket.socket] = []
     try:
         bound.extend(_bind(listener, key) for listener in listeners)
@@ -252,18 +252,18 @@ def _bind(listener: Listener, key: str) -> socket.socket:
         return socket.create_server(address, family=family)
     except OSError as error:
         raise ConnectError(
-            f"The REST API cannot listen at {listener.url}: {error}. Set another address or port in {key}."
+            f"The REST API cannot listen on {listener.url}: {error}. Set another address or port in {key}."
         ) from error
 
 
 def _as_java_says(status: str) -> str:
-    """Return a status line with the words of Kafka Connect's server, for clients that show them."""
+    """Return a status line with the reason phrases of Kafka Connect's server, which some clients display."""
     code = int(status.partition(" ")[0])
     return f"{code} {'Server Error' if code == HTTPStatus.INTERNAL_SERVER_ERROR else HTTPStatus(code).phrase}"
 
 
 def _starting(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-    """Answer while the worker starts: it lives, but has nothing else to say."""
+    """Answer while the worker starts: it is alive but not ready."""
     path = environ["PATH_INFO"].rstrip("/")
     status = "200 OK" if path == "/health/live" else "503 Service Unavailable"
     start_response(status, [("Content-Type", "application/json")])

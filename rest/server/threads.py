@@ -1,4 +1,4 @@
-"""Threads for requests: some are kept for each kind, so that one kind cannot keep another waiting."""
+"""Thread pools for requests: each kind has threads reserved, so that no kind can block another."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class RequestKind(Enum):
     """A kind of request."""
 
     HEALTH = "health"
-    """Requests of probes, and requests that are refused."""
+    """Health probes, and requests that are refused."""
     PEER = "peer"
-    """Requests of other workers' own: without them tasks are not started, and statuses lack their metrics."""
+    """Requests of other workers: without them tasks are not started, and statuses lack their metrics."""
     PASSED_ON = "passed on"
-    """Requests of users that another worker passed on."""
+    """Requests of users, forwarded by another worker."""
     READ = "read"
     """Requests that the worker answers from memory."""
     OTHER = "other"
@@ -47,7 +47,7 @@ _FILES: Final = "static"
 
 
 class RequestThreads:
-    """Answers the requests of channels, each kind in threads of its own."""
+    """Answers the requests of channels, each kind in its own threads."""
 
     def __init__(self) -> None:
         self._pools = {kind: ThreadedTaskDispatcher() for kind in RequestKind}
@@ -64,7 +64,7 @@ class RequestThreads:
         self._pools[kind].add_task(channel)
 
     def shutdown(self, seconds: float) -> None:
-        """Start no more requests, and wait this long for those being answered."""
+        """Start no more requests, and wait up to the timeout for those being answered."""
         deadline = time.monotonic() + seconds
         for pool in self._pools.values():
             pool.set_thread_count(0)

@@ -1,4 +1,4 @@
-"""TLS of the REST API, from Java's ``ssl.*`` settings: for listeners, and for requests to other workers."""
+"""TLS of the REST API from Java's ``ssl.*`` settings: for listeners and for requests to other workers."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion
 
 
 class TlsSettings:
-    """The TLS settings of a worker's configuration. Files are read each time a context is made.
+    """The TLS settings of a worker's configuration. Files are read each time a context is created.
 
-    ``key`` names the listeners that the settings are for. If any key begins with ``<key>.https.``, only those keys
-    count; otherwise the worker's own ``ssl.*`` do, as in Kafka Connect.
+    ``key`` is the key of the listeners. If any key begins with ``<key>.https.``, only those keys count; otherwise the
+    worker's own ``ssl.*`` keys do, as in Kafka Connect.
     """
 
     def __init__(self, props: Mapping[str, str], key: str = "listeners") -> None:
@@ -40,12 +40,12 @@ class TlsSettings:
         self._props = dict(props)
 
     def server_context(self) -> ssl.SSLContext:
-        """Make the context for listeners. Raises :class:`~connect.errors.ConfigError` for wrong or missing settings."""
+        """Create the context for listeners. Raises :class:`~connect.errors.ConfigError` for invalid settings."""
         key = read_key_store(self._props, self._prefix)
         if key is None:
             name = f"{self._own_prefix}ssl.keystore.location"
             raise ConfigRuleError(
-                f"A listener is https:// but there is no certificate for it: set {name} and its .password, or "
+                f"An https:// listener needs a certificate: set {name} and its .password, or "
                 f"{self._own_prefix}ssl.keystore.key and {self._own_prefix}ssl.keystore.certificate.chain.",
                 name,
             )
@@ -54,7 +54,7 @@ class TlsSettings:
         return context
 
     def client_context(self) -> ssl.SSLContext:
-        """Make the context for requests to other workers, which must prove who they are."""
+        """Create the context for requests to other workers, whose certificates are verified."""
         context = self._context(ssl.PROTOCOL_TLS_CLIENT, ssl.Purpose.SERVER_AUTH, ssl.CERT_REQUIRED)
         context.check_hostname = self._checks_host()
         key = read_key_store(self._props, self._prefix)
@@ -87,7 +87,7 @@ class TlsSettings:
         return given == "https"
 
     def _restrict(self, context: ssl.SSLContext) -> None:
-        """Allow only the listed protocols and cipher suites."""
+        """Allow only the configured protocols and cipher suites."""
         versions = self._versions()
         suites = self._listed("ssl.cipher.suites")
         if suites:
@@ -108,7 +108,7 @@ class TlsSettings:
         listed = self._listed("ssl.enabled.protocols") or list(_VERSIONS)
         for version in listed:
             if version not in _VERSIONS:
-                raise ConfigError(key, version, f"Use {' and '.join(_VERSIONS)}: older protocols are not safe")
+                raise ConfigError(key, version, f"Use {' and '.join(_VERSIONS)}: older protocols are insecure")
         return set(listed)
 
     def _set_ciphers(self, context: ssl.SSLContext, suites: list[str]) -> None:
@@ -120,7 +120,7 @@ class TlsSettings:
             raise ConfigError(
                 f"{self._prefix}ssl.cipher.suites",
                 ",".join(suites),
-                "OpenSSL knows none of these cipher suites; `openssl ciphers -stdname` lists those it knows",
+                "OpenSSL knows none of these cipher suites; `openssl ciphers -stdname` lists the known ones",
             ) from None
 
     def _listed(self, key: str) -> list[str]:

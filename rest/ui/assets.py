@@ -1,4 +1,4 @@
-"""The files that pages ask for, style sheets and scripts, under an address that changes when one of them does."""
+"""The style sheets, scripts and images of the web page, served at addresses that change when one of the files does."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DIGITS: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """One file."""
+    """A file."""
 
     content: bytes
     content_type: str
@@ -38,5 +38,5 @@ class Assets:
         self.version: Final = digest.hexdigest()[:_DIGITS]
 
     def get(self, name: str) -> Asset | None:
-        """The file of this name."""
+        """Return the file of this name, if there is one."""
         return self._assets.get(name)

@@ -1,4 +1,4 @@
-"""``/ui/connectors/NAME`` and the pages below it: one connector."""
+"""``/ui/connectors/NAME`` and the pages below it."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from typing import Any, Final
 from flask import Blueprint, Response, request
 
 from connect.errors import ConnectError, NotFoundError, PluginError
-from connect.plugins import PluginKind
+from connect.plugins import PluginEntry, PluginKind
 from rest.access.caller import caller
-from rest.access.inventory import Inventory
-from rest.http.waiting import Patience
+from rest.access.stored_configs import StoredConfigs
+from rest.http.timeouts import Patience
 from rest.resources.versions import history_document, restoring
 from rest.ui.charts import charts_of
-from rest.ui.measured import measured_tables
+from rest.ui.formats import record_text
+from rest.ui.measurements import measured_tables
 from rest.ui.page import Site
 from rest.ui.page import shown as page_shown
-from rest.ui.record_text import record_text
-from rest.ui.trouble import connectors_of
+from rest.ui.summaries import summaries
+from worker.herder.dead_letter_repairs import read_place
 from worker.herder.dead_letters import read_after
 from worker.herder.herder import Herder
 from worker.herder.inbox import Request
@@ -38,13 +39,13 @@ _ROOT: Final = "root"
 
 
 class ConnectorPages:
-    """The pages of one connector. They read what the resources of the REST API read, and keep nothing."""
+    """The pages of one connector. They show what the REST API returns, and hold no state."""
 
     def __init__(
         self,
         site: Site,
         herder: Herder,
-        inventory: Inventory,
+        configs: StoredConfigs,
         recent: RecentLog,
         patience: Patience,
         hide: Callable[[str], str],
@@ -54,10 +55,10 @@ class ConnectorPages:
         self._recent = recent
         self._patience = patience
         self._hide = hide
-        self._inventory = inventory
+        self._configs = configs
 
     def put_on(self, blueprint: Blueprint) -> None:
-        """Put the pages on a blueprint."""
+        """Add the pages to a blueprint."""
         pages: dict[str, Callable[[str], Response]] = {
             "": self._status,
             "/offsets": self._offsets,
@@ -73,6 +74,8 @@ class ConnectorPages:
             blueprint.add_url_rule(
                 f"/connectors/<name:name>{path}", f"connector{path.replace('/', '-')}", _for_viewers(page)
             )
+        blueprint.add_url_rule("/connectors/<name:name>/edit", "connector-edit", self._edit)
+        blueprint.add_url_rule("/connectors/<name:name>/dlq/<name:record>", "connector-dead-letter", self._dead_letter)
 
     def _status(self, name: str) -> Response:
         topics, no_topics = self._tried(self._herder.connectors.topics(name))
@@ -93,6 +96,12 @@ class ConnectorPages:
         after = read_after(request.args.get("after"))
         letters, unread = self._tried(self._herder.dead_letters.list(name, after, _LETTERS))
         return self.shown(name, "dlq.html", "dlq", letters=letters, unread=unread, text=record_text)
+
+    def _dead_letter(self, name: str, record: str) -> Response:
+        """Show one dead letter, which can be edited and delivered again."""
+        caller().require(Right.DEAD_LETTERS, name)
+        found = self._patience.wait(self._herder.dead_letters.one(name, read_place(record)))
+        return self.shown(name, "letter.html", "dlq", letter=found, record=record, text=record_text)
 
     def _logs(self, name: str) -> Response:
         head = self._head(name)
@@ -123,13 +132,20 @@ class ConnectorPages:
         caller().require(Right.CONFIGS, name)
         config = self._patience.wait(self._herder.connectors.config(name))
         infos, _ = self._tried(self._herder.plugins.validate(config.get("connector.class", ""), dict(config)))
-        hidden = self._inventory.hidden(config)
+        hidden = self._configs.hidden(config)
         return self.shown(name, "config.html", "config", config=hidden, mistakes=_mistakes(infos or {}))
+
+    def _edit(self, name: str) -> Response:
+        caller().require(Right.EDIT, name)
+        entry = self._patience.wait(self._herder.connectors.entry(name))
+        config = self._configs.hidden(entry.config)
+        plugin = self._plugin(entry.config.get("connector.class", ""))
+        return self.shown(name, "edit.html", "edit", plugin=plugin, config=config, revision=entry.revision)
 
     def _versions(self, name: str) -> Response:
         caller().require(Right.CONFIGS, name)
         found, unread = self._tried(self._herder.versions.read(name))
-        show = self._inventory.hidden
+        show = self._configs.hidden
         shown = (
             {} if found is None else {"history": history_document(name, found, show), "back": restoring(found, show)}
         )
@@ -147,22 +163,22 @@ class ConnectorPages:
         return self.shown(name, "measurements.html", "measurements", tables=tables, unread=unread)
 
     def shown(self, name: str, template: str, tab: str, **members: Any) -> Response:
-        """A page of a connector, with the head that all of them have."""
+        """Render a page of a connector, with the head that all of them share."""
         head = members.pop("head", None) or self._head(name)
         return page_shown(template, name=name, tab=tab, **{**head, **members})
 
     def _head(self, name: str) -> dict[str, Any]:
-        """What the head of each page shows of a connector."""
+        """Return the values shown in the head of each page."""
         info = self._patience.wait(self._herder.connectors.info(name))
         try:
             status = self._patience.wait(self._herder.connectors.status(name))
         except NotFoundError:
             status = None
         views = {name: {"info": info, **({"status": status} if status is not None else {})}}
-        return {"connector": connectors_of(views)[0], "info": info, "status": status}
+        return {"connector": summaries(views)[0], "info": info, "status": status}
 
     def _tried(self, asked: Request[Any]) -> tuple[Any, str | None]:
-        """What was asked for, or why there is none: a part of a page may be missing, and the rest is shown."""
+        """Return the result of a request, or the reason why there is none; the rest of the page is shown anyway."""
         try:
             return self._patience.wait(asked), None
         except NotFoundError:
@@ -171,23 +187,26 @@ class ConnectorPages:
             return None, self._hide(str(error))
 
     def _logger(self, name: str) -> str:
-        """The logger of a connector's plugin: that of its package."""
+        """Return the logger of a connector's plugin: that of its package."""
         config = self._patience.wait(self._herder.connectors.config(name))
+        entry = self._plugin(config.get("connector.class", ""))
+        return _ROOT if entry is None else entry.class_name.rpartition(".")[0] or _ROOT
+
+    def _plugin(self, name: str) -> PluginEntry | None:
         try:
-            entry = self._herder.plugins.registry().find(PluginKind.CONNECTOR, config.get("connector.class", ""))
+            return self._herder.plugins.registry().find(PluginKind.CONNECTOR, name)
         except PluginError:
-            return _ROOT
-        return entry.class_name.rpartition(".")[0] or _ROOT
+            return None
 
 
 def _workers(status: Mapping[str, Any] | None, own: str) -> list[str]:
-    """The workers that run a part of a connector, and this one."""
+    """Return this worker and the workers that run the connector or its tasks."""
     parts = [] if status is None else [status["connector"], *status["tasks"]]
     return sorted({own, *(part["worker_id"] for part in parts)} - {""})
 
 
 def _for_viewers(page: Callable[[str], Response]) -> Callable[[str], Response]:
-    """The page, for those alone who may see the connector at all."""
+    """Restrict a page to callers who may view the connector."""
 
     def guarded(name: str) -> Response:
         caller().require(Right.VIEW, name)
@@ -197,7 +216,7 @@ def _for_viewers(page: Callable[[str], Response]) -> Callable[[str], Response]:
 
 
 def _level(name: str, levels: Mapping[str, Mapping[str, Any]]) -> str:
-    """The level of a logger, or of the nearest one above it that has one."""
+    """Return the level of a logger, or of its nearest ancestor that has one."""
     while name:
         if name in levels:
             return str(levels[name]["level"])

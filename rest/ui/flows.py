@@ -7,7 +7,7 @@ from typing import Any
 from flask import Blueprint, Response
 
 from rest.access.caller import caller
-from rest.http.waiting import Patience
+from rest.http.timeouts import Patience
 from rest.resources.mirror_flows import visible_flows
 from rest.ui.page import shown
 from worker.herder.connectors.requests import ConnectorRequests
@@ -17,7 +17,7 @@ __all__ = ["flows_page"]
 
 
 def flows_page(blueprint: Blueprint, connectors: ConnectorRequests, patience: Patience) -> None:
-    """Put the page on the blueprint."""
+    """Add the page to the blueprint."""
 
     @blueprint.get("/flows")
     def list_flows() -> Response:
@@ -26,7 +26,7 @@ def flows_page(blueprint: Blueprint, connectors: ConnectorRequests, patience: Pa
 
 
 def _lacks(flow: dict[str, Any]) -> str:
-    """Why the caller may not pause or stop a flow; empty if it may."""
+    """Return why the caller may not pause or stop a flow; empty if it may."""
     for connector in flow["connectors"]:
         if not caller().may(Right.OPERATE, connector["name"]):
             return f"You lack the right {Right.OPERATE} on {connector['name']}"

@@ -1,4 +1,4 @@
-"""``/ui``: all connectors, those that need attention first."""
+"""``/ui`` and ``/ui/cluster``: all connectors, those that need attention first, and all workers."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ from typing import Any, Final
 from flask import Blueprint, Response, request
 
 from rest.access.caller import caller
-from rest.http.waiting import Patience
+from rest.http.timeouts import Patience
+from rest.resources.cluster import visible_cluster
 from rest.ui.charts import charts_of
 from rest.ui.page import shown
-from rest.ui.trouble import Filter, connectors_of, counted, matching
+from rest.ui.summaries import Filter, counted, matching, summaries
 from worker.herder.connectors.requests import ConnectorRequests
-from worker.herder.histories import HistoryRequests
+from worker.herder.herder import Herder
+from worker.herder.metrics_history import HistoryRequests
 from worker.metrics.history import added
 from worker.mirror.flow import flows_of
 from worker.security.permissions import Right
 
-__all__ = ["overview"]
+__all__ = ["cluster_page", "overview"]
 
 _LONGEST: Final = 200
 _STEP: Final = 10
@@ -28,12 +30,12 @@ _OPERATING: Final = (Right.OPERATE, Right.DELETE)
 def overview(
     blueprint: Blueprint, connectors: ConnectorRequests, histories: HistoryRequests, patience: Patience
 ) -> None:
-    """Put the page on the blueprint."""
+    """Add the page of all connectors to the blueprint."""
 
     @blueprint.get("")
     def list_connectors() -> Response:
         views = patience.wait(connectors.expanded())
-        found = connectors_of({name: views[name] for name in caller().visible(views)})
+        found = summaries({name: views[name] for name in caller().visible(views)})
         wanted = Filter(
             request.args.get("show", "")[:_LONGEST],
             request.args.get("type", "")[:_LONGEST],
@@ -53,10 +55,19 @@ def overview(
         )
 
 
+def cluster_page(blueprint: Blueprint, herder: Herder, patience: Patience) -> None:
+    """Add the page of the workers and of this worker's processes to the blueprint."""
+
+    @blueprint.get("/cluster")
+    def cluster_view() -> Response:
+        caller().require(Right.CLUSTER)
+        return shown("cluster.html", view=visible_cluster(herder, patience))
+
+
 def _lacking(views: Mapping[str, Any]) -> dict[str, str]:
-    """The rights for actions that the caller lacks on connectors; where nobody signs in, on none."""
+    """Return the rights that the caller lacks, by connector; empty without authentication."""
     who = caller()
-    if who.inventory is None:
+    if who.configs is None:
         return {}
     lacking = {name: [right for right in _OPERATING if not who.may(right, name)] for name in views}
     return {name: " ".join(rights) for name, rights in lacking.items() if rights}

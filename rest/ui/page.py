@@ -1,4 +1,4 @@
-"""What all pages share: their address, their files, the headers that keep them to themselves, and errors."""
+"""What all pages share: addresses, static files, security headers and error pages."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from werkzeug.wrappers import Response as AnyResponse
 from connect.errors import ConnectError
 from rest.access.caller import caller
 from rest.access.sign_in import session_secret
-from rest.causes import cause_of
 from rest.http.errors import status_of
 from rest.http.paths import escaped
-from rest.ui import figures
+from rest.traces import cause_of
+from rest.ui import formats
 from rest.ui.assets import Assets
 from worker.security.permissions import Right
 
@@ -58,7 +58,9 @@ _HEADERS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Whose pages these are. ``base`` is the path under which a proxy serves the worker, without a slash at its end."""
+    """The worker whose pages these are. ``base`` is the path under which a proxy serves it, without a trailing
+    slash.
+    """
 
     version: str
     cluster_id: str
@@ -67,16 +69,16 @@ class Site:
     with_admin: bool = True
 
     def url(self, *segments: str) -> str:
-        """The address of a page, each segment escaped."""
+        """Return the address of a page, with each segment escaped."""
         return "/".join((f"{self.base}/ui", *map(escaped, segments)))
 
     def api(self, *segments: str) -> str:
-        """The address of a resource of the REST API."""
+        """Return the address of a REST resource, with each segment escaped."""
         return "/".join((self.base, *map(escaped, segments)))
 
 
 def page_blueprint(site: Site, hide: Callable[[str], str]) -> Blueprint:
-    """The blueprint below ``/ui``, with files and errors of the pages; ``hide`` takes secrets out of errors."""
+    """Create the blueprint of ``/ui`` with static files and error pages; ``hide`` removes secrets from errors."""
     blueprint = Blueprint(NAME, __name__, url_prefix="/ui", template_folder="templates")
     assets = Assets()
 
@@ -95,7 +97,7 @@ def page_blueprint(site: Site, hide: Callable[[str], str]) -> Blueprint:
 
     @blueprint.before_app_request
     def to_the_page() -> AnyResponse | None:
-        """Send browsers from ``/`` to the page; programs that ask for JSON, or for anything, get the version."""
+        """Redirect browsers from ``/`` to the page; programs that accept JSON or anything get the version instead."""
         accepted = request.accept_mimetypes
         if request.path == "/" and request.method == "GET" and accepted[_HTML] > accepted[_JSON]:
             return redirect(site.url(), HTTPStatus.SEE_OTHER)
@@ -121,13 +123,13 @@ def page_blueprint(site: Site, hide: Callable[[str], str]) -> Blueprint:
             "has_session": session_secret(request) is not None,
             "site": site,
             "static": f"{site.base}/ui/static/{assets.version}",
-            "grouped": figures.grouped,
-            "amount": figures.amount,
-            "size": figures.size,
-            "duration": figures.duration,
-            "measured": figures.measured,
+            "grouped": formats.grouped,
+            "amount": formats.amount,
+            "size": formats.size,
+            "duration": formats.duration,
+            "measured": formats.measured,
             "cause_of": cause_of,
-            "moment": figures.moment,
+            "moment": formats.moment,
         }
 
     @blueprint.app_template_filter("tojson_text")
@@ -136,7 +138,7 @@ def page_blueprint(site: Site, hide: Callable[[str], str]) -> Blueprint:
 
     @blueprint.app_template_filter("breakable")
     def as_breakable(name: str) -> Markup:
-        """A long name that may break between its parts, rather than within one."""
+        """Allow line breaks between the parts of a long name, but not within a part."""
         return Markup("<wbr>").join(_PARTS.split(name))
 
     @blueprint.errorhandler(ConnectError)
@@ -155,12 +157,12 @@ def page_blueprint(site: Site, hide: Callable[[str], str]) -> Blueprint:
 
 
 def _lacks(right: str, connector: str | None = None) -> str:
-    """Why the caller may not do something; empty if it may."""
+    """Return the reason why the caller may not do something; empty if it may."""
     return "" if caller().may(Right(right), connector) else f"You lack the right {right}"
 
 
 def shown(template: str, **members: Any) -> Response:
-    """A page. A browser that has this very page already is told so, without the page (304)."""
+    """Render a page, or answer 304 if the browser already has exactly this page."""
     text = render_template(template, **members).encode()
     tag = f'"{hashlib.sha256(text).hexdigest()[:32]}"'
     if request.headers.get("If-None-Match") == tag:

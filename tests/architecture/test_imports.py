@@ -39,7 +39,7 @@ DOORS: Final = {
         "connect/delivery",
         "connect/kafka",
         "connectors/mirror",
-        "connectors/spark/engine/publishing.py",
+        "connectors/spark/engine/publisher.py",
         "worker/app/brokers.py",
         "worker/kafka",
         "worker/runtime",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from equipment.workers.page_worker import PageWorker
-from rest.ui.web import PageSettings
+from rest.ui.web_page import PageSettings
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

@@ -7,9 +7,9 @@ import sys
 import zipfile
 from pathlib import Path
 
-from rest.ui import web
+from rest.ui import web_page
 
-ROOT = Path(web.__file__).parents[2]
+ROOT = Path(web_page.__file__).parents[2]
 
 
 def test_the_wheel_has_every_file_of_the_web_page(tmp_path: Path) -> None:

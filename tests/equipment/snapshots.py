@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from equipment.scrapes import Scrape
-from worker.metrics.buckets import PUT
 from worker.metrics.catalogue import Dialect
 from worker.metrics.families import families
-from worker.metrics.lives import LivesSeen, Shares, Starts
+from worker.metrics.histograms import PUT
+from worker.metrics.lifetimes import LifetimesSeen, Shares, Starts
 from worker.metrics.processes import ProcessUse
 from worker.metrics.snapshot import ClientSeen, ConnectorSeen, GroupSeen, Snapshot, TaskSeen
 from worker.metrics.text import exposition
@@ -55,7 +55,7 @@ def snapshot(name: str = "a", state: State = State.RUNNING, seen: TaskSeen = SIN
         Unit("s"): Status(State.STOPPED, HERE, 1),
         Unit("f", 1): Status(State.FAILED, HERE, 1, hanging=Hang("poll", "", "", "")),
     }
-    lives = LivesSeen(
+    lives = LifetimesSeen(
         Starts(3, 1), Starts(), {Unit(name, 0): 42, Unit(name): 43}, {Unit(name, 0): Shares(0.75, 0.25)}, {}
     )
     connectors = {name: ConnectorSeen("FileStreamSink", "sink"), "s": ConnectorSeen("X", "unknown")}

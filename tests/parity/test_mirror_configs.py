@@ -8,11 +8,11 @@ from typing import Any, Final
 import pytest
 
 from connect.config import Config, format_value
-from connect.kafka.settings.kind import ClientKind
+from connect.kafka.settings.client import ClientKind
 from connectors.mirror.clients import Cluster, Role, java_settings
 from connectors.mirror.config.checkpoint import MirrorCheckpointConfig, MirrorCheckpointTaskConfig
-from connectors.mirror.config.heartbeat import MirrorHeartbeatConfig
 from connectors.mirror.config.source import MirrorSourceConfig, MirrorSourceTaskConfig
+from connectors.mirror.heartbeat import MirrorHeartbeatConfig
 from equipment.vectors import DATA
 
 MIRROR: Final = DATA / "mirror"

@@ -10,9 +10,9 @@ import pytest
 from connect.data import Offset
 from connect.errors import ConnectError
 from connectors.mirror import MirrorCheckpointConnector, MirrorHeartbeatConnector
-from connectors.mirror.checkpoint.sharing import assigned, shared, written
 from connectors.mirror.client import MirrorTopics
 from connectors.mirror.policies import replication_policy
+from connectors.mirror.shares import assigned_groups, group_shares, written_groups
 from equipment.mirror_recordings import mirror_vectors
 
 SPLITS: Final = [case for case in mirror_vectors("task_split") if case["connector"] == "checkpoint" and "order" in case]
@@ -22,23 +22,23 @@ PROPS: Final = {"name": "c", "connector.class": "c", "source.cluster.alias": "A"
 
 @pytest.mark.parametrize("case", SPLITS, ids=lambda case: f"{len(case['order'])} among {case['tasks.max']}")
 def test_groups_follow_each_other(case: dict[str, Any]) -> None:
-    shares = shared(case["order"], case["tasks.max"])
-    assert [written(share) for share in shares] == case["task.assigned.groups"]
+    shares = group_shares(case["order"], case["tasks.max"])
+    assert [written_groups(share) for share in shares] == case["task.assigned.groups"]
 
 
 def test_a_new_group_leaves_other_tasks_as_they_are() -> None:
-    assert shared(["a", "b", "c", "x"], 2, [("b", "a"), ("c",)]) == [("b", "a"), ("c", "x")]
-    assert shared(["a", "c"], 2, [("b", "a"), ("c",)]) == [("a",), ("c",)]
-    assert shared(["a", "b"], 2, [("b", "a"), ("c",)]) == [("a",), ("b",)]
-    assert shared(["a", "b", "c"], 3, [("b", "a"), ("c",)]) == [("a",), ("b",), ("c",)]
-    assert shared([], 2, [("a",)]) == []
+    assert group_shares(["a", "b", "c", "x"], 2, [("b", "a"), ("c",)]) == [("b", "a"), ("c", "x")]
+    assert group_shares(["a", "c"], 2, [("b", "a"), ("c",)]) == [("a",), ("c",)]
+    assert group_shares(["a", "b"], 2, [("b", "a"), ("c",)]) == [("a",), ("b",)]
+    assert group_shares(["a", "b", "c"], 3, [("b", "a"), ("c",)]) == [("a",), ("b",), ("c",)]
+    assert group_shares([], 2, [("a",)]) == []
 
 
 def test_any_name_of_a_group_survives() -> None:
     names = ("a,b", " c ", "50%", "%2C", "ä", "d")
-    text = written(names)
+    text = written_groups(names)
     assert text == "a%2Cb,%20c%20,50%25,%252C,ä,d"
-    assert assigned(text.split(",")) == names
+    assert assigned_groups(text.split(",")) == names
 
 
 @pytest.mark.parametrize("case", OFFSETS, ids=json.dumps)
@@ -54,7 +54,7 @@ def test_offsets_are_accepted_as_by_java(case: dict[str, Any]) -> None:
     if case["result"] is True:
         assert alter()
     else:
-        with pytest.raises(ConnectError, match=r"give|can be 0"):
+        with pytest.raises(ConnectError, match="give"):
             alter()
 
 

@@ -10,11 +10,16 @@ import pytest
 from connect.data import TopicPartition
 from connect.errors import ConnectError
 from connectors.mirror.filters import config_property_filter
-from connectors.mirror.source.offsets import check_offset, position, source_offset, source_partition
-from connectors.mirror.source.sharing import assigned, shared, written
-from connectors.mirror.source.syncs import SyncSchedule
-from connectors.mirror.topics.acls import AclBinding, mirrored_acl
-from connectors.mirror.topics.settings import Setting, settings_at_creation, settings_to_alter
+from connectors.mirror.shares import assigned_partitions, partition_shares, written_partitions
+from connectors.mirror.source.journal import SyncSchedule
+from connectors.mirror.source_offsets import check_offset, position, source_offset, source_partition
+from connectors.mirror.topics.attributes import (
+    AclBinding,
+    Setting,
+    mirrored_acl,
+    settings_at_creation,
+    settings_to_alter,
+)
 from equipment.vectors import DATA
 
 VECTORS: Final = json.loads((DATA / "mirror" / "vectors.json").read_text())
@@ -48,22 +53,22 @@ def test_records_in_step_are_due_as_one_by_one(lag: int, lengths: list[int]) -> 
 
 @pytest.mark.parametrize("case", SPLITS, ids=lambda case: f"{len(case['order'])} among {case['tasks.max']}")
 def test_partitions_are_dealt_as_javas(case: dict[str, Any]) -> None:
-    shares = shared(assigned(case["order"]), case["tasks.max"])
-    assert [written(share) for share in shares] == case["task.assigned.partitions"]
+    shares = partition_shares(assigned_partitions(case["order"]), case["tasks.max"])
+    assert [written_partitions(share) for share in shares] == case["task.assigned.partitions"]
     assert [str(index) for index in range(len(shares))] == case.get("task.index", [])
 
 
 def test_new_partitions_leave_other_tasks_as_they_are() -> None:
     a, b, c, d = (TopicPartition("t", number) for number in range(4))
-    assert shared([a, b, c, d], 2, [(b, a), (c,)]) == [(b, a), (c, d)]
-    assert shared([a, c], 2, [(b, a), (c,)]) == [(a,), (c,)]
-    assert shared([a, c], 2, [(b, a), (d,)]) == [(a,), (c,)]
+    assert partition_shares([a, b, c, d], 2, [(b, a), (c,)]) == [(b, a), (c, d)]
+    assert partition_shares([a, c], 2, [(b, a), (c,)]) == [(a,), (c,)]
+    assert partition_shares([a, c], 2, [(b, a), (d,)]) == [(a,), (c,)]
 
 
 def test_tasks_are_dealt_anew_when_there_are_more_or_one_has_nothing() -> None:
     a, b, c = (TopicPartition("t", number) for number in range(3))
-    assert shared([a, b, c], 3, [(a, b), (c,)]) == [(a,), (b,), (c,)]
-    assert shared([a, b], 2, [(a, b), (c,)]) == [(a,), (b,)]
+    assert partition_shares([a, b, c], 3, [(a, b), (c,)]) == [(a,), (b,), (c,)]
+    assert partition_shares([a, b], 2, [(a, b), (c,)]) == [(a,), (b,)]
 
 
 @pytest.mark.parametrize("case", VECTORS["acls"], ids=lambda case: f"{case['permission']} {case['operation']}")

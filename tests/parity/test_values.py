@@ -14,7 +14,7 @@ from connect.data import Schema, SchemaAndValue, validate
 from connect.data import values as v
 from connect.data.numerals import single
 from connect.errors import DataError
-from connect.testing.exactness import exact
+from connect.testing.strict_equality import exact
 from equipment.vectors import canonical, cases, encoded, value_of
 
 CONVERT: dict[str, Callable[..., Any]] = {

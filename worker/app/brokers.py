@@ -26,7 +26,7 @@ from connect.config.parsing import parse_value
 from connect.errors import ConnectError, RetriableError, os_reason
 from connect.kafka.auth.rights import WORKER, explained, is_login_refused
 from connect.kafka.clients.librdkafka import admin, log_error, until_answered
-from connect.kafka.settings.kind import ClientKind
+from connect.kafka.settings.client import ClientKind
 from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
 from worker.embedded.ports import is_free
 from worker.kafka.clients.roles import internal_properties

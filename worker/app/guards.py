@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from connect.errors import ConfigError
-from rest.access.access import Access, AllowedHosts
+from rest.access.access import Access
 from rest.access.auditing import Auditing
-from rest.access.guards import Guards
-from rest.access.inventory import Inventory
+from rest.access.guards import AllowedHosts, Guards
 from rest.access.rates import RequestRate
 from rest.access.sign_in import SignIn
+from rest.access.stored_configs import StoredConfigs
 from rest.peers.identities import Identities
 from rest.server.limits import Limits
 from rest.server.listeners import Address
@@ -75,17 +75,17 @@ class GuardPlan:
 
         ``page`` is the path of the web page, as browsers know it.
         """
-        config, inventory = self._config, Inventory(herder)
+        config, configs = self._config, StoredConfigs(herder)
         passed_on: Callable[[], InName | None] = (lambda: None) if identities is None else identities.told
         hosts = AllowedHosts(config.rest_allowed_hosts, self._host) if config.rest_allowed_hosts else None
         per_second, health_open = config.rest_max_requests_per_second, config.rest_authentication_health_open
         rate = RequestRate(per_second, passed_on) if per_second else None
         access = (
-            Access(self._sign_in, self._roles, inventory, health_open=health_open, passed_on=passed_on, page=page)
+            Access(self._sign_in, self._roles, configs, health_open=health_open, passed_on=passed_on, page=page)
             if self._sign_in is not None
             else None
         )
-        auditing = Auditing(self._audit, inventory, passed_on) if self._audit is not None else None
+        auditing = Auditing(self._audit, configs, passed_on) if self._audit is not None else None
         return Guards(hosts, rate, access, auditing)
 
 

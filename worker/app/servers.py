@@ -16,7 +16,7 @@ from rest.peers.forwarding import Forwarding
 from rest.peers.identities import Identities
 from rest.server.server import RestServer
 from rest.server.tls import TlsSettings
-from rest.ui.web import PageSettings
+from rest.ui.web_page import PageSettings
 from worker.app.guards import GuardPlan, limits_of
 from worker.config.worker import WorkerConfig
 from worker.herder.herder import Herder

@@ -13,10 +13,10 @@ from typing import Final, TypeVar
 
 from connect.config import read_properties
 from connect.errors import ConfigError, ConnectError, PluginError
-from connect.kafka.settings.keys import CLIENT_KEYS
+from connect.kafka.settings.java_keys import CLIENT_KEYS
 from connect.plugins import PluginKind, PluginRegistry
 from worker.config.child_providers import worker_values
-from worker.config.own_files import WORKER_FILE
+from worker.config.file_access import WORKER_FILE
 from worker.config.security import SecurityConfig
 from worker.config.unknown_keys import suggest_known_keys, tell_of_idle_keys
 from worker.config.worker import DistributedConfig, WorkerConfig

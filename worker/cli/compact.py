@@ -40,7 +40,7 @@ def compact(
 
     Exit status: 0 done, 1 it cannot be done, 2 it could not be tried.
     """
-    from worker.cli.given_worker import GivenWorker  # noqa: PLC0415 - only these commands need it
+    from worker.cli.offline_worker import OfflineWorker  # noqa: PLC0415 - only these commands need it
     from worker.supervisor.messages import messages  # noqa: PLC0415
 
     config = _config_of(connector, url)
@@ -50,7 +50,7 @@ def compact(
         assert isinstance(part, messages.TableCompacted)
         done.append({name: getattr(part, name) for name in part.__slots__})
 
-    given = GivenWorker.read(worker)
+    given = OfflineWorker.read(worker)
     inquiry = messages.CompactTables(config, given.props, list(tables) or None)
     report = given.ask(inquiry, f"The compaction of {connector}", timeout, note)
     if done or not isinstance(report, messages.Refused):
@@ -64,7 +64,7 @@ def _config_of(connector: str, url: str) -> dict[str, str]:
     """The configuration in the file of that name, or of the deployed connector, which must be stopped."""
     file = Path(connector)
     if file.is_file():
-        from worker.cli.given_worker import read_given  # noqa: PLC0415 - as above
+        from worker.cli.offline_worker import read_given  # noqa: PLC0415 - as above
 
         given = read_given(file)
         config = {key: value for key, value in given.config.items() if value is not None}

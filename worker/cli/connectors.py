@@ -10,7 +10,7 @@ import click
 
 from worker.cli.options import client_of, refusals_shown, url_option
 from worker.cli.output import Output, columns, output_option, print_document, state
-from worker.cli.states import Failure, failures, hanging, summed
+from worker.cli.status_summary import Failure, failures, hanging, summed
 
 __all__ = ["connectors"]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from worker.cli.output import columns
-from worker.texts import size_text
+from worker.formatting import size_text
 
 __all__ = ["load_lines"]
 

@@ -15,7 +15,7 @@ from typing import Final, NoReturn
 
 import click
 
-from connect.garbage import importing
+from connect.garbage_collection import importing
 
 __all__ = [
     "begin",

@@ -124,7 +124,7 @@ def describe(name: str, plugin_path: tuple[Path, ...], version: str | None) -> N
     from connect.config import to_markdown  # noqa: PLC0415 - only this command needs it
     from connect.errors import PluginError  # noqa: PLC0415
     from connect.plugins import PluginKind, PluginRegistry, PluginVersionError, load_class  # noqa: PLC0415
-    from connect.versions import VersionSpecError  # noqa: PLC0415
+    from connect.plugins.versions import VersionSpecError  # noqa: PLC0415
 
     # Users run the plugin they name with their own rights: its class need not be listed or allowed.
     registry = PluginRegistry.discover(plugin_path, ["*"])

@@ -47,12 +47,12 @@ def run(connector: Path, records: int, worker: Path | None, begin: str, timeout:
 
     Exit status: 0 shown, 1 a mistake, or a record or the connector would fail, 2 it could not be tried.
     """
-    from worker.cli.given_worker import GivenWorker, read_given  # noqa: PLC0415 - only this command needs it
+    from worker.cli.mistakes import mistakes_text  # noqa: PLC0415
+    from worker.cli.offline_worker import OfflineWorker, read_given  # noqa: PLC0415 - only this command needs it
     from worker.cli.preview_text import end_text, has_failed, record_text, table_text  # noqa: PLC0415
-    from worker.cli.remedies import mistakes_text  # noqa: PLC0415
     from worker.supervisor.messages import messages  # noqa: PLC0415
 
-    given = GivenWorker.read(worker)
+    given = OfflineWorker.read(worker)
     wanted = read_given(connector)
     mistakes, warnings = given.mistakes_in(wanted, str(connector))
     for warning in warnings:

@@ -12,7 +12,7 @@ import click
 from worker.cli.loads import load_lines
 from worker.cli.options import client_of, refusals_shown, url_option
 from worker.cli.output import Output, columns, output_option, print_document, state
-from worker.cli.states import Failure, failures, summed
+from worker.cli.status_summary import Failure, failures, summed
 
 if TYPE_CHECKING:
     from rest.client import RestClient

@@ -13,8 +13,8 @@ import click
 
 from connect.errors import ConnectError
 from worker.cli.output import Output, columns, output_option, print_document
+from worker.formatting import utc_text
 from worker.security.api_tokens import ApiToken, TokenFile
-from worker.texts import utc_text
 
 __all__ = ["token"]
 

@@ -10,7 +10,7 @@ import click
 from worker.cli.output import Output, output_option, print_document
 
 if TYPE_CHECKING:
-    from worker.cli.given_worker import GivenWorker
+    from worker.cli.offline_worker import OfflineWorker
 
 __all__ = ["validate"]
 
@@ -30,18 +30,18 @@ def validate(connectors: tuple[Path, ...], worker: Path | None, output: Output) 
 
     Exit status: 0 no mistakes, 1 mistakes, 2 a file cannot be read or the worker's is wrong.
     """
-    from worker.cli.given_worker import GivenWorker  # noqa: PLC0415 - only this command needs it
+    from worker.cli.offline_worker import OfflineWorker  # noqa: PLC0415 - only this command needs it
 
-    given = GivenWorker.read(worker)
+    given = OfflineWorker.read(worker)
     documents = [_validated(given, file) for file in connectors]
     print_document(documents, output, lambda: "\n".join(map(_text, documents)))
     if any(document["mistakes"] for document in documents):
         raise SystemExit(_INVALID)
 
 
-def _validated(worker: GivenWorker, file: Path) -> dict[str, Any]:
+def _validated(worker: OfflineWorker, file: Path) -> dict[str, Any]:
     """What is found out about one connector."""
-    from worker.cli.given_worker import read_given  # noqa: PLC0415 - see above
+    from worker.cli.offline_worker import read_given  # noqa: PLC0415 - see above
 
     connector = read_given(file)
     mistakes, warnings = worker.mistakes_in(connector, str(file))
@@ -54,7 +54,7 @@ def _validated(worker: GivenWorker, file: Path) -> dict[str, Any]:
 
 
 def _text(document: dict[str, Any]) -> str:
-    from worker.cli.remedies import Mistake, mistakes_text  # noqa: PLC0415 - see above
+    from worker.cli.mistakes import Mistake, mistakes_text  # noqa: PLC0415 - see above
 
     found = [Mistake(tuple(item["keys"]), item["error"], item["remedy"]) for item in document["mistakes"]]
     name = f" ({document['name']})" if document["name"] else ""

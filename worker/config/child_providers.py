@@ -19,7 +19,7 @@ from worker.config.worker import WorkerConfig
 from worker.runtime.entry import main as child_main
 from worker.runtime.providers import provider_aliases, provider_class, provider_of, provider_registry, provider_secrets
 from worker.security.redaction import Redaction
-from worker.supervisor.asking import ask
+from worker.supervisor.inquiries import ask
 from worker.supervisor.messages import messages
 from worker.supervisor.process import ForkServerLauncher, Launcher
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from difflib import get_close_matches
 from typing import Final
 
-from connect.kafka.settings.keys import CLIENT_KEYS, IGNORED_PREFIXES, Ignored
+from connect.kafka.settings.java_keys import CLIENT_KEYS, IGNORED_PREFIXES, Ignored
 
 __all__ = ["suggest_known_keys", "tell_of_idle_keys"]
 

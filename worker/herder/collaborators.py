@@ -5,28 +5,28 @@ from __future__ import annotations
 from connect.plugins import PluginRegistry
 from worker.herder.cluster.fencing import Fencing
 from worker.herder.cluster.leadership import Leadership
+from worker.herder.cluster.other_workers import OtherWorkers
 from worker.herder.cluster.ownership import Ownership
 from worker.herder.cluster.publishing import Publishing
 from worker.herder.cluster.rebalancing import Rebalancing
+from worker.herder.connectors.change_queue import ChangeQueue
+from worker.herder.connectors.connector_sets import ConnectorSets
 from worker.herder.connectors.connectors import Connectors
 from worker.herder.connectors.drains import Drains
-from worker.herder.connectors.plugin_numbers import PluginNumbers
+from worker.herder.connectors.plugin_metrics import PluginMetrics
 from worker.herder.connectors.restarts import Restarts
 from worker.herder.connectors.schedules import Schedules
-from worker.herder.connectors.sets import ConnectorSets
-from worker.herder.connectors.stopped import StoppedConnectors
+from worker.herder.connectors.stopped_connectors import StoppedConnectors
 from worker.herder.connectors.versions import Versions
 from worker.herder.connectors.writes import Writes
-from worker.herder.histories import Histories
 from worker.herder.inbox import Inbox
 from worker.herder.inquiries import Inquiries
+from worker.herder.metrics_history import Histories
 from worker.herder.offsets.groups import ConsumerOffsets
 from worker.herder.offsets.offsets import ConnectorOffsets
 from worker.herder.offsets.sources import OffsetLayers
-from worker.herder.other_workers import OtherWorkers
-from worker.herder.scrapes import Scrapes
 from worker.herder.settings import HerderCallbacks, Stores, WorkerSettings
-from worker.herder.turns import Turns
+from worker.herder.snapshots import Snapshots
 from worker.herder.units import Units
 from worker.loggers import LoggerLevels
 from worker.membership.membership import Membership
@@ -59,14 +59,14 @@ class Collaborators:
         self.histories = Histories(worker.id, statuses, membership, self.measurements, inbox, owners)
         self.connectors = Connectors(configs, statuses, plugins, worker.tracking, self.measurements)
         others = OtherWorkers(worker.id, statuses, membership, inbox, owners)
-        self.plugin_numbers = PluginNumbers(worker.id, statuses, self.connectors, self.measurements, others)
-        self.scrapes = Scrapes(worker, stores, membership, self.measurements, self.connectors, inbox)
+        self.plugin_metrics = PluginMetrics(worker.id, statuses, self.connectors, self.measurements, others)
+        self.snapshots = Snapshots(worker, stores, membership, self.measurements, self.connectors, inbox)
         type_of = self.connectors.type
         is_source, is_sink = (lambda name: type_of(name) == "source"), (lambda name: type_of(name) == "sink")
         keys = cluster.keys if cluster is not None else None
         self.leadership = Leadership(membership, configs, inbox, keys, callbacks.follow_configs, worker.lease)
         self.versions = Versions(configs, self.leadership, stores.versions, complete=cluster is not None)
-        self.turns = Turns(self.leadership, inbox.post)
+        self.changes = ChangeQueue(self.leadership, inbox.post)
         self.writes = Writes(
             props,
             configs,
@@ -75,7 +75,7 @@ class Collaborators:
             self.leadership,
             self.inquiries,
             inbox,
-            self.turns,
+            self.changes,
             self.versions.removes,
         )
         self.sets = ConnectorSets(self.writes, self.connectors, self.leadership, inbox)
@@ -88,19 +88,21 @@ class Collaborators:
             self.writes.put_task_configs,
             lambda name, reason: supervisor.command(Unit(name), messages.Fail(reason)),
         )
-        self.fencing = Fencing(worker, configs, membership, self.leadership, self.inquiries, inbox, self.turns, is_sink)
+        self.fencing = Fencing(
+            worker, configs, membership, self.leadership, self.inquiries, inbox, self.changes, is_sink
+        )
         self.units = Units(
             worker, stores, membership, supervisor, publishing, inbox, self.fencing.may_start, callbacks.reconcile
         )
         will_restart = self.units.will_restart
         self.drains = Drains(
-            configs, statuses, self.leadership, self.turns, inbox, is_source, will_restart, together=cluster is None
+            configs, statuses, self.leadership, self.changes, inbox, is_source, will_restart, together=cluster is None
         )
-        self.schedules = Schedules(configs, self.leadership, self.turns, inbox)
+        self.schedules = Schedules(configs, self.leadership, self.changes, inbox)
         self.rebalancing = Rebalancing(
             membership, configs, self.units, self.leadership, self.inquiries, inbox, callbacks, cluster
         )
-        self.stopped = StoppedConnectors(configs, self.units, membership, self.turns, inbox, callbacks.reconcile)
+        self.stopped = StoppedConnectors(configs, self.units, membership, self.changes, inbox, callbacks.reconcile)
         self.ownership = Ownership(configs, self.units, inbox, is_sink)
         self.restarts = Restarts(stores, membership, self.connectors, self.leadership, self.units, inbox)
         self.offsets = ConnectorOffsets(

@@ -8,12 +8,12 @@ from typing import Any, Final, TypeAlias
 
 from worker.errors import BadRequestError, ConflictError
 from worker.herder.cluster.leadership import Leadership
+from worker.herder.connectors.change_queue import LEAD_LOST, broken_off
 from worker.herder.connectors.connectors import Connectors
-from worker.herder.connectors.stopped import StoppedConnectors
+from worker.herder.connectors.stopped_connectors import StoppedConnectors
 from worker.herder.dead_letter_repairs import Place, Repair, read_document, read_repair, read_target, repaired_document
 from worker.herder.inbox import Request, Requests
 from worker.herder.inquiries import Inquiries
-from worker.herder.turns import LEAD_LOST, broken_off
 from worker.stores.config.store import ConnectorEntry, TargetState
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import DeadLetterSelection, DeadLettersListed, DeadLettersReplayed, Report

@@ -1,10 +1,10 @@
 """The herder: one thread with one inbox that answers requests and decides what this worker runs.
 
-Requests and notices come into the inbox and are handled one after the other. What to do is decided by functions of the
-state (:mod:`worker.herder.reconcile`, :mod:`worker.herder.connectors.drains`,
-:mod:`worker.herder.connectors.restart_plans`) and done by the supervisor's thread; the herder itself never waits for a
-plugin, a process or a socket. A standalone worker has the same herder as one of a cluster: it leads, and everything is
-assigned to it.
+Requests and notices arrive in the inbox and are handled one after the other. Pure functions of the state decide what to
+do (:mod:`worker.herder.reconcile`, :mod:`worker.herder.connectors.drains`,
+:mod:`worker.herder.connectors.automatic_restarts`), and the supervisor's thread does it; the herder itself never waits
+for a plugin, a process or a socket. Standalone and distributed workers have the same herder: a standalone worker always
+leads, and all units are assigned to it.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from typing import Final
 
 from connect.errors import ConnectError
 from connect.plugins import PluginRegistry
-from worker.herder.cluster.peers import PeerRequests
-from worker.herder.cluster.view import ClusterRequests
+from worker.herder.cluster.peer_requests import PeerRequests
+from worker.herder.cluster.requests import ClusterRequests
 from worker.herder.collaborators import Collaborators
 from worker.herder.connectors.drains import Outcome
 from worker.herder.connectors.requests import ConnectorRequests
 from worker.herder.connectors.versions import VersionRequests
 from worker.herder.dead_letters import DeadLetterRequests
-from worker.herder.histories import HistoryRequests
 from worker.herder.inbox import Inbox, Once, Request, Requests
 from worker.herder.loggers import LoggerRequests
+from worker.herder.metrics_history import HistoryRequests
 from worker.herder.offsets.requests import OffsetRequests
 from worker.herder.plugins import PluginRequests
 from worker.herder.previews import PreviewRequests
@@ -105,7 +105,7 @@ class Herder:
         )
         requests = self._requests = Requests(inbox, lambda: stores.configs.read_to_end(_CATCH_UP_SECONDS))
         self.connectors = ConnectorRequests(
-            requests, made.connectors, made.writes, made.sets, made.restarts, made.plugin_numbers
+            requests, made.connectors, made.writes, made.sets, made.restarts, made.plugin_metrics
         )
         self.versions = VersionRequests(requests, made.versions)
         self.offsets = OffsetRequests(requests, made.offsets, made.consumer_offsets)
@@ -142,7 +142,7 @@ class Herder:
         self._inbox.post(self._collaborators.leadership.changed)
         self._inbox.post(self._reconcile)
         self._inbox.post(self._collaborators.histories.start)
-        self._inbox.post(self._collaborators.scrapes.start)
+        self._inbox.post(self._collaborators.snapshots.start)
         self._thread.start()
 
     def close(self) -> None:
@@ -176,7 +176,7 @@ class Herder:
     @property
     def snapshot(self) -> Snapshot | None:
         """What this worker knew a moment ago, for scrapes; ``None`` before it has looked first. Never waits."""
-        return self._collaborators.scrapes.latest
+        return self._collaborators.snapshots.latest
 
     def ping(self) -> Request[None]:
         """Answer, which shows that the herder works."""
@@ -210,7 +210,7 @@ class Herder:
 
     def _begin_to_close(self) -> None:
         self._closing = True
-        self._collaborators.turns.end("this worker is stopping")
+        self._collaborators.changes.end("this worker is stopping")
 
     def _refused(self, message: str) -> None:
         if not self.drained.done():
@@ -219,7 +219,7 @@ class Herder:
     def _notice(self, notice: Notice) -> None:
         match notice:
             case Launched() | Rested() | Measured() | ClientMeasured():
-                self._collaborators.scrapes.heard(notice)
+                self._collaborators.snapshots.heard(notice)
             case Loaded(unit, loads):
                 self._collaborators.measurements.take_loads(unit, loads)
             case TopicsUsed(unit, topics):
@@ -235,7 +235,7 @@ class Herder:
                 self._collaborators.ownership.asked(notice)
             case Changed() | Published() | Expires():
                 if isinstance(notice, Changed):
-                    self._collaborators.scrapes.heard(notice)
+                    self._collaborators.snapshots.heard(notice)
                 self._collaborators.units.heard(notice)
                 # With many units each look takes a while: what else they have said by then is seen by the same one.
                 self._reconcile_soon.post()
@@ -257,7 +257,7 @@ class Herder:
                 self._collaborators.versions.removed(name)
                 self._collaborators.connectors.forget(name)
                 self._collaborators.histories.forget(name)
-                self._collaborators.scrapes.forget(name)
+                self._collaborators.snapshots.forget(name)
                 self._collaborators.writes.forget(name)
                 self._collaborators.units.forget(name, with_statuses=self._membership.is_leader)
                 self._collaborators.stopped.changed(name)

@@ -9,8 +9,7 @@ from typing import Final, TypeAlias
 from worker.stores.config.store import ConnectorEntry, TargetState
 from worker.stores.status.store import Hang
 from worker.supervisor.lifecycle import Phase
-from worker.supervisor.messages.messages import Drain, Pause, Resume, RunConnector, RunTask
-from worker.supervisor.messages.reconfiguring import TakeConfig
+from worker.supervisor.messages.messages import Drain, Pause, Resume, RunConnector, RunTask, TakeConfig
 from worker.unit import Unit
 
 __all__ = ["Action", "Desired", "Running", "Start", "Stop", "Tell", "desired_units", "reconcile"]

@@ -8,25 +8,23 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from worker.formatting import utc_text
 from worker.herder.cluster.publishing import Publishing
-from worker.herder.connectors.reloads import Reloads
-from worker.herder.connectors.restart_plans import RestartPolicy
-from worker.herder.false_starts import FalseStarts
+from worker.herder.connectors.automatic_restarts import ExpiryRestarts, RestartPolicy
 from worker.herder.inbox import Action, Inbox
 from worker.herder.reconcile import Action as Step
 from worker.herder.reconcile import Desired, Running, Start, Stop, Tell, desired_units, reconcile
 from worker.herder.settings import Stores, WorkerSettings
+from worker.herder.start_backoff import StartBackoff
 from worker.herder.unit_statuses import AT_REST, UnitStatuses
 from worker.membership.membership import Membership
 from worker.stores.config.store import TargetState
 from worker.stores.status.store import Hang, State
 from worker.supervisor.lifecycle import Phase
 from worker.supervisor.messages.hangs import Hanging, not_returned
-from worker.supervisor.messages.messages import Drain, Fail, Pause, Resume, RunTask
-from worker.supervisor.messages.reconfiguring import TakeConfig
+from worker.supervisor.messages.messages import Drain, Fail, Pause, Resume, RunTask, TakeConfig
 from worker.supervisor.notices import Changed, Expires, Hangs, Published
 from worker.supervisor.supervisor import Supervisor
-from worker.texts import utc_text
 from worker.unit import Unit
 
 __all__ = ["Units"]
@@ -68,8 +66,8 @@ class Units:
         self._restarts: dict[Unit, tuple[float, ...]] = {}
         self._to_restart: set[Unit] = set()
         self._when_gone: list[tuple[Callable[[], bool], Action]] = []
-        self._false_starts = FalseStarts(inbox, reconcile)
-        self._reloads = Reloads(self.restart, inbox)
+        self._start_backoff = StartBackoff(inbox, reconcile)
+        self._expiry_restarts = ExpiryRestarts(self.restart, inbox)
 
     # -- what happens ------------------------------------------------------------------------------------------------
 
@@ -77,12 +75,12 @@ class Units:
         """Handle what the process of a unit has become or has reported."""
         match notice:
             case Changed():
-                self._reloads.changed(notice)
+                self._expiry_restarts.changed(notice)
                 self._changed(notice)
             case Published():
                 self._published(notice)
             case Expires():
-                self._reloads.expires(notice)
+                self._expiry_restarts.expires(notice)
             case Hangs():
                 self._hangs(notice)
 
@@ -133,7 +131,7 @@ class Units:
             self._restart_later(unit)
         if (state := _STATES.get(change.phase)) is not None:
             self._restarting.discard(unit)
-            self._false_starts.forget(unit)
+            self._start_backoff.forget(unit)
             self._put_status(unit, state, change.trace, drained=change.phase is Phase.DRAINED)
 
     # -- what is wanted ----------------------------------------------------------------------------------------------
@@ -164,7 +162,7 @@ class Units:
         """Stop a unit whose process may not go on as it was started; if it is still wanted so, it is started again."""
         running = self._running.get(unit)
         if running is not None and running.phase is not Phase.STOPPING:
-            self._false_starts.add(unit, running.command)
+            self._start_backoff.add(unit, running.command)
             self._act(Stop(unit))
 
     def fail(self, unit: Unit, reason: str) -> None:
@@ -243,7 +241,7 @@ class Units:
     def _may_run(self, unit: Unit, desired: Desired) -> bool:
         if unit in self._running:
             return True
-        return not self._false_starts.hold_back(unit, desired.command) and self._may_start(unit)
+        return not self._start_backoff.hold_back(unit, desired.command) and self._may_start(unit)
 
     # -- acting --------------------------------------------------------------------------------------------------------
 
@@ -303,7 +301,7 @@ class Units:
         if entry is None or (unit.is_task and unit.task >= len(entry.task_configs)):
             self._restarting.discard(unit)
             self._restarts.pop(unit, None)
-            self._false_starts.forget(unit)
+            self._start_backoff.forget(unit)
             self._statuses.remove(unit)
         elif not unit.is_task and (state := AT_REST.get(entry.target)) is not None:
             self._restarting.discard(unit)

@@ -19,10 +19,9 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from connect.kafka.settings.kind import ClientKind
+from connect.kafka.settings.client import ClientKind
 from worker.config.worker import DistributedConfig
 from worker.kafka.clients.roles import internal_properties
-from worker.membership.counts import GroupCounts
 from worker.membership.events import (
     Division,
     Event,
@@ -33,6 +32,7 @@ from worker.membership.events import (
     NotJoinedError,
     Refused,
 )
+from worker.membership.group_counts import GroupCounts
 from worker.membership.leader import Leader
 from worker.membership.protocol import (
     EAGER,

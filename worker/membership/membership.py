@@ -7,8 +7,8 @@ from concurrent.futures import Future
 from typing import Final, Protocol, TypeAlias
 
 from worker.errors import BadRequestError
-from worker.membership.counts import GroupCounts
 from worker.membership.events import Event, Joined, Lost, Refused
+from worker.membership.group_counts import GroupCounts
 from worker.membership.protocol import EAGER
 from worker.stores.config.store import ConfigSnapshot
 from worker.unit import Unit

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from connect.kafka.clients.statistics import PRODUCER
-from worker.metrics.buckets import BOUNDS, COMMIT, LATENCY, POLL, PUT
 from worker.metrics.catalogue import ERRORS, TASK_METRICS, Dialect, Group
-from worker.metrics.processes import ProcessUse
+from worker.metrics.histograms import BOUNDS, COMMIT, LATENCY, POLL, PUT
+from worker.metrics.processes import ProcessUse, units_of_processes
 from worker.metrics.snapshot import ClientSeen, GroupSeen, Snapshot, TaskSeen
 from worker.metrics.text import Family, Histogram, Kind, Labels
-from worker.metrics.usage import units_of_processes
 from worker.stores.status.store import State
 from worker.unit import Unit
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from worker.metrics.lives import LivesSeen
+from worker.metrics.lifetimes import LifetimesSeen
 from worker.stores.status.store import Status
 from worker.unit import Unit
 
@@ -96,6 +96,6 @@ class Snapshot:
     connectors: Mapping[str, ConnectorSeen]
     statuses: Mapping[Unit, Status]
     tasks: Mapping[Unit, TaskSeen]
-    lives: LivesSeen
+    lives: LifetimesSeen
     group: GroupSeen | None
     inbox: int

@@ -1,6 +1,6 @@
-"""A flow of a mirror as one object: a configuration, compiled to three connectors and read back from them. Pure.
+"""A flow of a mirror as one object: a configuration that is compiled to three connectors and read back from them. Pure.
 
-Nothing else is stored of a flow, so that whatever has made or changed its connectors, this is what there is.
+Nothing else is stored of a flow, so it does not matter who has created or changed its connectors.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ KINDS: Final[Mapping[str, str]] = MappingProxyType(
         for name in ("MirrorSourceConnector", "MirrorHeartbeatConnector", "MirrorCheckpointConnector")
     }
 )
-"""The connectors of each flow in the order in which they are written, with their classes as MirrorMaker stores them."""
+"""The connectors of each flow in the order in which they are written, with the class names that MirrorMaker stores."""
 
 _ARROW: Final = "->"
 _NAME: Final = "name"
@@ -50,25 +50,25 @@ _PROVIDERS: Final = "config.providers"
 
 @dataclass(frozen=True, slots=True, order=True)
 class FlowName:
-    """The name of a flow: the aliases of the clusters that it leads from and to."""
+    """The name of a flow: the aliases of its source and its target cluster."""
 
     source: str
     target: str
 
     @classmethod
     def parse(cls, text: str) -> FlowName:
-        """Read a name such as ``A->B``; raises :class:`~worker.errors.BadRequestError` if it is none."""
+        """Parse a name such as ``A->B``; raise :class:`~worker.errors.BadRequestError` if it is invalid."""
         aliases = [alias.strip() for alias in text.split(_ARROW)]
         match aliases:
             case [source, target] if source and target and source != target:
                 return cls(source, target)
         raise BadRequestError(
-            f"{text!r} names no flow. Write it as SOURCE->TARGET, with the aliases of two clusters, and in a URL as "
+            f"{text!r} is not the name of a flow. Write SOURCE->TARGET, with the aliases of two clusters, or in a URL "
             "SOURCE-%3ETARGET."
         )
 
     def connector(self, kind: str) -> str:
-        """The name of the connector of a kind, for workers that run others, too."""
+        """Return the name of the connector of a kind, which is unique on workers with other flows."""
         return f"{self.source}-{self.target}-{kind}"
 
     def __str__(self) -> str:
@@ -77,20 +77,21 @@ class FlowName:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A connector of a flow: its name, and its configuration if there is such a connector."""
+    """A connector of a flow: its name, and its configuration if the connector exists."""
 
     name: str
     config: Mapping[str, str] | None = None
 
 
 Parts: TypeAlias = Mapping[str, Part]
-"""The three parts of a flow, by their kinds."""
+"""The three connectors of a flow, by kind."""
 
 
 def flows_of(views: Views) -> dict[FlowName, Parts]:
-    """The flows of which there is a connector.
+    """Return the flows that have at least one connector.
 
-    That is one of the name that :func:`compiled` gives, or of MirrorMaker's own, which is that of its kind.
+    A connector belongs to a flow if it has the name that :func:`compiled` gives, or MirrorMaker's name, which is its
+    kind.
     """
     found: dict[FlowName, dict[str, Part]] = {}
     for name in views:
@@ -106,18 +107,18 @@ def flows_of(views: Views) -> dict[FlowName, Parts]:
 
 
 def parts_of(flow: FlowName, views: Views) -> Parts:
-    """The parts of a flow, of which none may be there yet.
+    """Return the connectors of a flow, which need not exist yet.
 
-    Raises :class:`~worker.errors.ConflictError` if another flow has the name of one of its connectors: those of
-    ``a-b->c`` and ``a->b-c`` would be called the same.
+    Raises :class:`~worker.errors.ConflictError` if another flow uses one of their names: those of ``a-b->c`` and
+    ``a->b-c`` would be the same.
     """
     parts = flows_of(views).get(flow) or _all_parts(flow, {})
     for part in parts.values():
         if part.config is None and part.name in views:
             other = views[part.name]["info"]["config"]
             raise ConflictError(
-                f"The connector {part.name} is there, and mirrors from {other.get(_SOURCE)!r} to {other.get(_TARGET)!r}"
-                f" instead of {flow}. Delete it, or give a cluster another alias."
+                f"The connector {part.name} exists and mirrors from {other.get(_SOURCE)!r} to {other.get(_TARGET)!r}"
+                f" instead of {flow}. Delete it, or use another alias for one of the clusters."
             )
     return parts
 
@@ -127,13 +128,14 @@ def _all_parts(flow: FlowName, known: Mapping[str, Part]) -> Parts:
 
 
 def compiled(flow: FlowName, parts: Parts, config: GivenConfig) -> dict[str, dict[str, str | None]]:
-    """The configuration of each connector of a flow, by its name, in the order of :data:`KINDS`.
+    """Return the configuration of each connector of a flow, by name, in the order of :data:`KINDS`.
 
-    Raises :class:`~connect.errors.ConfigError` if it names a connector, or clusters that are not the flow's.
+    Raises :class:`~connect.errors.ConfigError` if the configuration names a connector, or other clusters than the
+    flow's.
     """
     for key, right in ((_NAME, None), (_CLASS, None), (_SOURCE, flow.source), (_TARGET, flow.target)):
         if config.get(key, right) != right:
-            remedy = "a flow is three connectors, each with its own" if right is None else f"this is the flow {flow}"
+            remedy = "a flow has three connectors, each with its own" if right is None else f"the flow is {flow}"
             raise ConfigError(key, config[key], f"Remove the key: {remedy}")
     own = {key: value for key, value in config.items() if not key.startswith(_PROVIDERS)}
     aliases = {_SOURCE: flow.source, _TARGET: flow.target}
@@ -150,17 +152,17 @@ def compiled(flow: FlowName, parts: Parts, config: GivenConfig) -> dict[str, dic
 
 
 def config_of_flow(parts: Parts) -> dict[str, str]:
-    """The configuration that a flow was compiled of, as the first of its connectors has it."""
+    """Return the configuration that a flow was compiled from, according to its first connector."""
     return _shared(next((part.config for part in parts.values() if part.config is not None), {}))
 
 
 def differing(parts: Parts) -> list[str]:
-    """The names of the connectors of a flow that are missing, or have another configuration than the first has."""
+    """Return the names of a flow's connectors that are missing or configured differently from the first one."""
     config = config_of_flow(parts)
     return [part.name for part in parts.values() if part.config is None or _shared(part.config) != config]
 
 
 def _shared(config: Mapping[str, str]) -> dict[str, str]:
-    """What a connector has from its flow."""
+    """Return the keys that a connector has from its flow."""
     given = {key: value for key, value in config.items() if key not in (_NAME, _CLASS, _SOURCE, _TARGET)}
     return {key: value for key, value in given.items() if not (key in _CONVERTERS and value == _BYTES)}

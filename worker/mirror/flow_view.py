@@ -1,12 +1,12 @@
-"""The state of a mirror's flow, from its connectors and their numbers: lag, and what a failover would read again."""
+"""Presents the state of a mirror's flow: its connectors, its lag, and what a failover would read again."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
+from worker.formatting import utc_text
 from worker.mirror.flow import FlowName, Parts, Views, differing
-from worker.texts import utc_text
 
 __all__ = ["NO_FIGURES", "figures", "flow_view"]
 
@@ -26,13 +26,13 @@ _EQUAL: Final = "mirror_verified_records"
 _DIFFERS: Final = "mirror_verified_differs"
 
 NO_FIGURES: Final[Document] = dict.fromkeys(("lag", "latency", "failover", "verified"))
-"""The figures of a flow of which no task tells."""
+"""The figures of a flow that no task has reported on."""
 
 
 def flow_view(flow: FlowName, parts: Parts, views: Views) -> Document:
-    """A flow with its connectors and their states, but for its configuration and its numbers.
+    """Return a flow with its connectors and their states, without its configuration and figures.
 
-    It is ``INCOMPLETE`` if one of them is missing or has another configuration than the first; otherwise its state is
+    It is ``INCOMPLETE`` if a connector is missing or configured differently from the first one; otherwise its state is
     the worst of theirs.
     """
     different = frozenset(differing(parts))
@@ -55,12 +55,12 @@ def flow_view(flow: FlowName, parts: Parts, views: Views) -> Document:
 
 
 def figures(measured: Mapping[str, Any], labels: Mapping[str, str]) -> Document:
-    """What the measurements of a connector tell of a flow, by the series that have these labels.
+    """Return the figures of a flow from the measurements of a connector that have these labels.
 
-    Lag is told in the records of all partitions, and in the seconds of the slowest one, as is latency. A failover is
-    told by the groups that are translated, what all of them would read again, and the partitions where that is not
-    known. The verification is the oldest of any partition that was verified, with all records that were equal and the
-    partitions that differed.
+    Lag is the sum of records over all partitions and the seconds of the slowest one; latency is that of the slowest
+    one. A failover is described by the translated groups, the records that all of them would read again, and the
+    partitions where that is unknown. A verification has the oldest time of any verified partition, the number of equal
+    records, and the number of partitions with a difference.
     """
     found: dict[str, list[float]] = {}
     for name, value in _values(measured, labels):
@@ -88,7 +88,7 @@ def figures(measured: Mapping[str, Any], labels: Mapping[str, str]) -> Document:
 
 
 def _states(views: Mapping[str, Any], *, is_there: bool) -> Document:
-    """The states of a connector and its tasks; one that was only just made has none yet."""
+    """Return the states of a connector and its tasks; a new connector has none yet."""
     status = views.get("status")
     if status is None:
         return {"state": "UNASSIGNED" if is_there else _MISSING, "tasks": []}

@@ -24,8 +24,8 @@ from connect.providers import ConfigProvider, resolve_references
 from connect.sink import SinkTask
 from connect.source import SourceConnector, SourceTask
 from worker.config.connector import ConnectorConfig, SinkConnectorConfig, SourceConnectorConfig
+from worker.config.file_access import refused_schema_file
 from worker.config.plugin_versions import CONNECTOR_VERSION
-from worker.config.schema_files import refused_schema_file
 from worker.config.spark_policy import refused_spark_keys
 from worker.config.worker import WORKER_ID, DistributedConfig, WorkerConfig
 from worker.runtime.providers import OnTtl, providers_of

@@ -19,23 +19,22 @@ from connect.source import SourceTask
 from worker.kafka.topics.admin import too_few_brokers
 from worker.kafka.topics.creation import NewTopic
 from worker.runtime.assembly import Assembly
-from worker.runtime.bulk.left_out import LeftOut
+from worker.runtime.bulk.bad_records import BadRecords
 from worker.runtime.bulk.loads import Loads
 from worker.runtime.bulk.loop import BulkLoop, BulkTaskRuntimeContext
 from worker.runtime.bulk.source_context import BulkSourceTaskRuntimeContext
 from worker.runtime.bulk.source_loop import BulkSourceLoop
-from worker.runtime.clients import Clients
+from worker.runtime.clients import Clients, Publisher
 from worker.runtime.connector import run_connector
-from worker.runtime.control import Control, Link
+from worker.runtime.control import Control
 from worker.runtime.dead_letters.loads import LoadDeadLetters
 from worker.runtime.dead_letters.queue import DeadLetterQueue, ErrorHeaders
 from worker.runtime.household import Household
 from worker.runtime.inquiries.inquiries import answer
-from worker.runtime.line import Line
+from worker.runtime.link import Line, Link
 from worker.runtime.log import LogReporter, failure_trace, send_log, send_output
 from worker.runtime.metrics import TaskMetrics
 from worker.runtime.providers import reload_after_ttl
-from worker.runtime.publisher import Publisher
 from worker.runtime.sink.loop import SinkLoop
 from worker.runtime.source.guarantee import guarantee_of
 from worker.runtime.source.loop import SourceLoop, SourceTaskRuntimeContext
@@ -198,7 +197,7 @@ def _task_and_loop(
         metrics = TaskMetrics(control.send, tolerance.counts)
         loads = Loads(control.send, assembly.redaction.told, metrics)
         tells = assembly.config.errors_log_enable and assembly.config.tolerates_errors
-        left_out = LeftOut(tolerance, queue if isinstance(queue, LoadDeadLetters) else None, tells=tells)
+        left_out = BadRecords(tolerance, queue if isinstance(queue, LoadDeadLetters) else None, tells=tells)
         bulk = task_class(config, BulkTaskRuntimeContext(control, assembly, clients, loads, left_out))
         return bulk, BulkLoop(assembly, control, clients, bulk, loads, metrics)
     if issubclass(task_class, BulkSourceTask):

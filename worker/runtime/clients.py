@@ -11,23 +11,24 @@ from typing import Final
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
+from connect.delivery.acknowledged_producer import AcknowledgedProducer
 from connect.kafka.auth.rights import ADMIN, CONSUMER, PRODUCER
 from connect.kafka.clients import librdkafka
 from connect.kafka.clients.librdkafka import fail_without_login
 from connect.kafka.clients.statistics import TakeStatistics
-from connect.kafka.settings.keys import CLIENT_KEYS
-from connect.kafka.settings.kind import ClientKind, ClientProperties, PropertyValue
+from connect.kafka.settings.client import ClientKind, ClientProperties, PropertyValue
+from connect.kafka.settings.java_keys import CLIENT_KEYS
 from worker.kafka.clients import roles
 from worker.kafka.topics.admin import Creation, TopicCreator, create, describe, forbidden
 from worker.kafka.topics.batch_limits import BatchLimits
 from worker.kafka.topics.creation import NewTopic, TopicCreationGroups
 from worker.runtime.assembly import Assembly
-from worker.runtime.source.resting import RestingProducer
-from worker.runtime.told_statistics import ToldStatistics
+from worker.runtime.reports import ToldStatistics
+from worker.runtime.source.producer import RestingProducer
 from worker.security.redaction import Redaction
 from worker.supervisor.messages import messages
 
-__all__ = ["Clients"]
+__all__ = ["Clients", "Publisher"]
 
 logger = logging.getLogger(__name__)
 _TRANSACTION_TIMEOUT_MS: Final = 60_000
@@ -247,3 +248,25 @@ def _told(properties: ClientProperties) -> ClientProperties:
     for key, reason in properties.ignored.items():
         logger.warning("Client setting %s has no effect: %s", key, reason)
     return properties
+
+
+class Publisher:
+    """Publishes what a sink task tells of its work, such as the answers of a server; makes topics that are missing."""
+
+    def __init__(self, clients: Clients) -> None:
+        self._clients = clients
+        self._producers: dict[str, AcknowledgedProducer] = {}
+        self._producer: Producer | None = None
+
+    def publish(self, topic: str, key: bytes | None, value: bytes | None) -> None:
+        """Send a record to a topic."""
+        if topic not in self._producers:
+            self._clients.dlq_topic(NewTopic(topic, 1))
+            self._producer = self._producer or self._clients.dlq_producer()
+            self._producers[topic] = AcknowledgedProducer(self._producer, f"The topic {topic}")
+        self._producers[topic].send(topic, key, value)
+
+    def flush(self) -> None:
+        """Wait until everything is acknowledged; see :meth:`AcknowledgedProducer.flush`."""
+        for producer in self._producers.values():
+            producer.flush()

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
 
 from connect.connector import Connector
 from connect.errors import ConnectError
@@ -16,22 +16,24 @@ from connect.plugins import class_name
 from connect.providers import has_reference, restore_references
 from worker.config.unknown_keys import suggest_known_keys
 from worker.runtime.assembly import Assembly
-from worker.runtime.control import Control, ErrorRaised, Link
+from worker.runtime.control import Control
 from worker.runtime.inquiries.connector_keys import known_keys
+from worker.runtime.link import ErrorRaised, Link
 from worker.runtime.offsets.offsets import WorkerOffsetReader
 from worker.runtime.offsets.topic import OffsetReader
 from worker.runtime.providers import reload_after_ttl
 from worker.runtime.source.guarantee import offset_reader
-from worker.runtime.task_configs import checked_task_configs
 from worker.runtime.watch import Watch
 from worker.security.redaction import Redaction
 from worker.supervisor.messages import messages
 
-__all__ = ["ConnectorRuntimeContext", "run_connector"]
+__all__ = ["ConnectorRuntimeContext", "TaskConfigs", "checked_task_configs", "run_connector"]
 
 logger = logging.getLogger(__name__)
 
 _TASK_CLASS: Final = "task.class"
+
+TaskConfigs: TypeAlias = Sequence[Mapping[str, str | None]]
 
 
 class ConnectorRuntimeContext:
@@ -150,3 +152,47 @@ def _task_class(assembly: Assembly) -> dict[str, str]:
     written = assembly.props["connector.class"]
     java = assembly.connector_entry.java_task(written)
     return {_TASK_CLASS: java or class_name(assembly.connector_class.task_class)}
+
+
+def checked_task_configs(connector: str, given: object) -> TaskConfigs:
+    """The result of a connector's ``task_configs``; a :class:`~connect.errors.ConnectError` names a mistake in it.
+
+    Values are not shown: what a plugin confuses may be a password (invariant I8).
+    """
+    for fault in _faults(given):
+        raise ConnectError(
+            f"task_configs of connector {connector} has to return a list with a mapping of text to text for each task, "
+            f"but {fault}."
+        )
+    configs: TaskConfigs = given  # type: ignore[assignment]
+    return configs
+
+
+def _faults(given: object) -> Iterator[str]:
+    if not isinstance(given, Sequence) or isinstance(given, str | bytes | bytearray):
+        yield f"returned {_kind(given)}"
+        return
+    for number, config in enumerate(given):
+        where = f"number {number} of what it returned"
+        if not isinstance(config, Mapping):
+            yield f"{where} is {_kind(config)}"
+            return
+        for key, value in config.items():
+            if fault := _fault_of_text(key):
+                yield f"a key in {where} {fault}"
+            elif value is not None and (fault := _fault_of_text(value)):
+                yield f"the value of {key} in {where} {fault}"
+
+
+def _kind(value: object) -> str:
+    return "None" if value is None else f"a value of type {type(value).__name__}"
+
+
+def _fault_of_text(value: object) -> str:
+    if not isinstance(value, str):
+        return f"is {_kind(value)}"
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return "has half of a character (a lone surrogate)"
+    return ""

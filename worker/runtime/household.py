@@ -20,11 +20,9 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Final, TypeAlias
 
-from worker.runtime.control import Link
-from worker.runtime.cpu import ThreadTimes
-from worker.runtime.heap import give_back, share_arenas
-from worker.runtime.line import Line
+from worker.runtime.link import Line, Link
 from worker.runtime.log import send_log, send_output
+from worker.runtime.usage import ThreadTimes, give_back, share_arenas
 from worker.runtime.watch import Lookout, Watch
 from worker.security.redaction import Redaction
 from worker.supervisor.messages import messages

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final, Protocol, cast
 from weakref import WeakKeyDictionary
 
+from connect.chain.stack_trace import stack_trace
 from connect.chain.tolerance import ErrorCounts, Failure
-from connect.chain.traces import stack_trace
 from connect.data import SourceRecord
 from connect.errors import ConnectError
 from worker.config.connector import ConnectorConfig

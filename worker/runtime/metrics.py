@@ -14,8 +14,8 @@ from typing import Any, Final, TypeAlias
 from connect.chain.tolerance import ErrorCounts
 from connect.measurement import Measurement
 from connect.source import SourceTask
-from worker.runtime.rates import RATE, Rates
-from worker.runtime.timings import Timings
+from worker.runtime.reports import ReportPace
+from worker.runtime.timings import RATE, Rates, Timings
 from worker.supervisor.messages import messages
 
 __all__ = ["ActiveTopics", "OwnMeasurements", "TaskMetrics", "measurements_of", "remaining_gauges"]
@@ -44,9 +44,6 @@ class ActiveTopics:
 
 
 logger = logging.getLogger(__name__)
-_INTERVAL: Final = 1.0
-_AT_REST: Final = 5.0
-_LONGEST_REST: Final = 20.0
 _MOST_OWN: Final = 5000
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 _RUNTIMES: Final = frozenset({"connector", "task"})
@@ -64,27 +61,28 @@ class TaskMetrics:
         send: Callable[[messages.Metrics], None],
         errors: ErrorCounts,
         cpu: Callable[[], float] = time.process_time,
+        pace: ReportPace | None = None,
     ) -> None:
         self._send = send
+        self._pace = pace or ReportPace()
         self._cpu = cpu
         self._errors = errors
         self._rates = Rates(time.monotonic())
         self._counters: Counter[str] = Counter()
         self._gauges: dict[str, float] = {}
-        self.next_report = 0.0
-        """When the next report is due, by :func:`time.monotonic`."""
         self._seen: object = None
-        self._rests = False
-        self._pause = _INTERVAL
         self._own = OwnMeasurements()
         self.timings = Timings(time.monotonic())
 
+    @property
+    def next_report(self) -> float:
+        """When the next report is due, by :func:`time.monotonic`."""
+        return self._pace.next_report
+
     def count(self, name: str, amount: int) -> None:
-        """Add to a counter. What has rested reports soon again."""
+        """Add to a counter."""
         self._counters[name] += amount
-        if self._rests:
-            self._rests = False
-            self.next_report = min(self.next_report, time.monotonic() + _INTERVAL)
+        self._pace.counted(amount)
 
     def gauge(self, name: str, value: float | None) -> None:
         """Set a gauge, or remove it: ``None`` is unknown."""
@@ -103,7 +101,7 @@ class TaskMetrics:
 
     def due(self) -> bool:
         """Whether it is time to report again; gauges that cost something are set only then."""
-        return time.monotonic() >= self.next_report
+        return self._pace.due()
 
     def report(self) -> None:
         """Send everything to the worker. While nothing moves, the next report is due later."""
@@ -116,10 +114,7 @@ class TaskMetrics:
         report = messages.Metrics(
             values | rates, self.timings.values(now), dict(self.timings.histograms()), self._own.changes()
         )
-        self._rests = seen == self._seen and not report.own
-        # A task that stays at rest reports less and less often.
-        self._pause = min(max(_AT_REST, 2 * self._pause), _LONGEST_REST) if self._rests else _INTERVAL
-        self.next_report = now + self._pause
+        self._pace.reported(changed=seen != self._seen or bool(report.own))
         self._seen = seen
         self._send(replace(report, cpu=self._cpu()))
 

@@ -8,8 +8,8 @@ from typing import Final, TypeAlias
 from connect.errors import ConfigError
 from connect.plugins import PluginKind, PluginRegistry
 from connect.providers import ConfigData, ConfigProvider, DirectoryConfigProvider, FileConfigProvider
-from worker.config.own_files import own_files
-from worker.runtime.control import Link
+from worker.config.file_access import own_files
+from worker.runtime.link import Link
 from worker.security.redaction import Redaction
 from worker.supervisor.messages.messages import ConfigExpires
 

@@ -10,12 +10,36 @@ from collections import Counter, deque
 from collections.abc import Mapping
 from typing import Final
 
-from worker.metrics.buckets import BOUNDS, COMMIT, LATENCY
-from worker.runtime.rates import Rates
+from worker.metrics.histograms import BOUNDS, COMMIT, LATENCY
 
-__all__ = ["Timings", "Window"]
+__all__ = ["RATE", "Rates", "Timings", "Window"]
 
 _WINDOW: Final = 30.0
+_LEAST: Final = 1.0
+_RATE_SECONDS: Final = 10.0
+_COUNT: Final = "-total"
+RATE: Final = "-rate"
+"""How the name of a rate ends."""
+
+
+class Rates:
+    """How fast counters grow, per second, over the last ten seconds or as long as they were looked at."""
+
+    def __init__(self, now: float) -> None:
+        self._samples: deque[tuple[float, dict[str, int]]] = deque([(now, {})])
+
+    def look(self, now: float, counters: Mapping[str, int]) -> dict[str, float]:
+        """The rate of each counter, ``x-rate`` of ``x-total``, at this moment."""
+        self._samples.append((now, dict(counters)))
+        while len(self._samples) > 2 and self._samples[1][0] <= now - _RATE_SECONDS:
+            self._samples.popleft()
+        since, before = self._samples[0]
+        seconds = max(now - since, _LEAST)
+        return {
+            name.removesuffix(_COUNT) + RATE: round((count - before.get(name, 0)) / seconds, 3)
+            for name, count in counters.items()
+            if name.endswith(_COUNT)
+        }
 
 
 class Window:
@@ -74,7 +98,7 @@ class Timings:
         window.add(value)
 
     def took(self, name: str, seconds: float) -> None:
-        """Note how long it took this time; ``name`` is one of :mod:`worker.metrics.buckets`."""
+        """Note how long it took this time; ``name`` is one of :mod:`worker.metrics.histograms`."""
         window = self._times.get(name)
         if window is None:
             window = self._times[name] = Window()

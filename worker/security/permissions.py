@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from connect.config.validators import matches_wildcard
 from connect.errors import ConfigError
-from connect.kafka.settings.kind import ClientKind
+from connect.kafka.settings.client import ClientKind
 from worker.security.principals import Principal
 
 __all__ = ["EVERYTHING", "OF_CONNECTORS", "OF_WORKER", "Permissions", "Right", "Roles", "Target", "parse_roles"]

@@ -13,17 +13,19 @@ import hmac
 import json
 import secrets
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from worker.errors import BadRequestError, ForbiddenError
-from worker.security.mac_algorithms import MAC_HASHES
 from worker.security.principals import Principal
 from worker.stores.config.store import SessionKey
 
 __all__ = [
     "IDENTITY_HEADER",
+    "MAC_HASHES",
     "REQUEST_SIGNATURE_HEADER",
     "InName",
     "Nonces",
@@ -38,6 +40,18 @@ REQUEST_SIGNATURE_HEADER: Final = "X-Sluice-Signature"
 
 IDENTITY_HEADER: Final = "X-Sluice-Identity"
 """Carries in whose name a worker asks: JSON in base64."""
+
+MAC_HASHES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "HmacSHA256": "sha256",
+        "HmacSHA384": "sha384",
+        "HmacSHA512": "sha512",
+        "HmacSHA1": "sha1",
+        "HmacMD5": "md5",
+        "HmacSHA224": "sha224",
+    }
+)
+"""The hash of each MAC algorithm, by its Java name."""
 
 _WINDOW_MS: Final = 300_000
 """By how much the clocks of workers may differ. A nonce is kept for as long."""

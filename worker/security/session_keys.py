@@ -18,8 +18,7 @@ from typing import Final
 from connect.config.errors import ConfigRuleError
 from connect.errors import ConfigError
 from worker.errors import BadRequestError, ForbiddenError, UnavailableError
-from worker.security.mac_algorithms import MAC_HASHES
-from worker.security.request_signatures import Nonces, WholeRequest, split_signature, verify_whole
+from worker.security.request_signatures import MAC_HASHES, Nonces, WholeRequest, split_signature, verify_whole
 from worker.stores.config.store import SessionKey
 
 __all__ = ["ALGORITHM_HEADER", "MISSING_SIGNATURE", "SIGNATURE_HEADER", "SignedRequest", "new_key", "sign", "verify"]

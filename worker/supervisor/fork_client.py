@@ -30,7 +30,6 @@ _PRELOAD: Final = (
     *("worker.runtime.child", "worker.runtime.entry", "confluent_kafka", "orjson"),
     # Converters that nearly every task uses: imported before the fork, their memory is shared by all tasks.
     *("converters.json", "converters.string", "converters.simple_header"),
-    "worker.supervisor.freeze_imports",
 )
 _CODE: Final = """
 import json, sys

@@ -23,8 +23,8 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import ForkProcess
 from typing import Any, Final
 
-from connect.garbage import importing
-from connect.jvm.shared import SHARED_MARK
+from connect.garbage_collection import collect_seldom, importing
+from connect.jvm.shared_process import SHARED_MARK
 from worker.supervisor.descendants import adopt_orphans, end_orphans
 
 __all__ = ["LONGEST", "main"]
@@ -56,6 +56,7 @@ def main(descriptor: int, preload: Sequence[str]) -> None:
     with importing():
         for module in preload:
             importlib.import_module(module)
+        collect_seldom()
     _ForkServer(socket.socket(fileno=descriptor)).serve()
 
 

@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from worker.supervisor.listener import Listener
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import Report
 from worker.supervisor.notices import Answered, AnsweredInPart, Notice
 from worker.supervisor.process import Child, Launcher, log_record
 
-__all__ = ["Inquiries"]
+__all__ = ["Inquiries", "ask"]
 
 logger = logging.getLogger(__name__)
 
@@ -108,3 +109,42 @@ class Inquiries:
 
 def _unanswered(how: str) -> messages.Failed:
     return messages.Failed(f"The process ended without an answer: it {how}.")
+
+
+def ask(
+    launcher: Launcher,
+    inquiry: messages.Inquiry,
+    label: str,
+    seconds: float,
+    on_part: Callable[[messages.Report], None] = lambda _: None,
+) -> messages.Report | str:
+    """Ask a process of its own, which ends with its answer; the answer, or the reason why there is none.
+
+    ``label`` stands at its lines of the log. ``on_part`` is given what comes before the answer.
+    """
+    child = launcher.launch(label, inquiry)
+    try:
+        child.send(inquiry)
+        return _answer(child, label, seconds, on_part)
+    finally:
+        child.kill()
+        child.join()
+
+
+def _answer(
+    child: Child, label: str, seconds: float, on_part: Callable[[messages.Report], None]
+) -> messages.Report | str:
+    deadline = time.monotonic() + seconds
+    listening: Listener[Child] = Listener()
+    while (left := deadline - time.monotonic()) > 0:
+        listening.ready([child], left)
+        for report in child.receive():
+            if isinstance(report, messages.LogRecord):
+                log_record(label, report)
+            elif isinstance(report, messages.PARTIAL):
+                on_part(report)
+            else:
+                return report
+        if child.gone():
+            return f"its process {child.join()}"
+    return f"it did not answer within {seconds:g} s"

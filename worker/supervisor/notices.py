@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from worker.metrics.buckets import BOUNDS
+from worker.metrics.histograms import BOUNDS
 from worker.metrics.snapshot import ClientSeen, OwnSeries, OwnValue, own_values
 from worker.supervisor.lifecycle import Phase
 from worker.supervisor.messages import messages

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import time
 import traceback
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-__all__ = ["hang_place", "hang_places", "last_words", "line_of_plugin"]
+from worker.supervisor.messages.hangs import Hanging, Silent, Watched, hang_trace
+from worker.supervisor.messages.messages import Failed
+
+__all__ = ["Silence", "hang_place", "hang_places", "last_words", "line_of_plugin"]
 
 _ROOT: Final = Path(__file__).parents[2]
 _OF_THE_RUNTIME: Final = (f"{_ROOT / 'worker'}/", f"{_ROOT / 'connect'}/")
@@ -17,6 +21,8 @@ _OF_PYTHON: Final = f"{Path(os.__file__).parent}/"
 _PACKAGES: Final = f"{_OF_PYTHON}site-packages/"
 _FRAME: Final = re.compile(r'  File "(?P<file>.*)", line (?P<line>\d+|\?\?\?) in (?P<name>.*)$')
 _UNKNOWN: Final = "an unknown line"
+
+_GROWTH = 2
 
 
 def line_of_plugin(stack: Sequence[traceback.FrameSummary]) -> str:
@@ -74,3 +80,37 @@ def _called(frames: Iterable[re.Match[str]]) -> re.Match[str] | None:
 def _is_of_plugin(file: str) -> bool:
     of_python = file.startswith(_OF_PYTHON) and not file.startswith(_PACKAGES)
     return not (file.startswith((*_OF_THE_RUNTIME, "<")) or of_python)
+
+
+class Silence:
+    """How long a child has been silent, and what is to be done about it."""
+
+    def __init__(self) -> None:
+        self._limits = Watched(0, 0)
+        self._seconds = 0.0
+        self._next_report = 0.0
+
+    def watched(self, limits: Watched) -> None:
+        """Take note of the limits that hold for the child."""
+        self._limits = limits
+
+    def heard(self, silent: Silent) -> Hanging | Failed | None:
+        """What to report after a further silence; the child is to be killed if that is a failure."""
+        self._seconds += silent.seconds
+        if self._seconds < _GROWTH * silent.seconds:
+            return None
+        method, line = hang_place(silent.stacks)
+        trace = f"No Python runs in this process; its stacks are:\n{silent.stacks}"
+        hanging = Hanging(method or "C code", self._seconds, time.time() - self._seconds, line, trace)
+        if self._limits.timeout and self._seconds >= self._limits.timeout:
+            return Failed(hang_trace(hanging))
+        if self._limits.warning and self._seconds >= max(self._limits.warning, self._next_report):
+            self._next_report = _GROWTH * self._seconds
+            return hanging
+        return None
+
+    def over(self) -> bool:
+        """Take note that Python runs again; whether the silence was reported."""
+        was_reported = self._next_report > 0
+        self._seconds = self._next_report = 0.0
+        return was_reported

@@ -1,23 +1,23 @@
 """The supervisor: one thread that owns the processes of all connectors and tasks of this worker.
 
-It starts, commands, watches and ends them, and tells the herder what became of them. A child that does not end within
-``task.shutdown.graceful.timeout.ms`` of being asked to is killed; one that ends unasked has failed. Crash point: if the
-worker is killed, its children see their pipe end and exit at once, so at most uncommitted work is done again
+It starts, commands, watches and ends them, and notifies the herder. A child that does not end within
+``task.shutdown.graceful.timeout.ms`` of a stop is killed; one that ends without being asked has failed. Crash point: if
+the worker is killed, its children see the end of their pipe and exit at once, so only uncommitted work is repeated
 (invariant I3).
 
-A connector that watches nothing rests: its process ends once its task configs are known, and the connector goes on in
-the phase RUNNING. Nothing but this supervisor knows of it, and it holds nothing, so its crash points are few:
+A connector that watches nothing rests: once its task configs are known its process ends, and its phase stays RUNNING.
+Only the supervisor knows that it has no process.
 
-==================================================  =============================================================
-kill -9 here                                        then
-==================================================  =============================================================
-the process, before it was told to rest             the connector has failed, as one that does not rest
-the process, while it ends because it was told to   it rests all the same: what it had to say is said
-the worker, while a connector rests                 who runs the connector next starts it anew, and hears its task
-                                                    configs again; those that are kept stay as they are
-the worker or the process, while it is started      as at any start: it is started again, or has failed
-again (a restart, another configuration)
-==================================================  =============================================================
+=====================================================  =========================================================
+kill -9 here                                           then
+=====================================================  =========================================================
+the process, before it was told to rest                the connector has failed, like any other
+the process, after it was told to rest                 the connector rests: its task configs are known
+the worker, while a connector rests                    the next owner starts the connector and gets its task
+                                                       configs again; the stored ones stay as they are
+the worker or the process, while a resting connector   as at any start: it is started again, or has failed
+is started again (restart, new configuration)
+=====================================================  =========================================================
 """
 
 from __future__ import annotations
@@ -36,23 +36,13 @@ from typing import Final
 from worker.supervisor.hosts.hosts import Hosts, RunUnit
 from worker.supervisor.inquiries import Inquiries
 from worker.supervisor.lifecycle import LIVE, Event, Phase, next_phase
-from worker.supervisor.listening import Listening
-from worker.supervisor.memory import MEMORY_LIMIT, MemoryLimit
+from worker.supervisor.listener import Listener
+from worker.supervisor.memory_limit import MEMORY_LIMIT, MemoryLimit
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import Command, Report
-from worker.supervisor.notices import (
-    Changed,
-    Hangs,
-    Launched,
-    Notice,
-    OwnershipAsked,
-    Published,
-    Rested,
-    noticed,
-)
+from worker.supervisor.notices import Changed, Hangs, Launched, Notice, OwnershipAsked, Published, Rested, noticed
 from worker.supervisor.process import Child, Launcher, log_record
-from worker.supervisor.silence import Silence
-from worker.supervisor.stacks import last_words
+from worker.supervisor.stacks import Silence, last_words
 from worker.unit import Unit
 
 __all__ = ["Supervisor"]
@@ -69,6 +59,7 @@ _EVENTS: Final[Mapping[type[Report], Event]] = {
 
 @dataclass(slots=True)
 class _Running:
+    unit: Unit
     child: Child
     command: RunUnit
     phase: Phase = Phase.STARTING
@@ -76,13 +67,14 @@ class _Running:
     version: str | None = None
     resting: bool = False
     deadline: float | None = None
+    """When it is killed unless it has ended; only :meth:`Supervisor._expect_end_by` sets this."""
     within: float = 0.0
     is_reaped: bool = False
     clears: bool = False
-    """Whether it is to be let go of, though it has failed, once its process is gone."""
+    """Whether a failed unit is removed once its process is gone."""
     moves: bool = False
     held: list[Command] = field(default_factory=list)
-    """What it is told once it has moved."""
+    """Commands to send after the move."""
     drain: Command | None = None
     hangs: bool = False
     silence: Silence = field(default_factory=Silence)
@@ -93,9 +85,9 @@ class _Running:
 class Supervisor:
     """Runs units in child processes. Its methods may be called from any thread and return at once.
 
-    ``notify`` is called from the supervisor's thread and must not block. ``on_offsets`` is given the reads and
-    commits of source offsets, with the name of their connector. A commit that has not begun when its process is gone is
-    cancelled, and a unit is not gone before a commit that has begun is over: any later write is another worker's.
+    ``notify`` is called from the supervisor's thread and must not block. ``on_offsets`` gets the reads and commits of
+    source offsets, with the name of their connector. When a process is gone, its commits that have not begun are
+    cancelled, and its unit counts as gone only after those that have begun: a later write would be another worker's.
     """
 
     def __init__(
@@ -117,8 +109,9 @@ class Supervisor:
         self._inbox: SimpleQueue[Callable[[], None]] = SimpleQueue()
         # Not closed by hand: another thread may still want to wake a supervisor that has just ended.
         self._wake_reader, self._wake_writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        self._listening: Listening[Child] = Listening(self._wake_reader)
+        self._listening: Listener[Child] = Listener(self._wake_reader)
         self._running: dict[Unit, _Running] = {}
+        self._ending_units: dict[Unit, _Running] = {}
         self._alone: dict[Child, Unit] = {}
         self._mover: Unit | None = None
         self._waits_until = 0.0
@@ -129,7 +122,7 @@ class Supervisor:
     # -- from any thread -----------------------------------------------------------------------------------------
 
     def start_thread(self) -> None:
-        """Begin to supervise."""
+        """Start the supervisor's thread."""
         self._thread.start()
 
     def start(self, unit: Unit, command: RunUnit) -> None:
@@ -137,9 +130,9 @@ class Supervisor:
         self._do(lambda: self._start(unit, command))
 
     def stop(self, unit: Unit, within: float | None = None) -> None:
-        """Stop a unit; its ``Changed`` to ``GONE`` tells when it has ended.
+        """Stop a unit; a ``Changed`` to ``GONE`` follows when it has ended.
 
-        It is killed if that takes more than ``within`` seconds, by default the graceful timeout.
+        The unit is killed after ``within`` seconds, by default the graceful timeout.
         """
         self._do(lambda: self._stop(unit, self._graceful_timeout if within is None else within))
 
@@ -148,23 +141,23 @@ class Supervisor:
         self._do(lambda: self._command(unit, command))
 
     def inquire(self, request: int, inquiry: messages.Inquiry) -> None:
-        """Have a process of its own answer an inquiry; ``Answered`` brings the answer, or says that none came."""
+        """Have a new process answer an inquiry; ``Answered`` brings the answer or the reason why there is none."""
         self._do(lambda: self._inquiries.ask(request, inquiry))
 
     def give_up(self, request: int) -> None:
-        """End the process of an inquiry whose answer nobody waits for; ``Answered`` says when it is gone."""
+        """Cancel an inquiry; ``Answered`` follows when its process is gone."""
         self._do(lambda: self._inquiries.give_up(request))
 
     def set_log_level(self, name: str, level: int) -> None:
-        """Set the level of a logger in every process, also in those started later."""
+        """Set the level of a logger in all processes, including those started later."""
         self._do(lambda: self._set_log_level(name, level))
 
     def kill(self, unit: Unit) -> None:
-        """End the process of a unit as a crash would."""
+        """Kill the process of a unit."""
         self._do(lambda: self._running[unit].child.kill() if unit in self._running else None)
 
     def close(self) -> None:
-        """Stop every unit and end; returns when all processes are gone."""
+        """Stop all units and the supervisor; returns when all processes are gone."""
         self._do(self._end)
         if self._thread.ident is not None:
             self._thread.join()
@@ -191,7 +184,7 @@ class Supervisor:
         self._hosts.close()
 
     def _listen(self) -> None:
-        """Wait until something is said or is due, and hear it."""
+        """Wait for reports or the next deadline, and handle the reports."""
         asked = self._inquiries.children()
         for child in self._listening.ready([*self._alone, *asked, *self._hosts.shared()], self._patience()):
             if child in asked:
@@ -214,8 +207,8 @@ class Supervisor:
             try:
                 action()
             except Exception:
-                # A defect of ours, or no more file descriptors. The other units must still be stopped in good order.
-                logger.exception("The supervisor failed to carry out a request; its other units go on")
+                # A defect of Sluice, or no more file descriptors. The other units must still be stopped in good order.
+                logger.exception("The supervisor failed to carry out a request; all other units go on")
 
     def _patience(self) -> float | None:
         timed = self._timed()
@@ -228,11 +221,11 @@ class Supervisor:
     def _start(self, unit: Unit, command: RunUnit) -> None:
         if self._ending or unit in self._running:
             return
-        self._running[unit] = _Running(self._hosts.launch(unit, command), command)
+        self._running[unit] = _Running(unit, self._hosts.launch(unit, command), command)
         self._begin(unit, self._running[unit])
 
     def _begin(self, unit: Unit, running: _Running) -> None:
-        """Tell a child that waits for its first command what to do."""
+        """Send a new child its first commands."""
         child = running.child
         if not child.shares:
             self._alone[child] = unit
@@ -251,12 +244,13 @@ class Supervisor:
             return
         running.within, deadline = within, time.monotonic() + within
         if running.phase is Phase.STOPPING:
-            running.deadline = min(deadline, running.deadline or deadline)
+            self._expect_end_by(running, min(deadline, running.deadline or deadline))
             return
         if running.phase is Phase.FAILED:
             if not running.is_reaped and running.child.shares:
                 # Its thread is about to end. If that does not, it has to be killed, with all that live there.
-                running.clears, running.deadline = True, min(deadline, running.deadline or deadline)
+                running.clears = True
+                self._expect_end_by(running, min(deadline, running.deadline or deadline))
                 return
             if not running.is_reaped:
                 running.child.kill()
@@ -264,10 +258,10 @@ class Supervisor:
                 self._leave(unit, running)
             self._settle(running, lambda: self._clear(unit, running))
             return
-        running.deadline = deadline
+        self._expect_end_by(running, deadline)
         self._advance(unit, running, Event.STOP_ASKED)
         if running.resting and running.is_reaped:
-            running.deadline = None
+            self._expect_end_by(running, None)
             self._settle(running, lambda: self._advance(unit, running, Event.EXITED))
         else:
             running.child.send(messages.Stop())
@@ -277,7 +271,7 @@ class Supervisor:
         if running is None:
             return
         if running.resting and isinstance(command, messages.Fail):
-            # There is nobody to tell any more.
+            # It has no process to send the command to.
             running.trace = running.trace or command.reason
             self._advance(unit, running, Event.FAILED)
             return
@@ -314,20 +308,28 @@ class Supervisor:
         self._inquiries.kill_overdue(now)
         for unit, running in self._timed():
             if (due := self._condemns(unit, running)) is not None and due <= now:
-                logger.warning("%s does not stop; what shares its process moves out before that is killed", unit)
+                logger.warning("%s does not stop. The other units move out of its process before it is killed", unit)
                 self._hosts.condemn(unit)
             if running.deadline is not None and running.deadline <= now:
                 logger.warning("%s did not stop within %.1f s and is killed", unit, running.within)
-                running.deadline = None
+                self._expect_end_by(running, None)
                 self._hosts.is_killed(unit)
                 running.child.kill()
 
     def _timed(self) -> list[tuple[Unit, _Running]]:
-        """The units that are to have ended by some time."""
-        return [(unit, running) for unit, running in self._running.items() if running.deadline is not None]
+        """The units that have a deadline to end."""
+        return list(self._ending_units.items())
+
+    def _expect_end_by(self, running: _Running, deadline: float | None) -> None:
+        """Set or remove the deadline of a unit. Each wake-up looks at the units that have one, and at no others."""
+        running.deadline = deadline
+        if deadline is None:
+            self._ending_units.pop(running.unit, None)
+        else:
+            self._ending_units[running.unit] = running
 
     def _kill_swollen(self) -> None:
-        """Kill the processes that have more memory than they may."""
+        """Kill the processes that exceed the memory limit."""
         if not self._memory.limit:
             return
         processes = {running.child.pid: unit for unit, running in self._running.items() if running.child.pid}
@@ -344,13 +346,13 @@ class Supervisor:
                 self._handle(unit, running, messages.Failed(f"The process of {unit} {told}."))
 
     def _condemns(self, unit: Unit, running: _Running) -> float | None:
-        """When all are to leave the process of a unit that is to end, since that may have to be killed."""
+        """When the other units leave the process of a unit that does not stop; ``None`` if they need not."""
         if running.deadline is None or not running.child.shares or self._hosts.is_condemned(unit):
             return None
         return running.deadline - running.within / 2
 
     def _move_misplaced(self) -> None:
-        """Have units move whose hosts are condemned, and others one by one, which have time to end what they do."""
+        """Move units out of condemned hosts at once, and others one by one, with time to end their current call."""
         if self._ending:
             return
         for unit in self._hosts.misplaced():
@@ -365,10 +367,11 @@ class Supervisor:
                 self._move(unit, running, within)
 
     def _move(self, unit: Unit, running: _Running, within: float) -> None:
-        """Have a unit stop within so many seconds, and go on in another process."""
+        """Stop a unit within so many seconds, to start it again in another process."""
         logger.info("%s moves to another process", unit, extra={"context": str(unit)})
         running.moves = True
-        running.within, running.deadline = within, time.monotonic() + within
+        running.within = within
+        self._expect_end_by(running, time.monotonic() + within)
         running.child.send(messages.Stop())
 
     def _is_somebody_moving(self) -> bool:
@@ -378,7 +381,7 @@ class Supervisor:
         return mover is not None and (mover.moves or mover.phase is Phase.STARTING)
 
     def _start_again(self, unit: Unit, running: _Running) -> None:
-        """Start a unit in another host, where it begins with what was committed."""
+        """Start a unit in another host, from its committed offsets."""
         if running.phase not in LIVE:
             self._advance(unit, running, Event.EXITED)
             return
@@ -406,16 +409,16 @@ class Supervisor:
         if running.child.gone():
             self._ended(unit, running)
         elif running.child.pipe.closed:
-            # It is about to end, or its plugin has closed a descriptor that it did not open.
+            # The process is about to end, or its plugin has closed a descriptor that it did not open.
             self._expect_end(running)
 
     def _expect_end(self, running: _Running) -> None:
         running.within = self._graceful_timeout
-        running.deadline = running.deadline or time.monotonic() + self._graceful_timeout
+        self._expect_end_by(running, running.deadline or time.monotonic() + self._graceful_timeout)
 
     def _ended(self, unit: Unit, running: _Running) -> None:
         how = running.child.join()
-        running.deadline = None
+        self._expect_end_by(running, None)
         goes_on = self._leave(unit, running) or running.moves
         rests = running.resting and running.phase is Phase.RUNNING
         if running.phase in LIVE and goes_on and not rests:
@@ -427,7 +430,7 @@ class Supervisor:
             told = last_words(f"The process of {unit} {how}", running.child.crash)
             logger.warning("%s", told, extra={"context": str(unit)})
         if rests:
-            logger.info("%s rests: it watches nothing, and its process has ended", unit)
+            logger.info("%s rests without a process, since it watches nothing", unit)
             self._notify(Rested(unit))
             return
         self._settle(running, lambda: self._advance(unit, running, Event.EXITED))
@@ -435,28 +438,28 @@ class Supervisor:
             self._settle(running, lambda: self._clear(unit, running))
 
     def _let_rest(self, running: _Running) -> None:
-        """Have the process of a connector end that watches nothing; from now on only this supervisor speaks for it."""
+        """End the process of a connector that watches nothing."""
         if running.phase is Phase.RUNNING and not (running.resting or running.moves):
             running.resting = True
             if not running.child.shares:
-                # In a host that is busy with many starts this may take long, and all others must not pay for it.
+                # No deadline in a shared host: many starts may delay it, and a kill would end all of its units.
                 self._expect_end(running)
             running.child.send(messages.Rest())
 
     def _leave(self, unit: Unit, running: _Running) -> bool:
-        """Take note that the process of a unit is gone; whether it was another's fault."""
+        """Note that the process of a unit is gone. Returns whether another unit was at fault."""
         running.is_reaped = True
         self._alone.pop(running.child, None)
         unasked = running.phase in LIVE and running.trace is None and not (running.moves or running.resting)
         return self._hosts.left(unit, unasked=unasked)
 
     def _clear(self, unit: Unit, running: _Running) -> None:
-        """Let go of a unit that has failed and whose process is gone."""
+        """Remove a failed unit whose process is gone."""
         if running.phase is Phase.FAILED:
             self._advance(unit, running, Event.STOP_ASKED)
 
     def _settle(self, running: _Running, action: Callable[[], None]) -> None:
-        """Run an action once all commits of a process that is gone are over."""
+        """Run an action once all commits of an ended process are over."""
         running.when_settled.append(action)
         for commit in list(running.commits):
             commit.cancel()
@@ -501,7 +504,7 @@ class Supervisor:
             case messages.Paused() | messages.Resumed() | messages.Drained():
                 self._advance(unit, running, _EVENTS[type(report)])
             case _:
-                logger.error("%s sent %s, which nobody asked for", unit, type(report).__name__)
+                logger.error("%s sent an unexpected %s, which is ignored", unit, type(report).__name__)
 
     def _started(self, unit: Unit, running: _Running, report: messages.Started) -> None:
         running.version = report.version
@@ -510,7 +513,7 @@ class Supervisor:
         self._advance(unit, running, Event.STARTED)
 
     def _does_not_fit(self, unit: Unit, running: _Running, report: messages.NeedsProcess | messages.Declined) -> None:
-        """Have a unit begin again that cannot live where it does, or cannot take its new configuration."""
+        """Start a unit again that cannot share its process, or cannot take its new configuration while it runs."""
         if isinstance(report, messages.NeedsProcess):
             self._hosts.needs_process(unit)
             running.moves = True
@@ -564,7 +567,7 @@ class Supervisor:
         running: _Running,
         report: messages.ReadOffsets | messages.CommitOffsets | messages.ConfirmOwnership,
     ) -> None:
-        """Have a request answered to this very process: the unit's next one counts its requests from 0 again."""
+        """Forward a request, and send the answer to this process only: the next one counts requests from 0 again."""
         child = running.child
         if isinstance(report, messages.ConfirmOwnership):
             confirmed = messages.OwnershipConfirmed(report.request)
@@ -585,6 +588,7 @@ class Supervisor:
         before = running.phase
         running.phase = next_phase(before, event)
         if running.phase is Phase.GONE:
+            self._expect_end_by(running, None)
             del self._running[unit]
             self._hosts.gone(unit)
         if running.phase is not before:

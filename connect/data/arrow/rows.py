@@ -13,9 +13,9 @@ from connect.data import logical
 from connect.data.arrow.casting import conform
 from connect.data.arrow.metadata import map_key
 from connect.data.arrow.types import schema_from_arrow_type
-from connect.data.key_hashes import refuse_keys_of_one_hash
+from connect.data.excerpt import excerpt
+from connect.data.hash_collisions import refuse_colliding_keys
 from connect.data.schema import Schema, Type
-from connect.data.shown import shown
 from connect.errors import DataError
 
 __all__ = ["to_values"]
@@ -94,7 +94,7 @@ def _maps(array: Any, schema: Schema) -> Iterable[Any]:
         keys = [map_key(key) for key in keys]
     elif schema.key_schema.name == logical.DECIMAL_NAME:
         for low, high in pairwise(offsets):
-            refuse_keys_of_one_hash(keys[low - start : high - start])
+            refuse_colliding_keys(keys[low - start : high - start])
     items = _values(array.items.slice(start, length), schema.value_schema)
     return (
         _dict(keys[low - start : high - start], items[low - start : high - start]) for low, high in pairwise(offsets)
@@ -106,7 +106,7 @@ def _dict(keys: Sequence[Any], items: Sequence[Any]) -> dict[Any, Any]:
     if len(made) != len(keys):
         seen: set[Any] = set()
         twice = next(key for key in keys if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise DataError(f"A map has the key {shown(twice)} more than once: remove the duplicates.")
+        raise DataError(f"A map has the key {excerpt(twice)} more than once: remove the duplicates.")
     return made
 
 

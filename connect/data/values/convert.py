@@ -9,9 +9,9 @@ from decimal import ROUND_DOWN, Decimal
 from typing import Any, Final
 
 from connect.data import logical
+from connect.data.excerpt import excerpt
 from connect.data.numerals import EXACT, double_text, single, wrapped
 from connect.data.schema import Schema, Type
-from connect.data.shown import shown
 from connect.data.values.parse import exact_number, parse_string
 from connect.errors import DataError
 
@@ -245,4 +245,4 @@ def _is_struct(schema: Schema | None) -> bool:
 
 
 def _refused(value: Any, wanted: str) -> DataError:
-    return DataError(f"Unable to convert {shown(value)} ({type(value).__name__}) to {wanted}")
+    return DataError(f"Unable to convert {excerpt(value)} ({type(value).__name__}) to {wanted}")

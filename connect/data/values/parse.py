@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any, Final
 
-from connect.data.key_hashes import refuse_keys_of_one_hash
+from connect.data.hash_collisions import refuse_colliding_keys
 from connect.data.logical import (
     date_schema,
     decimal_schema,
@@ -257,7 +257,7 @@ def _array_of(elements: list[SchemaAndValue | None]) -> SchemaAndValue:
 def _map_of(keys: list[SchemaAndValue | None], values: list[SchemaAndValue | None]) -> SchemaAndValue:
     key_schema, value_schema = _common_schema(keys), _common_schema(values)
     python_keys = [_schemaless(key) if key_schema is None else _aligned(key_schema, key) for key in keys]
-    refuse_keys_of_one_hash(python_keys)
+    refuse_colliding_keys(python_keys)
     entries = dict(zip(python_keys, values, strict=True))
     if key_schema is not None:
         _refuse_null(value_schema, values, entries.values())

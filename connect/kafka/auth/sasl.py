@@ -11,8 +11,8 @@ from connect.config.password import HIDDEN
 from connect.config.url import http_url, shown_url
 from connect.errors import ConfigError
 from connect.kafka.auth.jaas import JAAS_CONFIG, LoginModule, parse_jaas_config
+from connect.kafka.settings.client import PropertyValue
 from connect.kafka.settings.conversion import boolean, integer
-from connect.kafka.settings.kind import PropertyValue
 from connect.tls.pem import normalized_pem
 
 __all__ = ["LOGIN_MODULES", "check_kerberos", "sasl_properties", "uses_sasl"]

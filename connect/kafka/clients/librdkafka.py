@@ -16,7 +16,7 @@ from connect.config.password import HIDDEN
 from connect.errors import ConnectError, RetriableError
 from connect.kafka.auth.rights import explained, is_login_refused
 from connect.kafka.clients.statistics import CONSUMER, PRODUCER, TakeStatistics, reading
-from connect.kafka.settings.kind import ClientProperties
+from connect.kafka.settings.client import ClientProperties
 from connect.kafka.settings.secrets import client_secrets
 
 __all__ = [

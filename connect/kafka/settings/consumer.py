@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from connect.config.errors import ConfigRuleError
 from connect.errors import ConfigError
+from connect.kafka.settings.client import PropertyValue
 from connect.kafka.settings.conversion import boolean, integer, parse_integer
-from connect.kafka.settings.kind import PropertyValue
 
 __all__ = ["check_consumer", "consumer_properties"]
 

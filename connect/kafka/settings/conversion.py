@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from connect.errors import ConfigError
-from connect.kafka.settings.kind import PropertyValue
+from connect.kafka.settings.client import PropertyValue
 
 __all__ = [
     "INT_MAX",

@@ -5,7 +5,7 @@ From the properties of librdkafka 2.16, without callbacks and without those that
 
 from __future__ import annotations
 
-from connect.kafka.settings.kind import ClientKind
+from connect.kafka.settings.client import ClientKind
 
 __all__ = ["ALIASES", "REFUSED_NATIVE_KEYS", "canonical_native_key", "is_native_key", "native_keys"]
 

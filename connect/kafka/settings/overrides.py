@@ -17,7 +17,7 @@ from connect.config.errors import ConfigRuleError
 from connect.errors import ConfigError
 from connect.kafka.auth.jaas import JAAS_CONFIG, parse_jaas_config
 from connect.kafka.auth.sasl import LOGIN_MODULES
-from connect.kafka.settings.kind import ClientKind
+from connect.kafka.settings.client import ClientKind
 from connect.kafka.settings.native_keys import REFUSED_NATIVE_KEYS
 
 __all__ = [

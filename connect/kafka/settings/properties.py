@@ -9,9 +9,10 @@ from typing import assert_never
 from connect.config.errors import ConfigRuleError
 from connect.kafka.auth.sasl import check_kerberos, sasl_properties
 from connect.kafka.auth.ssl import ssl_properties
+from connect.kafka.settings.client import ClientKind, ClientProperties, PropertyValue
 from connect.kafka.settings.consumer import check_consumer, consumer_properties
 from connect.kafka.settings.conversion import parse_integer
-from connect.kafka.settings.keys import (
+from connect.kafka.settings.java_keys import (
     CLIENT_KEYS,
     IGNORED_PREFIXES,
     Combined,
@@ -20,7 +21,6 @@ from connect.kafka.settings.keys import (
     Mapped,
     Refused,
 )
-from connect.kafka.settings.kind import ClientKind, ClientProperties, PropertyValue
 from connect.kafka.settings.native_keys import REFUSED_NATIVE_KEYS, canonical_native_key, is_native_key
 from connect.kafka.settings.producer import check_producer, producer_properties
 

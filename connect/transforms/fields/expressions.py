@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from connect.config import ConfigRuleError
 from connect.data import Record, Schema, SinkRecord, Type
+from connect.data.excerpt import excerpt
 from connect.data.logical import EPOCH, timestamp_from_milliseconds
 from connect.data.numerals import INT64_MAX, INT64_MIN
-from connect.data.shown import shown
 from connect.errors import DataError
 from connect.transforms.fields.conditions import MissingFieldError
 from connect.transforms.fields.options import optional_library
@@ -72,7 +72,7 @@ class Expression:
         """The result of the expression, which must be true or false."""
         answer = self.evaluate(record)
         if not isinstance(answer, bool):
-            raise DataError(f"Expression {self.text} must be true or false, but is {shown(answer)}")
+            raise DataError(f"Expression {self.text} must be true or false, but is {excerpt(answer)}")
         return answer
 
 

@@ -9,8 +9,7 @@ from typing import Any, Final
 from connect.data import Schema, SinkBatch, StructColumn, Type
 from connect.errors import DataError
 from connectors.jdbc.sink.config import JdbcSinkConfig, KeyMode, NestedValues
-from connectors.jdbc.sink.nested import json_schema, json_writer
-from connectors.jdbc.sink.precise import precise_reader, precise_schema
+from connectors.jdbc.sink.conversions import json_schema, json_writer, precise_reader, precise_schema
 
 __all__ = ["Layout", "LayoutColumn", "key_layout", "row_layout"]
 

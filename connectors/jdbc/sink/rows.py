@@ -13,11 +13,10 @@ from connect.data import Schema, SinkBatch, SinkRecord
 from connect.errors import ConnectError, DataError
 from connectors.jdbc.dialects.column import TableId
 from connectors.jdbc.sink.config import JdbcSinkConfig
-from connectors.jdbc.sink.isolation import isolate
 from connectors.jdbc.sink.layout import Layout, key_layout, row_layout
 from connectors.jdbc.sink.routing import Routing
-from connectors.jdbc.sink.steps import Row
 from connectors.jdbc.sink.tables import PreparedTable
+from connectors.jdbc.sink.write_plan import Row, isolate
 
 __all__ = ["ErrantRecord", "Group", "RowMaker"]
 

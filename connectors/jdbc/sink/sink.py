@@ -13,12 +13,11 @@ from connect.sink import SinkConnector, SinkTask
 from connectors.jdbc.connection import Database
 from connectors.jdbc.dialects.values import TypeOptions, parse_zone
 from connectors.jdbc.sink.config import JdbcSinkConfig
-from connectors.jdbc.sink.isolation import isolate
 from connectors.jdbc.sink.offsets import OffsetsTable, OvertakenError
 from connectors.jdbc.sink.routing import Routing
 from connectors.jdbc.sink.rows import ErrantRecord, Group, RowMaker
-from connectors.jdbc.sink.steps import Action, Step, plan_steps
 from connectors.jdbc.sink.tables import Tables
+from connectors.jdbc.sink.write_plan import Action, Step, isolate, plan_steps
 from connectors.jdbc.sink.writers import writer_of
 
 if TYPE_CHECKING:

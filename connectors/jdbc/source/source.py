@@ -17,7 +17,7 @@ from connectors.jdbc.source.config import Isolation, JdbcSourceConfig, JdbcTaskC
 from connectors.jdbc.source.monitor import TableMonitor
 from connectors.jdbc.source.offsets import Position, partitions_of_table, query_partition
 from connectors.jdbc.source.reader import Polled, TableReader
-from connectors.jdbc.source.splitting import TableSplits
+from connectors.jdbc.source.splits import TableSplits
 from connectors.jdbc.source.tables import shares
 
 __all__ = ["JdbcSourceConnector", "JdbcSourceTask"]

@@ -1,1 +1,1 @@
-"""The checkpoint connector of a flow: offsets of consumer groups translated for the target."""
+"""The checkpoint connector of a flow, which translates offsets of consumer groups for the target."""

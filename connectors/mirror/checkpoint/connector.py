@@ -9,10 +9,10 @@ from typing import Final
 from connect.data import Offset
 from connect.source import SHARE_KEYS, SourceConnector
 from connectors.mirror.checkpoint.monitor import GroupMonitor
-from connectors.mirror.checkpoint.sharing import ASSIGNED, INDEX, shared, written
 from connectors.mirror.checkpoint.task import MirrorCheckpointTask
 from connectors.mirror.config.checkpoint import MirrorCheckpointConfig
-from connectors.mirror.own_offsets import CHECKPOINT_MEMBERS, check_own_offset
+from connectors.mirror.shares import ASSIGNED_GROUPS, INDEX, group_shares, written_groups
+from connectors.mirror.source_offsets import CHECKPOINT_MEMBERS, check_own_offset
 
 __all__ = ["MirrorCheckpointConnector"]
 
@@ -20,10 +20,10 @@ _PATIENCE: Final = 5.0
 
 
 class MirrorCheckpointConnector(SourceConnector[MirrorCheckpointConfig]):
-    """Translates the offsets of consumer groups of one cluster into those of another that has a mirror of their topics.
+    """Translates the offsets of consumer groups of one cluster for another cluster that has a mirror of their topics.
 
-    Each translation is a record in the topic of checkpoints at the target. With ``sync.group.offsets.enabled`` it is
-    committed there too, unless the group is used there.
+    Each translation is a record in the checkpoints topic at the target. With ``sync.group.offsets.enabled`` it is also
+    committed there, unless the group has members there.
     """
 
     task_class = MirrorCheckpointTask
@@ -37,11 +37,16 @@ class MirrorCheckpointConnector(SourceConnector[MirrorCheckpointConfig]):
             self._monitor.start()
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:
-        """The groups that are known, divided; none before the source has answered."""
+        """Divide the known groups among tasks; there are none before the source has answered."""
         groups = self._monitor.groups(_PATIENCE) if self._monitor is not None else ()
-        self._shares = shared(groups, max_tasks, self._shares)
+        self._shares = group_shares(groups, max_tasks, self._shares)
         return [
-            {**self.config.originals, ASSIGNED: written(share), INDEX: str(index), SHARE_KEYS: ASSIGNED}
+            {
+                **self.config.originals,
+                ASSIGNED_GROUPS: written_groups(share),
+                INDEX: str(index),
+                SHARE_KEYS: ASSIGNED_GROUPS,
+            }
             for index, share in enumerate(self._shares)
         ]
 

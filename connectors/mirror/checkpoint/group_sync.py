@@ -1,4 +1,4 @@
-"""Commits translated offsets at the target, for groups that nobody uses there."""
+"""Commits translated offsets at the target, for groups that have no members there."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ logger = logging.getLogger(__name__)
 
 
 class GroupSync:
-    """Keeps the offsets of some groups at the target up to date by their checkpoints. For one thread."""
+    """Keeps the offsets of some groups at the target in step with their checkpoints. For one thread."""
 
     def __init__(self, groups: Groups, target_alias: str) -> None:
         self._groups = groups
         self._target_alias = target_alias
         self._left_alone: dict[str, str] = {}
-        """Groups whose offsets could not be committed the last time, and why: told when that changes."""
+        """The reason why a group's offsets were not committed last time, logged whenever it changes."""
 
     def sync(self, names: Iterable[str], checkpoints: Checkpoints) -> None:
-        """Commit what has moved on; what cannot be committed is logged once and tried again the next time."""
+        """Commit offsets that have moved on. A failure is logged once and tried again next time."""
         known = [name for name in names if checkpoints.of_group(name)]
         states = self._groups.states(known)
         committed = self._groups.committed(name for name in known if states[name] is GroupState.EMPTY)
@@ -39,7 +39,7 @@ class GroupSync:
         committed: Sequence[GroupOffset] | ConnectError,
         checkpoints: Checkpoints,
     ) -> str | None:
-        """Commit the offsets of one group; why that was not done, if so."""
+        """Commit the offsets of one group; return the reason if that was not possible."""
         if isinstance(state, ConnectError):
             return str(state)
         if isinstance(committed, ConnectError):
@@ -61,7 +61,7 @@ class GroupSync:
     def _tell(self, name: str, reason: str | None) -> None:
         if reason is None:
             if self._left_alone.pop(name, None) is not None:
-                logger.info("The offsets of the group %s are committed at %s again", name, self._target_alias)
+                logger.info("The offsets of group %s are committed at %s again", name, self._target_alias)
         elif self._left_alone.get(name) != reason:
             self._left_alone[name] = reason
-            logger.warning("The offsets of the group %s are not committed: %s", name, reason)
+            logger.warning("The offsets of group %s are not committed: %s", name, reason)

@@ -9,12 +9,12 @@ from typing import Final
 
 from connect.errors import ConnectError, RetriableError
 from connect.source import SourceConnectorContext
-from connectors.mirror.asking import StoppedError
 from connectors.mirror.clients import Clients, Cluster
 from connectors.mirror.config.checkpoint import MirrorCheckpointConfig
 from connectors.mirror.groups import Groups
 from connectors.mirror.internal_topics import create_compacted
-from connectors.mirror.offset_topics import asking
+from connectors.mirror.offset_topics import patience_with
+from connectors.mirror.patience import StoppedError
 from connectors.mirror.policies import replication_policy
 from connectors.mirror.selection import GroupSelection
 
@@ -28,9 +28,9 @@ _REPLICAS: Final = "checkpoints.topic.replication.factor"
 
 
 class GroupMonitor:
-    """Creates the topic of checkpoints, and lists the groups in a thread of its own from time to time.
+    """Creates the checkpoints topic, and lists the groups repeatedly in a thread of its own.
 
-    When there are others than before, it asks for new task configs. A cluster that is away is asked again each second.
+    When the groups change, it requests new task configs. A cluster that is unreachable is asked again each second.
     """
 
     def __init__(self, config: MirrorCheckpointConfig, context: SourceConnectorContext) -> None:
@@ -38,32 +38,32 @@ class GroupMonitor:
         self._context = context
         self._stopped = threading.Event()
         self._answered = threading.Event()
-        """The groups were listed once, or cannot be."""
+        """Set once the groups have been listed, or cannot be."""
         self._has_topic = False
         self._groups: tuple[str, ...] | None = None
         self._told: str | None = None
         self._thread = threading.Thread(target=self._run, name="mirror-groups", daemon=True)
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread; one that waits for a cluster ends with its process."""
+        """Stop the thread; one that waits for a cluster ends with its process."""
         self._stopped.set()
         self._answered.set()
         if self._thread.ident is not None:
             self._thread.join(_JOIN)
 
     def groups(self, seconds: float) -> Sequence[str]:
-        """The groups, waited for that long; none if they are not known by then."""
+        """Return the groups, or none if they are not known within ``seconds``."""
         self._answered.wait(seconds)
         return self._groups or ()
 
     def _run(self) -> None:
         try:
             clients = Clients(self._config.originals)
-            waiting = asking(self._config, Cluster.SOURCE, self._wait)
+            waiting = patience_with(self._config, Cluster.SOURCE, self._wait)
             groups = Groups(lambda: clients.admin(Cluster.SOURCE, "checkpoint-source-admin"), waiting)
             while not self._stopped.is_set():
                 self._look(clients, groups)
@@ -80,13 +80,13 @@ class GroupMonitor:
             self._answered.set()
 
     def _look(self, clients: Clients, groups: Groups) -> None:
-        """Look once; a cluster that does not answer is told of once."""
+        """List the groups once; log a cluster that does not answer once."""
         try:
             self._create_topic(clients)
             self._note(tuple(self._found(groups)))
         except RetriableError as error:
             if str(error) != self._told:
-                logger.warning("%s; asking again, while tasks keep the groups they have.", error)
+                logger.warning("%s; asking again, while tasks keep their current groups.", error)
             self._told = str(error)
         else:
             self._told = None
@@ -97,7 +97,7 @@ class GroupMonitor:
         config = self._config
         topic = replication_policy(config.originals).checkpoints_topic(config.source_cluster_alias)
         admin = clients.admin(Cluster.TARGET, "checkpoint-target-admin")
-        waiting = asking(config, Cluster.TARGET, self._wait)
+        waiting = patience_with(config, Cluster.TARGET, self._wait)
         create_compacted(admin, waiting, topic, _REPLICAS, config.checkpoints_topic_replication_factor)
         self._has_topic = True
 
@@ -109,7 +109,7 @@ class GroupMonitor:
             if isinstance(committed, RetriableError):
                 raise committed
             if isinstance(committed, ConnectError):
-                logger.warning("The group %s is left out: %s", name, committed)
+                logger.warning("The offsets of group %s are not translated: %s", name, committed)
             elif selection.left_out(name, {place.topic for place in committed}) is None:
                 found.append(name)
         return found
@@ -119,7 +119,7 @@ class GroupMonitor:
         self._answered.set()
         if found == before or (before is None and not found):
             return
-        logger.info("Offsets of %d groups are translated: %s", len(found), ", ".join(found))
+        logger.info("Translating the offsets of %d groups: %s", len(found), ", ".join(found))
         self._context.request_task_reconfiguration()
 
     def _wait(self, seconds: float) -> bool:

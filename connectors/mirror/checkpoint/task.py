@@ -5,30 +5,57 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from heapq import nlargest
 from typing import Final
 
 from connect.data import Schema, SourceRecord
 from connect.errors import ConnectError, RetriableError
 from connect.measurement import Measurement
 from connect.source import SourceTask
-from connectors.mirror.asking import StoppedError
-from connectors.mirror.checking.verified import FollowedVerifications
 from connectors.mirror.checkpoint.group_sync import GroupSync
-from connectors.mirror.checkpoint.numbers import FailoverNumbers
-from connectors.mirror.checkpoint.sharing import assigned
 from connectors.mirror.checkpoints import Checkpoints, FlowTopics, GroupOffset
 from connectors.mirror.clients import Clients, Cluster
 from connectors.mirror.config.checkpoint import MirrorCheckpointTaskConfig
 from connectors.mirror.filters import topic_filter
 from connectors.mirror.groups import Groups
-from connectors.mirror.offset_topics import OffsetTopics, asking, read_checkpoints
-from connectors.mirror.own_offsets import NO_OFFSET, checkpoint_partition
+from connectors.mirror.offset_topics import OffsetTopics, patience_with, read_checkpoints
+from connectors.mirror.patience import StoppedError
 from connectors.mirror.policies import replication_policy
 from connectors.mirror.records import Checkpoint
+from connectors.mirror.shares import assigned_groups
+from connectors.mirror.source_offsets import NO_OFFSET, checkpoint_partition
+from connectors.mirror.verification.results import FollowedVerifications
 
-__all__ = ["MirrorCheckpointTask"]
+__all__ = ["FailoverMeasurements", "MirrorCheckpointTask"]
 
 logger = logging.getLogger(__name__)
+
+_MOST: Final = 200
+"""Most groups of a task that are reported: those that would read the most records again."""
+
+_AGAIN: Final = "Most records that the group would read again if it failed over now."
+_UNKNOWN: Final = "Partitions of the group whose offset cannot be translated."
+
+
+class FailoverMeasurements:
+    """Measures what a failover would mean for each group of one task. For one thread."""
+
+    def __init__(self, source_alias: str, target_alias: str) -> None:
+        self._labels = (("source", source_alias), ("target", target_alias))
+        self._found: dict[str, tuple[int, int]] = {}
+
+    def note(self, group: str, again: int, unknown: int) -> None:
+        """Set how many records a group would read again, and in how many partitions that is unknown."""
+        self._found[group] = again, unknown
+
+    def measurements(self) -> Iterator[Measurement]:
+        """Yield the measurements of the groups that would read the most records again."""
+        for group in nlargest(_MOST, self._found, key=self._found.__getitem__):
+            again, unknown = self._found[group]
+            labels = (*self._labels, ("group", group))
+            yield Measurement("mirror_failover_read_again", again, _AGAIN, labels)
+            yield Measurement("mirror_failover_unknown_partitions", unknown, _UNKNOWN, labels)
+
 
 _BYTES: Final = Schema.bytes()
 _MS: Final = 1000
@@ -37,18 +64,18 @@ _MS: Final = 1000
 class MirrorCheckpointTask(SourceTask[MirrorCheckpointTaskConfig]):
     """Translates the offsets of its groups.
 
-    Crash points: nothing is resumed from stored offsets. What was emitted is read from the topic of checkpoints at the
-    start, and a checkpoint that is emitted twice says the same. An offset at the target is only ever moved forward.
+    Crash points: nothing is resumed from stored offsets. At the start, earlier checkpoints are read from their topic;
+    one that is emitted twice says the same. Offsets at the target only move forward.
     """
 
     def start(self) -> None:
         config = self.config
-        self._groups = assigned(config.task_assigned_groups)
+        self._groups = assigned_groups(config.task_assigned_groups)
         self._offsets: OffsetTopics | None = None
         self._checkpoints = Checkpoints()
         self._due = self._sync_due = 0.0
         self._untold: frozenset[str] = frozenset()
-        self._numbers = FailoverNumbers(config.source_cluster_alias, config.target_cluster_alias)
+        self._numbers = FailoverMeasurements(config.source_cluster_alias, config.target_cluster_alias)
         policy = replication_policy(config.originals)
         self._policy = policy
         self._topic = policy.checkpoints_topic(config.source_cluster_alias)
@@ -58,16 +85,16 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointTaskConfig]):
         self._clients = Clients(config.originals, config.task_index)
         wait = self.context.wait
         self._at_source = self._groups_at(Cluster.SOURCE)
-        # One task of the connector is enough.
+        # One task of the connector measures it for all.
         self._verified = FollowedVerifications(config, self._clients, wait) if config.task_index == 0 else None
         self._sync: GroupSync | None = None
         if config.sync_group_offsets_enabled:
             self._sync = GroupSync(self._groups_at(Cluster.TARGET), config.target_cluster_alias)
 
     def reconfigure(self, config: MirrorCheckpointTaskConfig) -> bool:
-        """Translate new groups besides those that it has."""
-        self._groups = assigned(config.task_assigned_groups)
-        # What was emitted of the new ones is read before anything is.
+        """Translate new groups in addition to the current ones."""
+        self._groups = assigned_groups(config.task_assigned_groups)
+        # Earlier checkpoints of the new groups are read before any are emitted.
         self._leave_offsets()
         self._due = self._sync_due = 0.0
         return True
@@ -81,7 +108,7 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointTaskConfig]):
                 self._verified.follow()
             records = self._emitted(offsets) if now >= self._due else []
             if not records and self._sync is not None and now >= self._sync_due:
-                # After a poll without checkpoints, so that those of the last poll are on their way.
+                # In a poll without checkpoints, so that those of the last poll have been sent.
                 self._sync.sync(self._groups, self._checkpoints)
                 self._sync_due = now + self.config.sync_group_offsets_interval_seconds
         except StoppedError:
@@ -108,10 +135,12 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointTaskConfig]):
 
     def _groups_at(self, cluster: Cluster) -> Groups:
         name = f"checkpoint-{cluster}-admin"
-        return Groups(lambda: self._clients.admin(cluster, name), asking(self.config, cluster, self.context.wait))
+        return Groups(
+            lambda: self._clients.admin(cluster, name), patience_with(self.config, cluster, self.context.wait)
+        )
 
     def _read(self) -> OffsetTopics:
-        """Read what was emitted, and what the flow has written of its offsets."""
+        """Read earlier checkpoints, and the offset syncs and runs of the flow."""
         keeps_history = self._read_checkpoints()
         offsets = OffsetTopics(self.config, self._clients, self._policy, self.context.wait, keeps_history=keeps_history)
         try:
@@ -135,8 +164,8 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointTaskConfig]):
             raise
         except ConnectError as error:
             logger.warning(
-                "The checkpoints of earlier times cannot be read. So that no group is moved back, only the last offset "
-                "sync of each partition counts: %s",
+                "Earlier checkpoints cannot be read. So that no group is moved back, only the last offset "
+                "sync of each partition is used: %s",
                 error,
             )
             return False
@@ -144,7 +173,7 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointTaskConfig]):
         return True
 
     def _emitted(self, offsets: OffsetTopics) -> list[SourceRecord]:
-        """The checkpoints that have moved on."""
+        """Return the checkpoints that have moved on."""
         committed = self._at_source.committed(self._groups)
         self._due = time.monotonic() + self.config.emit_checkpoints_interval_seconds
         self._tell({group: found for group, found in committed.items() if isinstance(found, ConnectError)})
@@ -164,11 +193,9 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointTaskConfig]):
         return (checkpoint for checkpoint, _ in translated)
 
     def _tell(self, refused: dict[str, ConnectError]) -> None:
-        """Log groups whose offsets cannot be read, each once until it can."""
+        """Log groups whose offsets cannot be read, each once until that changes."""
         for group in sorted(refused.keys() - self._untold):
-            logger.warning(
-                "The offsets of the group %s cannot be read, and are not translated: %s", group, refused[group]
-            )
+            logger.warning("The offsets of group %s cannot be read and are not translated: %s", group, refused[group])
         self._untold = frozenset(refused)
 
     def _record(self, checkpoint: Checkpoint, timestamp: int) -> SourceRecord:

@@ -1,1 +1,1 @@
-"""The options of the three connectors of a flow, with the keys and the checks of MirrorMaker 2."""
+"""The options of the connectors of a flow, with the keys and the checks of MirrorMaker 2."""

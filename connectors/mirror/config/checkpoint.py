@@ -22,76 +22,76 @@ class MirrorCheckpointConfig(TopicsConfig):
         default=(".*",),
         importance=HIGH,
         validator=unique_list,
-        doc="Names of consumer groups whose offsets to translate, or regular expressions of Java that match whole "
-        "names. An empty list is none.",
+        doc="Consumer groups whose offsets are translated, as names or Java regular expressions that match whole "
+        "names. An empty list selects none.",
     )
     groups_exclude: tuple[str, ...] = option(
         default=("console-consumer-.*", "connect-.*", "__.*"),
         importance=HIGH,
         validator=unique_list,
-        doc="Names or regular expressions of groups that are left out though groups has them.",
+        doc="Groups that are left out although groups matches them, as names or Java regular expressions.",
     )
     group_filter_class: PluginName = option(
         default="org.apache.kafka.connect.mirror.DefaultGroupFilter",
         importance=LOW,
         validator=extension(GroupFilter, GROUP_FILTERS),
-        doc="What chooses groups: DefaultGroupFilter by groups and groups.exclude.",
+        doc="The class that selects groups. DefaultGroupFilter uses groups and groups.exclude.",
     )
     refresh_groups_enabled: bool = option(
         default=True,
         importance=LOW,
-        doc="Whether to look for groups that are new or gone.",
+        doc="Whether to look for new and deleted groups periodically.",
     )
     refresh_groups_interval_seconds: Long = option(
         default=600,
         importance=LOW,
-        doc="Seconds between two such looks.",
+        doc="Seconds between two looks for new and deleted groups.",
     )
     emit_checkpoints_enabled: bool = option(
         default=True,
         importance=LOW,
-        doc="Whether to write checkpoints. A connector that is enabled has to.",
+        doc="Whether to write checkpoints. Must be true if the connector is enabled.",
     )
     emit_checkpoints_interval_seconds: Long = option(
         default=60,
         importance=LOW,
-        doc="Seconds until the offsets of groups are translated again.",
+        doc="Seconds between two translations of the offsets of groups.",
     )
     sync_group_offsets_enabled: bool = option(
         default=False,
         importance=LOW,
-        doc="Whether to commit translated offsets at the target, for groups that nobody uses there.",
+        doc="Whether to commit translated offsets at the target, for groups that have no members there.",
     )
     sync_group_offsets_interval_seconds: Long = option(
         default=60,
         importance=LOW,
-        doc="Seconds until offsets are committed at the target again.",
+        doc="Seconds between two commits of translated offsets at the target.",
     )
     checkpoints_topic_replication_factor: Short = option(
         default=3,
         importance=LOW,
-        doc="How many replicas the topic of checkpoints has when it is created.",
+        doc="Number of replicas with which the checkpoints topic is created.",
     )
 
     def check(self) -> Iterable[ConfigError]:
-        """Refuse to be switched on without what the connector is there for, as MirrorMaker does."""
+        """Refuse switches that leave the connector nothing to do, as MirrorMaker does."""
         yield from super().check()
         if not self.enabled:
             return
         if self._is_switched_off(_EMIT_CHECKPOINTS):
             yield ConfigRuleError(
-                f"{_EMIT_CHECKPOINTS}=false leaves the connector nothing to do: remove it, or set enabled=false",
+                f"{_EMIT_CHECKPOINTS}=false leaves the connector nothing to do. Remove it, or set enabled=false",
                 _EMIT_CHECKPOINTS,
             )
         if self._is_switched_off(EMIT_OFFSET_SYNCS):
             yield ConfigRuleError(
-                f"{EMIT_OFFSET_SYNCS}=false leaves nothing to translate offsets with: remove it, or set enabled=false",
+                f"{EMIT_OFFSET_SYNCS}=false leaves nothing to translate offsets with. Remove it, or set enabled=false",
                 EMIT_OFFSET_SYNCS,
             )
 
 
 class MirrorCheckpointTaskConfig(MirrorCheckpointConfig):
-    """The options of the connector, and the share of one task."""
+    """The options of the connector, with the share of one task."""
 
     task_assigned_groups: tuple[str, ...] = option(
         default=(),

@@ -1,4 +1,4 @@
-"""The options that all mirror connectors share: which clusters a flow connects, and how topics are named."""
+"""The options that all mirror connectors share: the clusters that a flow connects, and how topics are named."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _FORWARDING_ADMIN: Final = "org.apache.kafka.clients.admin.ForwardingAdmin"
 @validator(f"{_FORWARDING_ADMIN}")
 def _forwarding_admin(key: str, value: str) -> None:
     if value != _FORWARDING_ADMIN:
-        raise invalid_value(key, value, "A Java class cannot run here: remove the key")
+        raise invalid_value(key, value, "Java classes cannot run here. Remove the key")
 
 
 def extension(base: type[Any], own: Mapping[str, type[Any]]) -> Validator:
-    """Accept the names of classes that stand for ``base``: one of our ``own``, or what a package offers."""
+    """Accept the names of subclasses of ``base``: our ``own`` ones, and those offered by other packages."""
 
     @validator(f"name of a {base.__name__}")
     def known(key: str, value: str) -> None:
@@ -51,23 +51,23 @@ def extension(base: type[Any], own: Mapping[str, type[Any]]) -> Validator:
 class FlowConfig(SecurityConfig):
     """The options that MirrorMaker 2 gives to each of its three connectors.
 
-    Clients of the clusters are configured by keys that begin with ``source.cluster.``, ``target.cluster.``,
+    The clients of the clusters are configured by keys that begin with ``source.cluster.``, ``target.cluster.``,
     ``source.consumer.``, ``target.producer.`` and the like; see :mod:`connectors.mirror.clients`.
     """
 
     enabled: bool = option(
         default=True,
         importance=LOW,
-        doc="Whether the flow runs. A source or checkpoint connector that is not enabled has no tasks.",
+        doc="Whether the flow runs. If false, source and checkpoint connectors have no tasks.",
     )
     source_cluster_alias: str = option(
         importance=HIGH,
-        doc="The name of the cluster to mirror from. Topics are renamed with it, and stored offsets carry it.",
+        doc="Alias of the cluster to mirror from. It is part of the names of mirrored topics and of stored offsets.",
     )
     target_cluster_alias: str = option(
         default="target",
         importance=HIGH,
-        doc="The name of the cluster to mirror to. Topics that came from there are not mirrored back.",
+        doc="Alias of the cluster to mirror to. Topics that came from there are not mirrored back.",
     )
     admin_timeout_ms: Long = option(
         default=60_000,
@@ -78,74 +78,74 @@ class FlowConfig(SecurityConfig):
         default=f"{_PACKAGE}.DefaultReplicationPolicy",
         importance=LOW,
         validator=extension(ReplicationPolicy, POLICIES),
-        doc="What names topics at the target: DefaultReplicationPolicy puts the alias of the source before the name, "
+        doc="The class that names topics at the target. DefaultReplicationPolicy prefixes the alias of the source, "
         "IdentityReplicationPolicy keeps the name.",
     )
     replication_policy_separator: str = option(
         default=".",
         importance=LOW,
-        doc="What stands between the alias of a cluster and the name of a topic.",
+        doc="Separator between the alias of a cluster and the name of a topic.",
     )
     replication_policy_internal_topic_separator_enabled: bool = option(
         default=True,
         name="replication.policy.internal.topic.separator.enabled",
         importance=LOW,
-        doc="Whether names of internal topics have the separator too; if not, they keep the dot.",
+        doc="Whether the names of internal topics use the separator as well. If false, they keep the dot.",
     )
     forwarding_admin_class: PluginName = option(
         default=_FORWARDING_ADMIN,
         importance=LOW,
         validator=_forwarding_admin,
-        doc="The Java class that creates and alters topics; only the default has a counterpart here.",
+        doc="Java class that creates and alters topics. Only the default is accepted.",
     )
     metric_reporters: tuple[str, ...] = option(
         default=("org.apache.kafka.common.metrics.JmxReporter",),
         importance=LOW,
         validator=unique_list,
-        doc="Java classes that report metrics; without effect, the worker reports them.",
+        doc="Java classes that report metrics. Has no effect: the worker reports metrics itself.",
     )
     config_providers: tuple[str, ...] = option(
         default=(),
         importance=LOW,
         validator=unique_list,
-        doc="Aliases of config providers that MirrorMaker's file declares; the worker's are used here.",
+        doc="Aliases of config providers from MirrorMaker's file. Has no effect here: the worker's providers are used.",
     )
 
     def _is_switched_off(self, key: str) -> bool:
-        """Whether a switch is off as MirrorMaker reads it where it checks one: by its exact text."""
+        """Return whether a switch is off as MirrorMaker's checks see it: by its exact text."""
         return self.originals.get(key) == "false"
 
 
 class TopicsConfig(FlowConfig):
-    """The options that the source and the checkpoint connector share: of topics and where their syncs lie."""
+    """The options that the source and the checkpoint connector share: topics, and where their syncs lie."""
 
     topic_filter_class: PluginName = option(
         default=f"{_PACKAGE}.DefaultTopicFilter",
         importance=LOW,
         validator=extension(TopicFilter, TOPIC_FILTERS),
-        doc="What chooses topics: DefaultTopicFilter by topics and topics.exclude.",
+        doc="The class that selects topics. DefaultTopicFilter uses topics and topics.exclude.",
     )
     consumer_poll_timeout_ms: Long = option(
         default=1000,
         importance=LOW,
-        doc="Milliseconds that a source task waits for records of the source.",
+        doc="Milliseconds that a poll of a source task waits for records.",
     )
     offset_syncs_topic_location: str = option(
         default="source",
         name="offset-syncs.topic.location",
         importance=LOW,
         validator=one_of("source", "target"),
-        doc="The cluster that keeps offset syncs and runs: source or target. Let it be the same in the source and the "
+        doc="The cluster that stores offset syncs and runs: source or target. Use the same value in the source and the "
         "checkpoint connector of a flow.",
     )
     metric_names_formats: tuple[Literal["legacy", "new"], ...] = option(
         default=("legacy",),
         importance=LOW,
         validator=all_of(non_empty_list, unique_list),
-        doc="The names that MirrorMaker's metrics have in Java; here they have one each.",
+        doc="Naming schemes of MirrorMaker's metrics in Java. Has no effect: here each metric has one name.",
     )
 
     @property
     def alias_in_syncs(self) -> str:
-        """The alias in the names of the topics of syncs and runs: of the cluster that they do not lie on."""
+        """The alias in the names of the topics of syncs and runs: that of the cluster where they do not lie."""
         return self.target_cluster_alias if self.offset_syncs_topic_location == "source" else self.source_cluster_alias

@@ -8,25 +8,27 @@ __all__ = ["SecurityConfig"]
 
 
 class SecurityConfig(Config):
-    """Settings that have an effect only below ``source.cluster.`` and ``target.cluster.``; alone they are checked."""
+    """Security settings, effective only below ``source.cluster.`` and ``target.cluster.``, and checked here."""
 
     security_protocol: str = option(
         default="PLAINTEXT",
         importance=MEDIUM,
         validator=one_of("SASL_SSL", "PLAINTEXT", "SSL", "SASL_PLAINTEXT", ignore_case=True),
-        doc="How connections to brokers are protected.",
+        doc="Protocol used to connect to brokers.",
     )
     ssl_protocol: str = option(
         default="TLSv1.3",
         importance=MEDIUM,
-        doc="The TLS version of the context; OpenSSL takes the newest that both sides have.",
+        doc="TLS version. OpenSSL negotiates the newest one that both sides support.",
     )
     ssl_provider: str | None = option(
-        default=None, importance=MEDIUM, doc="A Java provider of TLS; without effect, because OpenSSL does the work."
+        default=None, importance=MEDIUM, doc="Java TLS provider. Has no effect: OpenSSL is used."
     )
-    ssl_cipher_suites: tuple[str, ...] = option(default=(), importance=LOW, doc="The only cipher suites to offer.")
+    ssl_cipher_suites: tuple[str, ...] = option(
+        default=(), importance=LOW, doc="Cipher suites to offer. Empty offers the defaults."
+    )
     ssl_enabled_protocols: tuple[str, ...] = option(
-        default=("TLSv1.2", "TLSv1.3"), importance=MEDIUM, doc="The TLS versions to offer."
+        default=("TLSv1.2", "TLSv1.3"), importance=MEDIUM, doc="TLS versions to offer."
     )
     ssl_keystore_type: str = option(
         default="JKS", importance=MEDIUM, doc="The format of the key store: JKS, PKCS12 or PEM."
@@ -34,16 +36,16 @@ class SecurityConfig(Config):
     ssl_keystore_location: str | None = option(
         default=None, importance=HIGH, doc="The file with the client's key and certificates."
     )
-    ssl_keystore_password: Password | None = option(default=None, importance=HIGH, doc="Opens the key store.")
-    ssl_key_password: Password | None = option(default=None, importance=HIGH, doc="Opens the private key.")
+    ssl_keystore_password: Password | None = option(default=None, importance=HIGH, doc="Password of the key store.")
+    ssl_key_password: Password | None = option(default=None, importance=HIGH, doc="Password of the private key.")
     ssl_keystore_key: Password | None = option(
-        default=None, importance=HIGH, doc="The client's private key, as PEM in place of a file."
+        default=None, importance=HIGH, doc="Private key of the client, as PEM text instead of a file."
     )
     ssl_keystore_certificate_chain: Password | None = option(
-        default=None, importance=HIGH, doc="The client's certificates, as PEM in place of a file."
+        default=None, importance=HIGH, doc="Certificate chain of the client, as PEM text instead of a file."
     )
     ssl_truststore_certificates: Password | None = option(
-        default=None, importance=HIGH, doc="The certificates to trust, as PEM in place of a file."
+        default=None, importance=HIGH, doc="Certificates to trust, as PEM text instead of a file."
     )
     ssl_truststore_type: str = option(
         default="JKS", importance=MEDIUM, doc="The format of the trust store: JKS, PKCS12 or PEM."
@@ -51,40 +53,40 @@ class SecurityConfig(Config):
     ssl_truststore_location: str | None = option(
         default=None, importance=HIGH, doc="The file with the certificates to trust."
     )
-    ssl_truststore_password: Password | None = option(default=None, importance=HIGH, doc="Opens the trust store.")
+    ssl_truststore_password: Password | None = option(default=None, importance=HIGH, doc="Password of the trust store.")
     ssl_keymanager_algorithm: str = option(default="SunX509", importance=LOW, doc="A Java algorithm; without effect.")
     ssl_trustmanager_algorithm: str = option(default="PKIX", importance=LOW, doc="A Java algorithm; without effect.")
     ssl_endpoint_identification_algorithm: str = option(
         default="https",
         importance=LOW,
-        doc="How the name in the broker's certificate is checked; empty for not at all.",
+        doc="How the name in the broker's certificate is checked. Empty disables the check.",
     )
     ssl_secure_random_implementation: str | None = option(
-        default=None, importance=LOW, doc="A Java generator of random numbers; without effect."
+        default=None, importance=LOW, doc="Java random number generator. Has no effect."
     )
     ssl_engine_factory_class: PluginName | None = option(
         default=None, importance=LOW, doc="A Java class; it cannot run here."
     )
     sasl_kerberos_service_name: str | None = option(
-        default=None, importance=MEDIUM, doc="The principal name that the brokers run under."
+        default=None, importance=MEDIUM, doc="Kerberos principal name of the brokers."
     )
     sasl_kerberos_kinit_cmd: str = option(
-        default="/usr/bin/kinit", importance=LOW, doc="The program that gets tickets."
+        default="/usr/bin/kinit", importance=LOW, doc="Program that gets Kerberos tickets."
     )
     sasl_kerberos_ticket_renew_window_factor: float = option(
-        default=0.8, importance=LOW, doc="The part of a ticket's life after which Java renews it; without effect."
+        default=0.8, importance=LOW, doc="Part of a ticket's lifetime after which Java renews it. Has no effect."
     )
     sasl_kerberos_ticket_renew_jitter: float = option(
         default=0.05, importance=LOW, doc="How much Java varies that; without effect."
     )
     sasl_kerberos_min_time_before_relogin: Long = option(
-        default=60_000, importance=LOW, doc="Milliseconds between two renewals of a ticket, at least."
+        default=60_000, importance=LOW, doc="Least milliseconds between two renewals of a ticket."
     )
     sasl_login_refresh_window_factor: float = option(
         default=0.8,
         importance=LOW,
         validator=between(0.5, 1.0),
-        doc="The part of a token's life after which Java renews it; without effect.",
+        doc="Part of a token's lifetime after which Java renews it. Has no effect.",
     )
     sasl_login_refresh_window_jitter: float = option(
         default=0.05, importance=LOW, validator=between(0.0, 0.25), doc="How much Java varies that; without effect."
@@ -93,55 +95,57 @@ class SecurityConfig(Config):
         default=60,
         importance=LOW,
         validator=between(0, 900),
-        doc="Seconds that Java waits before it renews a token; without effect.",
+        doc="Seconds that Java waits before it renews a token. Has no effect.",
     )
     sasl_login_refresh_buffer_seconds: Short = option(
         default=300,
         importance=LOW,
         validator=between(0, 3600),
-        doc="Seconds before the end of a token within which Java renews it; without effect.",
+        doc="Seconds before a token expires within which Java renews it. Has no effect.",
     )
-    sasl_mechanism: str = option(default="GSSAPI", importance=MEDIUM, doc="How the client logs in.")
+    sasl_mechanism: str = option(
+        default="GSSAPI", importance=MEDIUM, doc="SASL mechanism with which the client authenticates."
+    )
     sasl_jaas_config: Password | None = option(
-        default=None, importance=MEDIUM, doc="The login: a line for the login module of the mechanism."
+        default=None, importance=MEDIUM, doc="JAAS configuration: a line for the login module of the mechanism."
     )
     sasl_client_callback_handler_class: PluginName | None = option(
         default=None, importance=MEDIUM, doc="A Java class; it cannot run here."
     )
     sasl_login_callback_handler_class: PluginName | None = option(
-        default=None, importance=MEDIUM, doc="A Java class; only that of OAUTHBEARER has a counterpart here."
+        default=None, importance=MEDIUM, doc="Java class. Only the one of OAUTHBEARER has an equivalent here."
     )
     sasl_login_class: PluginName | None = option(
         default=None, importance=MEDIUM, doc="A Java class; it cannot run here."
     )
     sasl_login_connect_timeout_ms: int | None = option(
-        default=None, importance=LOW, doc="Milliseconds to connect to the token endpoint; without effect."
+        default=None, importance=LOW, doc="Milliseconds to connect to the token endpoint. Has no effect."
     )
     sasl_login_read_timeout_ms: int | None = option(
-        default=None, importance=LOW, doc="Milliseconds to wait for the token endpoint; without effect."
+        default=None, importance=LOW, doc="Milliseconds to wait for the token endpoint. Has no effect."
     )
     sasl_login_retry_backoff_max_ms: Long = option(
-        default=10_000, importance=LOW, doc="The longest wait before the token endpoint is asked again; without effect."
+        default=10_000, importance=LOW, doc="Longest wait before the token endpoint is asked again. Has no effect."
     )
     sasl_login_retry_backoff_ms: Long = option(
-        default=100, importance=LOW, doc="The first wait before the token endpoint is asked again; without effect."
+        default=100, importance=LOW, doc="First wait before the token endpoint is asked again. Has no effect."
     )
     sasl_oauthbearer_jwt_retriever_class: PluginName = option(
         default="org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever",
         importance=MEDIUM,
-        doc="How a token is got: by client credentials or by a signed assertion.",
+        doc="How a token is requested: with client credentials or with a signed assertion.",
     )
     sasl_oauthbearer_jwt_validator_class: PluginName = option(
         default="org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator",
         importance=MEDIUM,
-        doc="How Java checks a token it got; without effect, the broker checks it.",
+        doc="Java class that checks a token. Has no effect: the broker checks it.",
     )
     sasl_oauthbearer_scope: str | None = option(default=None, importance=MEDIUM, doc="The scope to ask for.")
     sasl_oauthbearer_client_credentials_client_id: str | None = option(
         default=None, importance=MEDIUM, doc="The id of the client at the token endpoint."
     )
     sasl_oauthbearer_client_credentials_client_secret: Password | None = option(
-        default=None, importance=MEDIUM, doc="Its secret."
+        default=None, importance=MEDIUM, doc="Secret of the client at the token endpoint."
     )
     sasl_oauthbearer_assertion_algorithm: str = option(
         default="RS256",

@@ -1,1 +1,1 @@
-"""The source connector of a flow: topics of one cluster kept in another."""
+"""The source connector of a flow, which mirrors topics to another cluster."""

@@ -1,4 +1,4 @@
-"""Looks after the topics of a flow for its source connector: which there are, their settings and ACLs."""
+"""Watches the topics of a flow for its source connector, and keeps their settings and ACLs in sync."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ from confluent_kafka.admin import AdminClient
 from connect.data import TopicPartition
 from connect.errors import RetriableError
 from connect.source import SourceConnectorContext
-from connectors.mirror.asking import StoppedError
 from connectors.mirror.clients import Clients, Cluster
 from connectors.mirror.config.source import MirrorSourceConfig
 from connectors.mirror.filters import config_property_filter
+from connectors.mirror.patience import StoppedError
 from connectors.mirror.policies import replication_policy
 from connectors.mirror.selection import TopicSelection
 from connectors.mirror.topics.cluster import ClusterTopics
-from connectors.mirror.topics.deletion import Deletions
-from connectors.mirror.topics.deletion_notes import DeletionNotes
+from connectors.mirror.topics.deletion import DeletionNotes, Deletions
 from connectors.mirror.topics.upkeep import TopicUpkeep
 
 __all__ = ["TopicMonitor"]
@@ -32,21 +31,21 @@ __all__ = ["TopicMonitor"]
 logger = logging.getLogger(__name__)
 
 Ids: TypeAlias = tuple[UUID | None, UUID | None]
-"""The ids of a topic, at the source and at the target."""
+"""The ids of a topic at the source and at the target."""
 
 _JOIN: Final = 5.0
 _RETRY: Final = 2.0
 _NEW_SECONDS: Final = 3.0
-"""How long the ids of new topics are waited for; old brokers have none."""
+"""How long to wait for the ids of new topics; old brokers have none."""
 _NEW_LOOK: Final = 0.1
 _NO_IDS: Final[Ids] = (None, None)
 _PATIENCE: Final = 10.0
-"""Seconds for a first look; a cluster that is away is not waited for longer, but asked again soon."""
+"""Seconds for a first look. A cluster that is unreachable is asked again soon, not waited for longer."""
 
 
 @dataclass(slots=True)
 class _Job:
-    """Something to do every ``interval`` seconds; only once if that is not positive."""
+    """Something to do every ``interval`` seconds, or only once if that is not positive."""
 
     do: Callable[[], None]
     interval: float
@@ -54,10 +53,10 @@ class _Job:
 
 
 class TopicMonitor:
-    """Does its work in a thread of its own, at its beginning and then at the intervals of the configuration.
+    """Runs its jobs in a thread of its own, at the start and then at the configured intervals.
 
-    When there are other partitions than before, it asks for new task configs. A cluster that does not answer is asked
-    again after a few seconds, at the beginning too, and not after the next interval.
+    When the partitions change, it requests new task configs. A cluster that does not answer is asked again after a few
+    seconds, also at the start, and not after the next interval.
     """
 
     def __init__(self, config: MirrorSourceConfig, context: SourceConnectorContext) -> None:
@@ -65,7 +64,7 @@ class TopicMonitor:
         self._context = context
         self._stopped = threading.Event()
         self._answered = threading.Event()
-        """The clusters were looked at once, or cannot be."""
+        """Set once both clusters have answered, or have failed to."""
         self._partitions: tuple[TopicPartition, ...] | None = None
         self._ids: Mapping[str, Ids] = {}
         self._deletes = config.mirror_topic_deletion_policy == "delete"
@@ -76,17 +75,17 @@ class TopicMonitor:
         self._thread = threading.Thread(target=self._run, name="mirror-topics", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread; one that waits for a cluster ends with its process."""
+        """Stop the thread; one that waits for a cluster ends with its process."""
         self._stopped.set()
         if self._thread.ident is not None:
             self._thread.join(_JOIN)
 
     def partitions(self, seconds: float) -> Sequence[TopicPartition]:
-        """The partitions to mirror, waited for that long; none if they are not known by then."""
+        """Return the partitions to mirror, or none if they are not known within ``seconds``."""
         self._answered.wait(seconds)
         return self._partitions or ()
 
@@ -96,11 +95,11 @@ class TopicMonitor:
         return self._orphans
 
     def may_delete(self, own: Iterable[str]) -> None:
-        """Say which of these the connector has mirrored itself, so that they may be deleted at the target."""
+        """Say which of the orphans this connector has mirrored itself, so that they may be deleted at the target."""
         self._own = frozenset(own)
 
     def ids_of(self, share: Iterable[TopicPartition]) -> str:
-        """An item for each topic of these partitions, which is another one if it is made anew, at either end."""
+        """Return a list with a hash for each topic of these partitions, which changes if either end recreates it."""
         return ",".join(self._stands_for(topic) for topic in sorted({partition.topic for partition in share}))
 
     def _stands_for(self, topic: str) -> str:
@@ -187,20 +186,20 @@ class TopicMonitor:
             self._orphans = upkeep.orphans()
             upkeep.delete(self._orphans, self._own, time.time())
         if self._away is not None:
-            logger.info("The clusters answer again.")
+            logger.info("Both clusters answer again.")
             self._away = None
         self._partitions, self._ids = found, ids
         self._answered.set()
         if (found, ids) == before:
             return
         if not found:
-            logger.warning("No topic is chosen by the configuration; looking again later.")
+            logger.warning("The configuration selects no topic. Check topics and topics.exclude; looking again later.")
         if before[0] is not None:
-            logger.info("There are other partitions or topics than before: %d partitions now.", len(found))
+            logger.info("The selected topics or partitions have changed: %d partitions now.", len(found))
         self._context.request_task_reconfiguration()
 
     def _ids_now(self, upkeep: TopicUpkeep, found: Sequence[TopicPartition]) -> dict[str, Ids]:
-        """The ids of the topics at both ends; of one that does not tell it is as before. New topics have a moment."""
+        """Return the ids of the topics at both ends, or the former ones. New topics get a moment."""
         deadline = time.monotonic() + _NEW_SECONDS
         while True:
             ids = upkeep.ids(found)

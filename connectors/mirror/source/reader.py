@@ -1,8 +1,9 @@
-"""Reads the partitions of a task from the source, and notices what is gone before it was read."""
+"""Reads the partitions of a task from the source, and notices records that were deleted before they were read."""
 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -12,17 +13,46 @@ from confluent_kafka import TopicPartition as Place
 
 from connect.data import TopicPartition
 from connect.errors import RetriableError
-from connectors.mirror.source.columns import Message, by_partition
+from connectors.mirror.source.batches import Message, by_partition
 from connectors.mirror.source.gaps import Gap, Reason
-from connectors.mirror.source.numbers import Standing
+from connectors.mirror.source.measurements import Position
 
-__all__ = ["Read", "SourceReader"]
+__all__ = ["Read", "SourceReader", "Throttle"]
 
 logger = logging.getLogger(__name__)
 
+
+class Throttle:
+    """A token bucket that fills with ``rate`` bytes a second and holds one second's worth. For one thread.
+
+    What was read is taken out in full, so the bucket may be overdrawn; reading pauses until it is level again.
+    """
+
+    def __init__(self, rate: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate = rate
+        self._clock = clock
+        self._left = float(rate)
+        self._looked = clock()
+
+    def take(self, amount: int) -> None:
+        """Note that so many bytes were read."""
+        self._fill()
+        self._left -= amount
+
+    def wait(self) -> float:
+        """Return how many seconds to wait before reading on, 0 if nothing is owed."""
+        self._fill()
+        return max(0.0, -self._left / self._rate)
+
+    def _fill(self) -> None:
+        now = self._clock()
+        self._left = min(float(self._rate), self._left + (now - self._looked) * self._rate)
+        self._looked = now
+
+
 Read = tuple[TopicPartition, list[Message]]
 
-# As a function, so that `map` asks it of many messages in half the time of a loop.
+# Taken as a function, because `map` calls it on many messages in half the time of a loop.
 _error: Final[Callable[[Any], KafkaError | None]] = ClientMessage.error
 
 _MOMENT: Final = 0.02
@@ -31,11 +61,11 @@ _TIMEOUT: Final = 10.0
 
 
 class SourceReader:
-    """Reads from the positions that it is given; for the task's thread.
+    """Reads partitions from given positions. For the task's thread.
 
-    The consumer is to be made with ``auto.offset.reset=none``: it then says so when its next record is gone. The reader
-    tells ``meet`` of the gap, and goes on with the oldest record that there is, unless that raises an error. Whatever
-    else the client complains of is logged and tried again, as by MirrorMaker.
+    The consumer must have ``auto.offset.reset=none``, so that it reports when its next record is gone. The reader then
+    passes the gap to ``meet`` and continues with the oldest record there is, unless ``meet`` raises an error. Any other
+    error of the client is logged and tried again, as by MirrorMaker.
     """
 
     def __init__(self, consumer: Consumer, meet: Callable[[Gap], None]) -> None:
@@ -46,7 +76,7 @@ class SourceReader:
         self._many_come = False
         self._told: dict[str | None, str] = {}
         self.anew: set[TopicPartition] = set()
-        """The partitions that turned out to be of a topic that was made anew, which are not read; take them out."""
+        """Partitions whose topic was found to be recreated. They are not read; the caller takes them out."""
 
     def assign(self, positions: Mapping[TopicPartition, int]) -> None:
         """Read these partitions, each from this offset on, or from ``OFFSET_BEGINNING`` or ``OFFSET_END``."""
@@ -55,17 +85,17 @@ class SourceReader:
         self._consumer.assign([Place(topic, partition, at) for (topic, partition), at in positions.items()])
 
     def join(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Read these besides."""
+        """Read these partitions as well."""
         self._next |= positions
         self._see_only()
         self._consumer.incremental_assign([Place(*partition, at) for partition, at in positions.items()])
 
     def poll(self, most: int, seconds: float) -> list[Read]:
-        """The next records by partition; raises what ``meet`` does at a gap."""
+        """Return the next records by partition; raise what ``meet`` raises at a gap."""
         try:
             return self._read(most, seconds)
         except KafkaException as error:
-            raise RetriableError(f"The source cannot be read at the moment: {error.args[0].str()}") from error
+            raise RetriableError(f"The source cluster cannot be read at the moment: {error.args[0].str()}") from error
 
     def _read(self, most: int, seconds: float) -> list[Read]:
         found = self._fetched(most, seconds)
@@ -82,26 +112,26 @@ class SourceReader:
         return read
 
     def lag(self) -> int | None:
-        """How many records are left to read at most, as far as the client knows without asking; else ``None``."""
+        """Return how many records are left to read, as far as the client knows without asking, else ``None``."""
         places = self.places()
         return sum(max(0, place.end - place.next) for place in places.values()) if places else None
 
-    def places(self) -> dict[TopicPartition, Standing]:
-        """Where the partitions stand of which the client knows it without asking."""
-        found: dict[TopicPartition, Standing] = {}
+    def places(self) -> dict[TopicPartition, Position]:
+        """Return the positions that the client knows without asking."""
+        found: dict[TopicPartition, Position] = {}
         for partition, at in self._next.items():
             if at >= 0:
                 _, end = self._consumer.get_watermark_offsets(Place(*partition), cached=True)
                 if end >= 0:
-                    found[partition] = Standing(at, end)
+                    found[partition] = Position(at, end)
         return found
 
     def close(self) -> None:
-        """Leave the source."""
+        """Close the consumer."""
         self._consumer.close()
 
     def _fetched(self, most: int, seconds: float) -> list[Message]:
-        """Wait for the first record, and while many come a moment for more, but not for as many as asked for."""
+        """Wait for the first record and, while many arrive, a moment for more, but not for the full number."""
         if self._many_come:
             found: list[Message] = self._consumer.consume(most, timeout=min(seconds, _MOMENT))
             self._many_come = len(found) >= _MANY
@@ -118,17 +148,19 @@ class SourceReader:
         if error.code() == KafkaError._AUTO_OFFSET_RESET:
             self._pass_gap(TopicPartition(message.topic(), message.partition()))
         elif self._told.get(message.topic()) != error.str():
-            # Once, and not each time that the client tries again.
+            # Logged once, not each time the client tries again.
             self._told[message.topic()] = error.str()
-            logger.warning("The source cannot be read at the moment: %s", error.str())
+            logger.warning("The source cluster cannot be read at the moment and is tried again: %s", error.str())
 
     def _pass_gap(self, partition: TopicPartition) -> None:
         place = Place(*partition)
         try:
             begin, end = self._consumer.get_watermark_offsets(place, timeout=_TIMEOUT)
         except KafkaException as error:
-            # What else was fetched is to be kept, so that this is no error.
-            logger.warning("The source does not tell where %s begins, and is asked again: %s", _name(partition), error)
+            # Not raised, so that the other records that were fetched are kept.
+            logger.warning(
+                "The source cluster did not report where %s begins and is asked again: %s", _name(partition), error
+            )
             self._seek(partition, self._next[partition])
             return
         expected = self._next[partition]
@@ -153,7 +185,7 @@ class SourceReader:
 
     def _seek(self, partition: TopicPartition, offset: int) -> None:
         self._next[partition] = offset
-        # A partition whose offset was lost cannot be sought in.
+        # librdkafka cannot seek in a partition whose offset was lost.
         self._consumer.incremental_unassign([Place(*partition)])
         self._consumer.incremental_assign([Place(*partition, offset)])
 

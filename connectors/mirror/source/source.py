@@ -1,4 +1,4 @@
-"""The source connector of a mirror: records of one Kafka cluster go to another as they are."""
+"""The source connector of a mirror, which copies the records of one Kafka cluster to another unchanged."""
 
 from __future__ import annotations
 
@@ -14,19 +14,30 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END
 
 from connect.data import Offset, SourceBatch, TopicPartition
 from connect.errors import RetriableError
-from connect.kafka.settings.kind import ClientKind
+from connect.kafka.settings.client import ClientKind
 from connect.measurement import Measurement
 from connect.source import SHARE_KEYS, Delivered, ExactlyOnceSupport, SourceConnector, SourceTask
-from connectors.mirror.asking import StoppedError
 from connectors.mirror.clients import Clients, Cluster, Role, java_settings
 from connectors.mirror.config.source import MirrorSourceConfig, MirrorSourceTaskConfig
+from connectors.mirror.patience import StoppedError
 from connectors.mirror.policies import ReplicationPolicy, replication_policy
-from connectors.mirror.source.columns import Message, foreign, mirrored, size
-from connectors.mirror.source.gaps import Gaps
-from connectors.mirror.source.journal import OffsetJournal
+from connectors.mirror.shares import (
+    ASSIGNED_PARTITIONS,
+    BYTES,
+    GROWING_PARTITIONS,
+    IDS,
+    INDEX,
+    assigned_partitions,
+    partition_shares,
+    written_partitions,
+)
+from connectors.mirror.source.batches import Message, Provenance, foreign, mirrored, size
+from connectors.mirror.source.gaps import Gaps, Renewals
+from connectors.mirror.source.journal import JournalOpening, OffsetJournal
+from connectors.mirror.source.measurements import MirrorMeasurements
 from connectors.mirror.source.monitor import TopicMonitor
-from connectors.mirror.source.numbers import MirrorNumbers
-from connectors.mirror.source.offsets import (
+from connectors.mirror.source.reader import SourceReader, Throttle
+from connectors.mirror.source_offsets import (
     RESET,
     RecordOffsets,
     check_offset,
@@ -34,12 +45,6 @@ from connectors.mirror.source.offsets import (
     source_offset,
     source_partition,
 )
-from connectors.mirror.source.opening import JournalOpening
-from connectors.mirror.source.provenance import Provenance
-from connectors.mirror.source.reader import SourceReader
-from connectors.mirror.source.renewal import Renewals
-from connectors.mirror.source.sharing import ASSIGNED, BYTES, GROWING, IDS, INDEX, assigned, shared, written
-from connectors.mirror.source.throttle import Throttle
 
 __all__ = ["MirrorSourceConnector", "MirrorSourceTask"]
 
@@ -48,25 +53,25 @@ logger = logging.getLogger(__name__)
 _FIRST_LOOK: Final = 20.0
 _MOST: Final = 10_000
 _WAIT: Final = 0.1
-"""Seconds that a poll waits at most: what is acknowledged meanwhile is seen to between two polls."""
+"""Longest wait of a poll, in seconds. Acknowledgements that arrive meanwhile are handled between two polls."""
 _JOIN_RETRY: Final = 2.0
 _CONSUMER: Final = Role(Cluster.SOURCE, ClientKind.CONSUMER, "replication-consumer")
 
 
 @dataclass(frozen=True, slots=True)
 class _Passed:
-    """Records of a source partition up to an offset were left out."""
+    """Says that records of a source partition, up to an offset, were left out."""
 
     place: Offset
     offset: int
 
 
 class MirrorSourceTask(SourceTask[MirrorSourceTaskConfig]):
-    """Mirrors its partitions, each from the record after the one that was mirrored last.
+    """Mirrors its partitions, each from the record after the last one that was mirrored.
 
-    Crash points: records that were acknowledged after the last commit of offsets are mirrored again; with exactly-once
-    support none are. Runs do not know of what was mirrored in the last second before a kill: until these records are
-    mirrored again, or as many others, the runs stay as they were, so that translations are early and never late.
+    Crash points: records acknowledged after the last offset commit are mirrored again; with exactly-once support none
+    are. Runs do not cover what was mirrored in the last second before a kill. Until these records, or as many others,
+    have been mirrored again, no new runs are written, so that a translated offset may be too early but never too late.
     """
 
     def start(self) -> None:
@@ -74,7 +79,7 @@ class MirrorSourceTask(SourceTask[MirrorSourceTaskConfig]):
         self._policy: ReplicationPolicy = replication_policy(config.originals)
         self._clients = Clients(config.originals, config.task_index)
         self._gaps_topic = self._policy.gaps_topic(config.source_cluster_alias)
-        self._share = assigned(config.task_assigned_partitions)
+        self._share = assigned_partitions(config.task_assigned_partitions)
         self._pending: deque[SourceBatch | _Passed] = deque()
         rate, header = config.task_bytes_per_second, config.mirror_provenance_header
         self._throttle = Throttle(rate) if rate else None
@@ -82,12 +87,12 @@ class MirrorSourceTask(SourceTask[MirrorSourceTaskConfig]):
         self._provenance = Provenance(header, *aliases) if header else None
         self._gaps = Gaps(config.mirror_gap_policy, config.source_cluster_alias, self._gaps_topic)
         self._joining: tuple[TopicPartition, ...] = ()
-        """What the task was given while it runs, and does not read yet."""
+        """Partitions that were assigned while the task runs, and are not being read yet."""
         self._join_at = 0.0
         self._renewals = Renewals(config.source_cluster_alias, self.context.offset_storage_reader)
         self._names = self._remote_names()
         labels = ("source", config.source_cluster_alias), ("target", config.target_cluster_alias)
-        self._numbers = MirrorNumbers(labels, self._names)
+        self._numbers = MirrorMeasurements(labels, self._names)
         self._reader: SourceReader | None = None
         self._journal: OffsetJournal | None = None
         settings = java_settings(config.originals, _CONSUMER)
@@ -98,8 +103,8 @@ class MirrorSourceTask(SourceTask[MirrorSourceTaskConfig]):
         self._opening = JournalOpening(config, self._policy, self._gaps.meet, from_beginning=from_beginning)
 
     def reconfigure(self, config: MirrorSourceTaskConfig) -> bool:
-        """Read new partitions besides those that are read."""
-        before, self._share = self._share, assigned(config.task_assigned_partitions)
+        """Read new partitions in addition to the current ones."""
+        before, self._share = self._share, assigned_partitions(config.task_assigned_partitions)
         self._names |= self._remote_names()
         if self._reader is not None:
             self._joining = (*self._joining, *(partition for partition in self._share if partition not in before))
@@ -115,7 +120,7 @@ class MirrorSourceTask(SourceTask[MirrorSourceTaskConfig]):
         return self._gaps.take_mark() or self._taken()
 
     def _taken(self) -> SourceBatch | None:
-        """The next batch; the offsets of what was left out around it are passed."""
+        """Return the next batch, and pass the offsets of records that were left out around it."""
         batch: SourceBatch | None = None
         while self._pending and (batch is None or isinstance(self._pending[0], _Passed)):
             match self._pending.popleft():
@@ -139,18 +144,18 @@ class MirrorSourceTask(SourceTask[MirrorSourceTaskConfig]):
         reader.anew.clear()
 
     def _renew(self, anew: Iterable[TopicPartition]) -> None:
-        """Have it stored, after what was read before, that nothing is mirrored of these partitions."""
+        """Reset the stored offsets of these partitions, after everything that was read before."""
         for partition in anew:
             self._pending.append(_Passed(source_partition(self.config.source_cluster_alias, partition), RESET))
         self._renewals.begin(anew)
 
     def _read_anew(self, reader: SourceReader, partitions: Sequence[TopicPartition]) -> None:
-        """Read these from their beginnings, once it is written which topics they have."""
+        """Read these partitions from their beginnings, once the new topic ids have been written."""
         if self._journal is not None:
             try:
                 generations = self._opening.generations(partitions)
             except RetriableError as error:
-                logger.warning("%d partitions that were made anew are not read yet: %s", len(partitions), error)
+                logger.warning("%d partitions of recreated topics cannot be read yet: %s", len(partitions), error)
                 return
             for partition, generation in generations.items():
                 self._journal.begin_anew(partition, generation)
@@ -174,13 +179,13 @@ class MirrorSourceTask(SourceTask[MirrorSourceTaskConfig]):
             self._pending.append(_Passed(place, last))
 
     def remaining(self) -> Mapping[str, int]:
-        """How many records are not mirrored yet."""
+        """Return the number of records that have not been mirrored yet."""
         lag = None if self._reader is None else self._reader.lag()
         read = sum(len(each) for each in self._pending if isinstance(each, SourceBatch))
         return {} if lag is None else {"records": lag + read}
 
     def measurements(self) -> Iterable[Measurement]:
-        """The numbers of each partition."""
+        """Return the measurements of each partition."""
         places = {} if self._reader is None else self._reader.places()
         return self._numbers.measurements(places, self._gaps.counts, time.time())
 
@@ -207,7 +212,7 @@ class MirrorSourceTask(SourceTask[MirrorSourceTaskConfig]):
             reader.close()
 
     def _opened(self) -> SourceReader:
-        """The reader, once it is known where each partition is to be read from."""
+        """Return the reader, after finding out where to start in each partition."""
         starts = self._starts(self._share)
         consumer = self._clients.consumer(Cluster.SOURCE, _CONSUMER.name, self._forced())
         self._reader = SourceReader(consumer, self._gaps.meet)
@@ -215,7 +220,7 @@ class MirrorSourceTask(SourceTask[MirrorSourceTaskConfig]):
         return self._reader
 
     def _starts(self, share: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        """Where each of these is to be read from; the journal is open for them."""
+        """Return the offset to start at for each partition, and open the journal for them."""
         alias = self.config.source_cluster_alias
         kept = self.context.offset_storage_reader.offsets([source_partition(alias, each) for each in share])
         stored = {partition: position(offset) for partition, offset in zip(share, kept, strict=True)}
@@ -230,18 +235,18 @@ class MirrorSourceTask(SourceTask[MirrorSourceTaskConfig]):
         return starts
 
     def _join(self, reader: SourceReader) -> None:
-        """Begin with the partitions that are new; those that are read go on if a cluster does not answer."""
+        """Start reading the new partitions. If a cluster does not answer, only the current ones continue."""
         try:
             reader.join(self._starts(self._joining))
         except RetriableError as error:
-            logger.warning("%d new partitions are not read yet: %s", len(self._joining), error)
+            logger.warning("%d new partitions cannot be read yet: %s", len(self._joining), error)
             self._join_at = time.monotonic() + _JOIN_RETRY
         else:
-            logger.info("%d partitions have joined.", len(self._joining))
+            logger.info("%d new partitions are being read.", len(self._joining))
             self._joining = ()
 
     def _forced(self) -> dict[str, str]:
-        # MirrorMaker's consumer makes a topic again that somebody deletes at the source.
+        # MirrorMaker's consumer recreates a topic that somebody deletes at the source.
         creates = java_settings(self.config.originals, _CONSUMER).get("allow.auto.create.topics", "false")
         isolation = self.config.isolation_level
         return {"auto.offset.reset": "none", "isolation.level": isolation, "allow.auto.create.topics": creates}
@@ -269,7 +274,7 @@ class MirrorSourceConnector(SourceConnector[MirrorSourceConfig]):
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:
         if self._monitor is None:
             return []
-        self._shares = shared(self._monitor.partitions(_FIRST_LOOK), max_tasks, self._shares)
+        self._shares = partition_shares(self._monitor.partitions(_FIRST_LOOK), max_tasks, self._shares)
         self._monitor.may_delete(
             topic for topic, count in self._monitor.orphans.items() if self._has_mirrored(topic, count)
         )
@@ -283,7 +288,12 @@ class MirrorSourceConnector(SourceConnector[MirrorSourceConfig]):
     def _task_config(self, monitor: TopicMonitor, index: int) -> Mapping[str, str | None]:
         share = self._shares[index]
         rate = self.config.mirror_bytes_per_second
-        own = {ASSIGNED: written(share), INDEX: str(index), IDS: monitor.ids_of(share), SHARE_KEYS: GROWING}
+        own = {
+            ASSIGNED_PARTITIONS: written_partitions(share),
+            INDEX: str(index),
+            IDS: monitor.ids_of(share),
+            SHARE_KEYS: GROWING_PARTITIONS,
+        }
         if rate:
             own[BYTES] = str(max(1, rate // len(self._shares)))
         return {**self.config.originals, **own}
@@ -295,7 +305,7 @@ class MirrorSourceConnector(SourceConnector[MirrorSourceConfig]):
 
     @classmethod
     def exactly_once_support(cls, config: MirrorSourceConfig) -> ExactlyOnceSupport:
-        """Supported if only committed records of the source are read, as they are unless a key says otherwise."""
+        """Supported if the task reads only committed records of the source, which is the default."""
         committed = config.isolation_level == "read_committed"
         return ExactlyOnceSupport.SUPPORTED if committed else ExactlyOnceSupport.UNSUPPORTED
 

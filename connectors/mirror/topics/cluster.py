@@ -1,4 +1,4 @@
-"""The topics of one cluster as a mirror sees and changes them: partitions, settings, ACLs and ids."""
+"""Reads and changes the topics of one cluster for a mirror: partitions, settings, ACLs and ids."""
 
 from __future__ import annotations
 
@@ -31,8 +31,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from connect.data import TopicPartition
 from connect.errors import ConnectError, RetriableError
-from connectors.mirror.topics.acls import AclBinding
-from connectors.mirror.topics.settings import Setting
+from connectors.mirror.topics.attributes import AclBinding, Setting
 
 __all__ = ["ClusterTopics"]
 
@@ -41,22 +40,22 @@ T = TypeVar("T")
 
 _TOPIC: Final = ConfigResource.Type.TOPIC
 _OffsetSpec: Any = OffsetSpec
-# The stubs of it have no types.
+# Its stubs have no types.
 _LATEST: Final[Any] = _OffsetSpec.latest()
 _NOT_THERE: Final = frozenset(
     {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
 )
 _THERE_ALREADY: Final = frozenset({KafkaError.TOPIC_ALREADY_EXISTS})
 _AT_ONCE: Final = 100
-"""Topics that one request creates: brokers bound how many partitions one may ask for."""
+"""Topics created by one request: brokers limit the number of partitions per request."""
 _COMPACTED: Final[Mapping[str, str]] = {"cleanup.policy": "compact"}
 
 
 class ClusterTopics:
-    """Asks one cluster, whose ``alias`` is told in logs and errors, for ``seconds`` at most each time. For one thread.
+    """Sends requests to one cluster, named ``alias`` in messages, each for at most ``seconds``. For one thread.
 
-    What a cluster does not answer raises :class:`~connect.errors.RetriableError`. A topic that it refuses to create or
-    to alter is logged, and the others are gone on with.
+    A request without an answer raises :class:`~connect.errors.RetriableError`. A topic that cannot be created or
+    altered is logged, and the others are still handled.
     """
 
     def __init__(self, admin: AdminClient, alias: str, seconds: float) -> None:
@@ -65,12 +64,12 @@ class ClusterTopics:
         self._seconds = seconds
 
     def partitions(self) -> dict[str, int]:
-        """All topics, and how many partitions each has."""
+        """Return all topics, with the number of their partitions."""
         metadata = self._asked("list its topics", lambda: self._admin.list_topics(timeout=self._seconds))
         return {name: len(topic.partitions) for name, topic in metadata.topics.items() if topic.error is None}
 
     def create(self, topics: Iterable[NewTopic]) -> list[str]:
-        """Create topics; the names of those that are there then."""
+        """Create topics; return the names of those that exist then."""
         there: list[str] = []
         left = iter(topics)
         while some := list(islice(left, _AT_ONCE)):
@@ -83,21 +82,21 @@ class ClusterTopics:
         return there
 
     def create_compacted(self, topic: str, replication: int) -> bool:
-        """Create a compacted topic of one partition; whether it is there."""
+        """Create a compacted topic of one partition; return whether it exists."""
         return bool(self.create([NewTopic(topic, 1, replication, config=dict(_COMPACTED))]))
 
     def grow(self, topic: str, partitions: int) -> bool:
-        """Give a topic more partitions; whether it has them."""
+        """Give a topic more partitions; return whether that succeeded."""
         futures = self._admin.create_partitions([NewPartitions(topic, partitions)], request_timeout=self._seconds)
         return self._done(f"Topic {topic} cannot be given {partitions} partitions", futures[topic])
 
     def delete(self, topic: str) -> bool:
-        """Delete a topic; whether it is gone."""
+        """Delete a topic; return whether it is gone."""
         futures = self._admin.delete_topics([topic], request_timeout=self._seconds)
         return self._done(f"Topic {topic} cannot be deleted", futures[topic], _NOT_THERE)
 
     def settings(self, topics: Collection[str]) -> dict[str, list[Setting]]:
-        """The settings of some topics; those that cannot be had are left out."""
+        """Return the settings of some topics, without those that cannot be read."""
         resources = [ConfigResource(_TOPIC, topic) for topic in topics]
         if not resources:
             return {}
@@ -110,7 +109,7 @@ class ClusterTopics:
         return found
 
     def alter(self, changes: Mapping[str, Mapping[str, str | None]]) -> None:
-        """Set settings of topics; ``None`` takes one back to its default.
+        """Set settings of topics; ``None`` resets a setting to its default.
 
         Raises :class:`~connect.errors.ConnectError` if the cluster is too old for that.
         """
@@ -129,16 +128,16 @@ class ClusterTopics:
             except KafkaException as error:
                 if error.args[0].code() == KafkaError.UNSUPPORTED_VERSION:
                     raise ConnectError(
-                        f"The brokers of {self._alias} are too old to take single settings of topics (Kafka 2.3): set "
+                        f"The brokers of {self._alias} are older than Kafka 2.3 and cannot set single settings. Set "
                         "sync.topic.configs.enabled=false."
                     ) from error
                 logger.warning("The settings of topic %s of %s cannot be set: %s", resource.name, self._alias, error)
 
     def acls(self) -> list[AclBinding] | None:
-        """The ACLs of topics that are named literally; ``None`` if the cluster has no authorizer."""
+        """Return the ACLs of literally named topics; ``None`` if the cluster has no authorizer."""
         every = AclBindingFilter(
             ResourceType.TOPIC,
-            None,  # type: ignore[arg-type] # the stubs do not have that it may be left open, nor the next two
+            None,  # type: ignore[arg-type] # the stubs do not allow None here, nor for the next two
             ResourcePatternType.LITERAL,
             None,  # type: ignore[arg-type]
             None,  # type: ignore[arg-type]
@@ -156,7 +155,7 @@ class ClusterTopics:
         ]
 
     def allow(self, acls: Iterable[AclBinding]) -> None:
-        """Add ACLs; those that are there stay."""
+        """Add ACLs; existing ones stay."""
         bindings = [_kafka_acl(KafkaAcl, acl) for acl in acls]
         if not bindings:
             return
@@ -172,7 +171,7 @@ class ClusterTopics:
             self._done(f"The ACL of {binding.principal} for topic {binding.name} cannot be removed", future)
 
     def ids(self, topics: Collection[str]) -> dict[str, UUID]:
-        """The ids of those topics that are there, if the brokers give them any."""
+        """Return the ids of existing topics, if the brokers assign any."""
         if not topics:
             return {}
         futures = self._admin.describe_topics(TopicCollection(sorted(topics)), request_timeout=self._seconds)
@@ -189,7 +188,7 @@ class ClusterTopics:
         return found
 
     def ends(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        """The offset after the last record of each partition that is there, open transactions included."""
+        """Return the end offset of each existing partition, open transactions included."""
         if not partitions:
             return {}
         asked = {Place(*partition): _LATEST for partition in partitions}
@@ -209,7 +208,7 @@ class ClusterTopics:
             raise self._failed(what, error) from error
 
     def _failed(self, what: str, error: KafkaException) -> RetriableError:
-        return RetriableError(f"The cluster {self._alias} does not {what}: {error.args[0].str()}")
+        return RetriableError(f"The cluster {self._alias} did not {what}: {error.args[0].str()}")
 
     def _done(self, failure: str, future: Any, passes: Collection[int] = ()) -> bool:
         try:
@@ -251,6 +250,6 @@ def _change(name: str, value: str | None) -> Any:
 
 
 def _number(topic_id: Any) -> int:
-    # The stubs of Uuid have none of its methods.
+    # The stubs of Uuid lack its methods.
     halves = topic_id.get_most_significant_bits(), topic_id.get_least_significant_bits()
     return int(halves[0] % 2**64 << 64 | halves[1] % 2**64)

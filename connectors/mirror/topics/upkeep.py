@@ -1,4 +1,4 @@
-"""Keeps the topics of a flow at the target as they are at the source: which there are, their settings and ACLs."""
+"""Keeps the topics at the target in sync with the source: their number, partitions, settings and ACLs."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 from connect.data import TopicPartition
 from connectors.mirror.filters import ConfigPropertyFilter
 from connectors.mirror.selection import LeftOut, TopicSelection
-from connectors.mirror.topics.acls import AclBinding, mirrored_acl
+from connectors.mirror.topics.attributes import AclBinding, mirrored_acl, settings_at_creation, settings_to_alter
 from connectors.mirror.topics.cluster import ClusterTopics
-from connectors.mirror.topics.deletion import Deletions
-from connectors.mirror.topics.deletion_notes import DeletionNotes
-from connectors.mirror.topics.settings import settings_at_creation, settings_to_alter
+from connectors.mirror.topics.deletion import DeletionNotes, Deletions
 
 __all__ = ["TopicUpkeep"]
 
@@ -25,8 +23,8 @@ logger = logging.getLogger(__name__)
 class TopicUpkeep:
     """Compares two clusters and changes the target. For one thread.
 
-    With ``deletions``, ACLs that vanish at the source are taken back at the target, and topics can be deleted;
-    ``notes`` keep since when they are missing. Where an alias stands, it is that of the source.
+    With ``deletions``, ACLs that are removed at the source are removed at the target, and topics can be deleted;
+    ``notes`` store since when topics have been missing. ``alias`` is that of the source.
     """
 
     def __init__(
@@ -53,7 +51,7 @@ class TopicUpkeep:
         self._told: frozenset[str] = frozenset()
 
     def look(self) -> tuple[TopicPartition, ...]:
-        """The partitions to mirror, for which there are topics at the target then, unless it refuses them.
+        """Create and extend topics at the target, and return the partitions to mirror.
 
         Raises :class:`~connect.errors.RetriableError` if a cluster does not answer.
         """
@@ -67,7 +65,7 @@ class TopicUpkeep:
         return tuple(TopicPartition(topic, number) for topic in sorted(chosen) for number in range(chosen[topic]))
 
     def ids(self, partitions: Collection[TopicPartition]) -> dict[str, tuple[UUID | None, UUID | None]]:
-        """The ids of the topics of these partitions at the source and at the target, where they are known."""
+        """Return the ids of the topics of these partitions at both ends, where they are known."""
         topics = {partition.topic for partition in partitions}
         source, target = self._source.ids(topics), self._target.ids({self._remote(topic) for topic in topics})
         return {topic: (source.get(topic), target.get(self._remote(topic))) for topic in topics}
@@ -78,7 +76,7 @@ class TopicUpkeep:
             self._deletions.source_is_away()
 
     def orphans(self) -> dict[str, int]:
-        """The topics whose mirrors are there while they are gone at the source, and the partitions that these have."""
+        """Return the topics that are gone at the source but have mirrors, with the number of partitions of these."""
         there, policy = self._source.partitions(), self._selection.policy
         upstream = {
             policy.upstream_topic(topic): count
@@ -92,7 +90,7 @@ class TopicUpkeep:
         }
 
     def delete(self, orphans: Collection[str], own: Collection[str], now: float) -> None:
-        """Delete the mirrors of those ``orphans`` that are gone for long enough, if they are the connector's ``own``.
+        """Delete the mirrors of ``orphans`` that have been missing long enough, if they are the connector's ``own``.
 
         ``now`` is in seconds since 1970.
         """
@@ -106,20 +104,22 @@ class TopicUpkeep:
             self._notes.keep(self._deletions.missing)
         for topic in due:
             if topic in own and self._target.delete(self._remote(topic)):
-                logger.warning("Topic %s is deleted, since %s was at the source.", self._remote(topic), topic)
+                logger.warning(
+                    "Topic %s was deleted, because %s was deleted at the source.", self._remote(topic), topic
+                )
 
     def sync_settings(self) -> None:
-        """Give the topics at the target the settings of those at the source."""
+        """Copy the settings of the source's topics to the target."""
         there = self._target.partitions()
         topics = [topic for topic in self._chosen_topics() if self._remote(topic) in there]
         found = self._source.settings(topics)
         self._target.alter({self._remote(topic): settings_to_alter(of, self._chosen) for topic, of in found.items()})
 
     def sync_acls(self) -> None:
-        """Let those read the topics at the target who may at the source."""
+        """Copy the ACLs of the source's topics to the target."""
         acls = self._source.acls()
         if acls is None:
-            self._tell("The source has no authorizer: no ACLs are copied.")
+            self._tell("The source cluster has no authorizer, so no ACLs are copied.")
             return
         chosen = [(acl, self._remote(acl.topic)) for acl in acls if acl.topic in self._selection]
         mirrored = frozenset(new for acl, topic in chosen if (new := mirrored_acl(acl, topic)) is not None)
@@ -144,14 +144,14 @@ class TopicUpkeep:
             for remote, topic in upstream.items()
         ]
         for remote in self._target.create(new):
-            logger.info("Topic %s is mirrored to %s, which is new.", upstream[remote], remote)
+            logger.info("Topic %s is mirrored to the new topic %s.", upstream[remote], remote)
 
     def _tell_of_connect(self, topics: Collection[str]) -> None:
         for topic in sorted(topics):
             if self._selection.left_out(topic) is LeftOut.CONNECT:
                 self._tell(
-                    f"Topic {topic} looks like one of Kafka Connect's own and is not mirrored. If it is not, name it "
-                    "in topics."
+                    f"Topic {topic} looks like an internal topic of Kafka Connect and is not mirrored. If it is not "
+                    "one, name it in topics."
                 )
 
     def _remote(self, topic: str) -> str:

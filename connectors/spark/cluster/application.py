@@ -1,7 +1,7 @@
-"""The folder of a shared Spark application: who may start it, how to reach it, who uses it.
+"""A shared Spark application: its folder (who may start it, how to reach it), and what its connectors must agree on.
 
-It belongs to one worker, by the fork server from which all of its connectors' processes come, and to one user of the
-machine: the file that tells how to reach the application opens it to whoever can read it.
+The folder belongs to one worker (to the fork server that starts all of its connectors' processes) and to one user of
+the machine: the file in it opens the application to whoever can read it.
 """
 
 from __future__ import annotations
@@ -10,22 +10,57 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from connect.errors import ConnectError
+from connect.errors import ConfigError, ConnectError
 from connect.jvm.home import file_lock
-from connectors.spark.cluster.terms import Terms
 
-__all__ = ["Application", "ApplicationFolder"]
+__all__ = [
+    "SESSION_KEY",
+    "Application",
+    "ApplicationFolder",
+    "Terms",
+    "agree",
+    "session_name",
+    "split_settings",
+]
+
+SESSION_KEY: Final = "spark.session"
+"""The key of a connector that names the application which it shares with others."""
+
+_NAME: Final = re.compile(r"[\w.-]{1,100}")
+_OWN: Final = ("spark.sql.", "spark.databricks.delta.")
+_STATIC: Final = frozenset(
+    {
+        "spark.sql.catalogImplementation",
+        "spark.sql.extensions",
+        "spark.sql.warehouse.dir",
+    }
+)
 
 _HOST: Final = "host"
 _LOCK: Final = "lock"
 _STATE: Final = "application.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The settings of an application, as digests, and the connector for which it was started."""
+
+    connector: str
+    salt: str
+    digests: Mapping[str, str]
+
+    @classmethod
+    def of(cls, connector: str, salt: str, settings: Mapping[str, str]) -> Terms:
+        """The terms of these settings; the values, among which there may be secrets, cannot be read from them."""
+        return cls(connector, salt, {key: _digest(salt, value) for key, value in settings.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,3 +136,35 @@ class ApplicationFolder:
     def clear(self) -> None:
         """Say that there is no application."""
         (self.path / _STATE).unlink(missing_ok=True)
+
+
+def session_name(props: Mapping[str, str]) -> str | None:
+    """The application that a connector shares, if it shares one."""
+    name = props.get(SESSION_KEY)
+    if name is not None and not _NAME.fullmatch(name):
+        raise ConfigError(SESSION_KEY, name, "Name it with letters, digits, dots, underscores and dashes.")
+    return name
+
+
+def split_settings(settings: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The settings of the whole application, and those of the connector's own session in it."""
+    own = {key: value for key, value in settings.items() if key.startswith(_OWN) and key not in _STATIC}
+    return {key: value for key, value in settings.items() if key not in own}, own
+
+
+def agree(terms: Terms, session: str, connector: str, settings: Mapping[str, str]) -> None:
+    """Raise :class:`~connect.errors.ConfigError` if a connector's settings are not those of the application."""
+    mine = Terms.of(connector, terms.salt, settings).digests
+    keys = {*mine, *terms.digests}
+    if differing := sorted(key for key in keys if mine.get(key) != terms.digests.get(key)):
+        raise ConfigError(
+            SESSION_KEY,
+            session,
+            f"Connectors {terms.connector} and {connector} cannot share a Spark application: they disagree on "
+            f"{', '.join(differing)}, which the whole application has. Make them agree, or give one of them another "
+            f"{SESSION_KEY}.",
+        )
+
+
+def _digest(salt: str, value: str) -> str:
+    return hashlib.sha256(f"{salt}\n{value}".encode()).hexdigest()

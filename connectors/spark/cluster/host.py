@@ -17,10 +17,9 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any, Final
 
-from connect.jvm.shared import has_members
-from connectors.spark.cluster.application import Application, ApplicationFolder
-from connectors.spark.cluster.terms import Terms
-from connectors.spark.failure import root_cause
+from connect.jvm.shared_process import has_members
+from connectors.spark.cluster.application import Application, ApplicationFolder, Terms
+from connectors.spark.errors import root_cause
 from connectors.spark.gateway import launch_java
 from connectors.spark.java_log import java_output
 

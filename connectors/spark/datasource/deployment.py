@@ -15,12 +15,12 @@ from connect.config.errors import InvalidConfigError, keys_of, missing_value
 from connect.connector import Connector, Task
 from connect.errors import ConfigError, ConnectError
 from connect.plugins import PluginKind, PluginRegistry, PluginVersionError, class_name, load_class
+from connect.plugins.versions import VersionSpecError
 from connect.providers import restore_references
 from connect.sink import SinkConnector
 from connect.source import SourceConnector
-from connect.versions import VersionSpecError
 from connectors.spark.datasource.config import DataSourceConfig
-from connectors.spark.datasource.names import alias_names, written_names
+from connectors.spark.datasource.option_names import alias_names, written_names
 from connectors.spark.datasource.references import resolved_options
 
 __all__ = ["Deployment"]

@@ -16,7 +16,7 @@ from connect.errors import RetriableError
 from connectors.spark.datasource.chain import logging_tolerance
 from connectors.spark.datasource.contexts import KnownOffsets, PlainConnectorContext, SourceContext
 from connectors.spark.datasource.deployment import Deployment
-from connectors.spark.datasource.polling import connector_started, poll_once
+from connectors.spark.datasource.source_tasks import connector_started, poll_once
 
 __all__ = ["Pollers"]
 

@@ -17,7 +17,7 @@ from connect.providers import (
     ResolvedConfig,
     resolve_references,
 )
-from connectors.spark.datasource.names import aliases
+from connectors.spark.datasource.option_names import aliases
 
 __all__ = ["resolved_options", "secrets_hidden"]
 

@@ -14,11 +14,11 @@ from connect.data import Column, Headers, Offset, Schema, SourceBatch, SourceRec
 from connect.data.arrow import schema_from_arrow
 from connect.data.logical import TIMESTAMP_NAME, timestamp_from_milliseconds
 from connect.errors import DataError, SchemaError
+from connectors.spark.arrow_types import table_type
 from connectors.spark.datasource.config import DataSourceConfig
 from connectors.spark.decoding.report import Report
 from connectors.spark.decoding.rows import Rows
 from connectors.spark.schema import Evolution
-from connectors.spark.types import table_type
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

@@ -20,12 +20,12 @@ from connect.data import SourceBatch, SourceRecord
 from connectors.spark.datasource.chain import RecordChain, logging_tolerance
 from connectors.spark.datasource.contexts import KnownOffsets
 from connectors.spark.datasource.deployment import Deployment
-from connectors.spark.datasource.places import Place, Replay, advanced, known_offsets
 from connectors.spark.datasource.pollers import Pollers
-from connectors.spark.datasource.polling import PATIENCE
 from connectors.spark.datasource.reader import joined
 from connectors.spark.datasource.references import secrets_hidden
 from connectors.spark.datasource.rows import RowShape
+from connectors.spark.datasource.source_tasks import PATIENCE
+from connectors.spark.datasource.stream_offsets import Place, Replay, advanced, known_offsets
 
 __all__ = ["SourceStream"]
 

@@ -28,7 +28,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from connect.chain.bounded_sink import BoundedSink
-from connect.chain.records import ConsumedBatch
+from connect.chain.raw_records import ConsumedBatch
 from connect.chain.sink_context import SinkContext
 from connect.data import Constant, SinkBatch, SinkRecord, TopicPartition
 from connect.errors import ConfigError, ConnectError

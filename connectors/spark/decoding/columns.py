@@ -1,7 +1,7 @@
 """Values read without making a Python object of each, where the converter's meaning is known.
 
 What a reader gives is what the converter of the same name gives, which a test checks; where that is not certain it
-raises :class:`~connectors.spark.decoding.reading.UncertainReadingError`, and the converter is asked. It sees only
+raises :class:`~connectors.spark.decoding.column_reader.UncertainReadingError`, and the converter is asked. It sees only
 values that are not null.
 """
 
@@ -18,9 +18,9 @@ from connect.converter import Converter
 from connect.data import ArrowColumn, Schema
 from connect.data.arrow import arrow_type
 from connect.plugins import class_name
+from connectors.spark.decoding.column_reader import ColumnReader, Reading, UncertainReadingError
 from connectors.spark.decoding.envelopes import EnvelopeReader
 from connectors.spark.decoding.json_text import is_natural, parse_json, select
-from connectors.spark.decoding.reading import ColumnReader, Reading, UncertainReadingError
 
 __all__ = ["column_reader"]
 

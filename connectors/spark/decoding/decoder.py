@@ -19,12 +19,12 @@ from connect.chain.tolerance import ErrorPolicy, Stage, Tolerance
 from connect.data import ArrowColumn, Column, Schema, SinkBatch, SinkRecord
 from connect.errors import DataError
 from connect.offset_set import OffsetSet
-from connectors.spark.decoding.beside import beside_columns, value_part
-from connectors.spark.decoding.names import adjust_column, adjusted_schema
+from connectors.spark.decoding.column_reader import Reading, UncertainReadingError
+from connectors.spark.decoding.field_names import adjust_column, adjusted_schema
+from connectors.spark.decoding.kafka_columns import beside_columns, value_part
 from connectors.spark.decoding.placement import Placement
 from connectors.spark.decoding.plugins import executor_plugins
-from connectors.spark.decoding.raw import RawBatch
-from connectors.spark.decoding.reading import Reading, UncertainReadingError
+from connectors.spark.decoding.raw_batch import RawBatch
 from connectors.spark.decoding.report import TASK, LoadStop, Rejection, Rejections, Report
 from connectors.spark.decoding.rows import Fitted, Rows
 from connectors.spark.schema import BesideColumns, Evolution

@@ -17,8 +17,8 @@ from connect.converter import Converter
 from connect.data import ArrowColumn, Schema, Type
 from connect.data.arrow import arrow_type
 from connect.errors import DataError
+from connectors.spark.decoding.column_reader import Reading, UncertainReadingError
 from connectors.spark.decoding.json_text import is_natural, parse_json, select
-from connectors.spark.decoding.reading import Reading, UncertainReadingError
 from connectors.spark.schema import table_schema
 
 __all__ = ["EnvelopeReader"]
@@ -30,7 +30,7 @@ _DECODER: Final = json.JSONDecoder()
 
 
 class EnvelopeReader:
-    """The :data:`~connectors.spark.decoding.reading.ColumnReader` that stands for a JsonConverter with
+    """The :data:`~connectors.spark.decoding.column_reader.ColumnReader` that stands for a JsonConverter with
     ``schemas.enable=true``."""
 
     def __init__(self, converter: Converter[Any]) -> None:

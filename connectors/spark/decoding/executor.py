@@ -12,15 +12,15 @@ from pyspark import SparkContext, TaskContext
 from pyspark.accumulators import Accumulator, AccumulatorParam
 
 from connect.data import Schema
-from connect.garbage import collect_seldom
+from connect.garbage_collection import collect_seldom
 from connect.offset_set import OffsetSet
+from connectors.spark.arrow_types import table_type
 from connectors.spark.decoding.decoder import DecodePlan, Decoder, Mode
 from connectors.spark.decoding.failures import Examiner
-from connectors.spark.decoding.intake import Intake
-from connectors.spark.decoding.marks import Marks
+from connectors.spark.decoding.kafka_reader import Intake
 from connectors.spark.decoding.part_files import PartFiles, PartWriter
+from connectors.spark.decoding.progress_marks import Marks
 from connectors.spark.decoding.report import PassReports, Report, Reports
-from connectors.spark.types import table_type
 
 __all__ = ["Pass", "Passes", "ReportsParam", "spare_the_collector", "survey_splits"]
 

@@ -13,13 +13,13 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connect.chain.records import RawRecord
+from connect.chain.raw_records import RawRecord
 from connect.chain.tolerance import Failure, RaisedElsewhere, Stage
 from connect.data import Schema
 from connect.errors import DataError
 from connect.offset_set import OffsetSet
 from connectors.spark.decoding.decoder import DecodePlan, Decoder, Mode
-from connectors.spark.decoding.raw import RawBatch
+from connectors.spark.decoding.raw_batch import RawBatch
 from connectors.spark.decoding.report import TASK, Report
 
 __all__ = ["FAILURE_ROWS", "Examiner", "failure_row", "failures_of", "size_of_row"]

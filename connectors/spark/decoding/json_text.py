@@ -12,7 +12,7 @@ from pyarrow import types as kinds
 
 from connect.data import Schema, Type
 from connect.data.arrow import arrow_type
-from connectors.spark.decoding.reading import UncertainReadingError
+from connectors.spark.decoding.column_reader import UncertainReadingError
 
 __all__ = ["is_natural", "list_offsets", "parse_json", "select"]
 

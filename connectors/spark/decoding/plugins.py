@@ -15,8 +15,8 @@ from connect.converter import Converter, HeaderConverter
 from connect.data import Schema, SchemaAndValue
 from connect.plugins import PluginKind, PluginRegistry
 from connectors.spark.cluster.code import plugin_folders, shipped_folders
+from connectors.spark.decoding.column_reader import ColumnReader
 from connectors.spark.decoding.columns import column_reader
-from connectors.spark.decoding.reading import ColumnReader
 
 __all__ = [
     "ExecutorPlugins",

@@ -12,11 +12,11 @@ import pyarrow as pa
 from connect.data import ArrowColumn, Column, Schema, Type, ValueColumn
 from connect.data.arrow import arrow_type, conform, to_array
 from connect.errors import DataError, SchemaError
+from connectors.spark.arrow_types import table_type
 from connectors.spark.decoding.field_columns import is_in_place, place_array, place_value
 from connectors.spark.decoding.inference import as_row, infer_rows, prune
 from connectors.spark.decoding.report import Report
 from connectors.spark.schema import VALUE_COLUMN, Evolution, in_common, table_schema
-from connectors.spark.types import table_type
 
 __all__ = ["Fitted", "Rows"]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql.types import StructType
 
 from connect.errors import RetriableError
-from connectors.spark.failure import root_cause
+from connectors.spark.errors import root_cause
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -44,7 +44,7 @@ from connectors.spark.delta.columns import (
 )
 from connectors.spark.delta.log import DeltaLog, StaleLogError, is_conflict
 from connectors.spark.delta.positions import Positions, application
-from connectors.spark.failure import root_cause
+from connectors.spark.errors import root_cause
 from connectors.spark.ledger.ledger import FencedError
 
 if TYPE_CHECKING:

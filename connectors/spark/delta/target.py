@@ -9,28 +9,27 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from connect.bulk import OffsetRange
-from connect.compaction import CompactedTable
 from connect.data import Schema, TopicPartition
 from connect.errors import ConnectError, SchemaError
+from connect.sink import CompactedTable
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.decoding.plugins import has_transformations
-from connectors.spark.delta.compaction import compact_table
 from connectors.spark.delta.log import table_names
+from connectors.spark.delta.operations import append_rows, compact_table, merge_changes
 from connectors.spark.delta.positions import latest_ids
 from connectors.spark.delta.table import DeltaTable
-from connectors.spark.delta.writing import append_rows, merge_changes
 from connectors.spark.loading.request import LoadRequest
-from connectors.spark.peeking import Peeked
+from connectors.spark.preview import Peeked
 from connectors.spark.sql.windows import lost_query
-from connectors.spark.stores.opening import open_store
+from connectors.spark.stores.factory import open_store
+from connectors.spark.tables.held_rows import NO_STATE, HeldRows, TopicWindows
 from connectors.spark.tables.upsert import key_columns, last_changes, with_change, without_change
-from connectors.spark.tables.windows import NO_STATE, HeldRows, TopicWindows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from connectors.spark.loader import Loader
-    from connectors.spark.progress import LoadProgress
+    from connectors.spark.loading.loader import Loader
+    from connectors.spark.loading.progress import LoadProgress
 
 __all__ = ["DeltaTarget"]
 
@@ -303,7 +302,7 @@ def _most_advanced(tables: Sequence[DeltaTable], ends: Mapping[TopicPartition, i
 
 
 class _Output:
-    """The :class:`~connectors.spark.loader.Output` of a load of one topic, which commits the rows in writing them."""
+    """The :class:`~connectors.spark.loading.request.Output` of a load of one topic: writing the rows commits them."""
 
     commits = True
 

@@ -1,8 +1,8 @@
 """A sink connector run by Spark: what the driver does, in the task of the worker.
 
 The worker plans ranges of offsets; a load of them is one job of Spark. Its executors run sink tasks of the connector
-(``executing.py``), at most ``tasks.max``, each with whole ranges, so that a topic partition keeps its order. When all
-of them have flushed and the bad records are told of, the ranges are loaded.
+(``sink_executor.py``), at most ``tasks.max``, each with whole ranges, so that a topic partition keeps its order. When
+all of them have flushed and the bad records are told of, the ranges are loaded.
 
 ==========================================  ========================================================================
 kill -9 here                                then
@@ -39,17 +39,17 @@ from connect.data import TopicPartition
 from connect.errors import ConnectError, RetriableError
 from connect.offset_set import OffsetSet
 from connectors.spark.decoding.plugins import chain_properties
-from connectors.spark.engine.accounts import Account, Accounts, Outcome
 from connectors.spark.engine.config import SparkSinkEngineConfig
-from connectors.spark.engine.orders import SinkOrders
-from connectors.spark.failure import is_lasting, load_error
-from connectors.spark.losses import Losses
+from connectors.spark.engine.sink_accounts import Account, Accounts, Outcome
+from connectors.spark.engine.sink_orders import SinkOrders
+from connectors.spark.errors import is_lasting, load_error
+from connectors.spark.retries import Losses
 from connectors.spark.stores.access import Access
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from connectors.spark.engine.loading import SinkLoads
+    from connectors.spark.engine.sink_loads import SinkLoads
 
 __all__ = ["SparkSinkEngine"]
 
@@ -83,7 +83,7 @@ class SparkSinkEngine(BulkSinkTask[SparkSinkEngineConfig]):
     def start(self) -> None:
         """Start Spark."""
         # pyspark takes half a second to import and must not be there before the task's process is forked.
-        from connectors.spark.engine.loading import SinkLoads  # noqa: PLC0415
+        from connectors.spark.engine.sink_loads import SinkLoads  # noqa: PLC0415
         from connectors.spark.session import start_session  # noqa: PLC0415
 
         access = Access(hadoop_conf_dir=self.config.hadoop_conf_dir)

@@ -1,7 +1,7 @@
 """A source connector run by Spark: what the driver does, in the task of the worker.
 
 A load asks the connector for its splits, at most ``tasks.max``, and has each read and published by an executor
-(``reading.py``), as a job of its own: so each is committed when it is done, whatever becomes of the others.
+(``source_executor.py``), as a job of its own: so each is committed when it is done, whatever becomes of the others.
 
 ==========================================  ========================================================================
 kill -9 here                                then
@@ -58,17 +58,17 @@ from connect.data import Offset
 from connect.errors import ConnectError, RetriableError
 from connect.source import SPLIT_OF, ExactlyOnceSupport, OffsetStorageReader, SourceConnector
 from connectors.spark.decoding.plugins import chain_properties, executor_connector
-from connectors.spark.engine.publishing import Publication, Published, failure_digest, settle
-from connectors.spark.engine.slots import Slots
-from connectors.spark.engine.source_config import SparkSourceEngineConfig
-from connectors.spark.failure import failure_cause
-from connectors.spark.losses import Losses
+from connectors.spark.engine.config import SparkSourceEngineConfig
+from connectors.spark.engine.publisher import Publication, Published, failure_digest, settle
+from connectors.spark.engine.transaction_slots import Slots
+from connectors.spark.errors import failure_cause
+from connectors.spark.retries import Losses
 from connectors.spark.stores.access import Access
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from connectors.spark.engine.reading import KnownOffsets, SplitOutcome
+    from connectors.spark.engine.source_executor import KnownOffsets, SplitOutcome
     from connectors.spark.loading.jobs import Jobs, Work
 
 __all__ = ["SparkSourceEngine", "SplitOrder"]
@@ -101,7 +101,7 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
     def start(self) -> None:
         """Start the connector, and Spark."""
         # pyspark takes half a second to import and must not be there before the task's process is forked.
-        from connectors.spark.engine.reading import KnownOffsets  # noqa: PLC0415
+        from connectors.spark.engine.source_executor import KnownOffsets  # noqa: PLC0415
 
         self._known: KnownOffsets = KnownOffsets()
         self._connector = self._made()
@@ -263,7 +263,7 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
         """Have an executor read a split; runs in a thread of its own."""
         from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - as above
 
-        from connectors.spark.engine.reading import OUTCOME, SplitOrders, outcome_of, run_split  # noqa: PLC0415
+        from connectors.spark.engine.source_executor import OUTCOME, SplitOrders, outcome_of, run_split  # noqa: PLC0415
 
         assert self._spark is not None
         orders = SplitOrders(self._class_name, split, publication, known, seconds, told)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from connect.errors import ConnectError
 from connect.jvm.home import sluice_home
-from connectors.spark.failure import root_cause
+from connectors.spark.errors import root_cause
 from connectors.spark.hive.table import HiveColumn, HiveTable, changed_columns, partition_values
 from connectors.spark.options.hive import HiveOptions
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from connect.data import Schema
 from connect.errors import ConnectError, SchemaError
-from connectors.spark.failure import root_cause
+from connectors.spark.arrow_types import table_type
+from connectors.spark.errors import root_cause
+from connectors.spark.iceberg.commit import swap
 from connectors.spark.iceberg.metadata import SCHEMA_PROPERTY, TableMetadata
 from connectors.spark.iceberg.partitions import PartitionBy
-from connectors.spark.iceberg.swap import swap
 from connectors.spark.schema_json import schema_to_json
 from connectors.spark.stores.location import Location
-from connectors.spark.types import table_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -324,8 +324,8 @@ class Change:
     def commit(self) -> None:
         """Make the change the table's newest version, in one step.
 
-        Raises :class:`~connectors.spark.iceberg.swap.ConflictError`, and has changed nothing, if the table has a newer
-        version than the one this began with.
+        Raises :class:`~connectors.spark.iceberg.commit.ConflictError`, and has changed nothing, if the table has
+        a newer version than the one this began with.
         """
         transaction = self._transaction
         base = None if self.is_new else transaction.startMetadata()

@@ -17,11 +17,11 @@ import pyarrow as pa
 from pyarrow import types as kinds
 
 from connect.data import Schema
+from connectors.spark.arrow_types import table_type
 from connectors.spark.decoding.part_files import PartFiles
 from connectors.spark.iceberg.metadata import TableMetadata
 from connectors.spark.stores.parts import DataFolder, DataPlace
-from connectors.spark.stores.uploads import ObjectFolder
-from connectors.spark.types import table_type
+from connectors.spark.stores.s3_parts import ObjectFolder
 
 __all__ = ["DataFiles", "DataWriting", "file_columns", "may_be_written"]
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 from connect.errors import ConfigError
 from connectors.spark.iceberg.partitions import PartitionBy
 from connectors.spark.options.layout import LayoutOptions
-from connectors.spark.stores.objects import service_of
-from connectors.spark.stores.uploads import ObjectFolder
+from connectors.spark.stores.s3_objects import service_of
+from connectors.spark.stores.s3_parts import ObjectFolder
 from connectors.spark.time_folders import DAY_MS, HOUR_MS
 
 if TYPE_CHECKING:

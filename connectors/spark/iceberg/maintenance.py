@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from connect.compaction import CompactedTable
+from connect.sink import CompactedTable
 from connectors.spark.iceberg.catalog import IcebergTable
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from typing import Any
 
 from connect.data import Schema
 from connect.errors import ConnectError
-from connectors.spark.iceberg.progress import Progress, parse_progress
+from connectors.spark.iceberg.positions import Progress, parse_progress
 from connectors.spark.schema_json import schema_from_json
 
 __all__ = ["SCHEMA_PROPERTY", "TableMetadata", "claim_property", "offsets_property"]

@@ -10,7 +10,7 @@ from connect.errors import ConnectError, RetriableError, SchemaError
 from connectors.spark.decoding.part_files import PartFiles
 from connectors.spark.iceberg.catalog import Change, TableName
 from connectors.spark.iceberg.data_files import DataFiles, DataWriting
-from connectors.spark.iceberg.merging import Merge, Written
+from connectors.spark.iceberg.merge import Merge, Written
 from connectors.spark.schema import widen
 from connectors.spark.tables.changes import CHANGE_COLUMN
 from connectors.spark.tables.upsert import key_columns, without_change
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from connectors.spark.decoding.report import Reports
-    from connectors.spark.loader import Loaded
+    from connectors.spark.loading.request import Loaded
 
 __all__ = ["Staged", "Staging"]
 
@@ -102,7 +102,7 @@ class Staged:
 
 
 class Staging:
-    """The :class:`~connectors.spark.loader.Output` of the loads of one step: files that belong to no table yet.
+    """The :class:`~connectors.spark.loading.request.Output` of one step's loads: files that belong to no table yet.
 
     Tables in ``done`` have the records of the step already; nothing is written for them.
     """

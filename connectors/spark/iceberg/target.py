@@ -42,34 +42,34 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from connect.bulk import OffsetRange
-from connect.compaction import CompactedTable
 from connect.crash import crash_point
 from connect.data import Schema, TopicPartition
 from connect.errors import ConnectError, RetriableError
+from connect.sink import CompactedTable
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.decoding.plugins import has_transformations
-from connectors.spark.failure import root_cause
+from connectors.spark.errors import root_cause
 from connectors.spark.iceberg.catalog import Change, IcebergCatalog, IcebergTable, TableName
+from connectors.spark.iceberg.commit import ConflictError
 from connectors.spark.iceberg.layout import data_writing, partitions_of, write_options
 from connectors.spark.iceberg.maintenance import maintain
 from connectors.spark.iceberg.metadata import TableMetadata, claim_property, offsets_property
-from connectors.spark.iceberg.naming import Naming
-from connectors.spark.iceberg.progress import Progress, Step, next_offsets, next_step
+from connectors.spark.iceberg.positions import Progress, Step, next_offsets, next_step
 from connectors.spark.iceberg.staging import Staged, Staging
-from connectors.spark.iceberg.swap import ConflictError
+from connectors.spark.iceberg.table_names import Naming
 from connectors.spark.iceberg.types import columns_of
 from connectors.spark.ledger.ledger import FencedError
 from connectors.spark.loading.request import LoadRequest
-from connectors.spark.peeking import Peeked
+from connectors.spark.preview import Peeked
 from connectors.spark.sql.windows import lost_query
-from connectors.spark.stores.opening import open_store
+from connectors.spark.stores.factory import open_store
+from connectors.spark.tables.held_rows import NO_STATE, HeldRows, TopicWindows
 from connectors.spark.tables.upsert import key_columns, with_change
-from connectors.spark.tables.windows import NO_STATE, HeldRows, TopicWindows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from connectors.spark.loader import Loader
+    from connectors.spark.loading.loader import Loader
 
 __all__ = ["IcebergTarget"]
 

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from connect.data import Schema, Type
 from connect.data.logical import date_schema, decimal_schema, timestamp_schema
+from connectors.spark.arrow_types import table_type
 from connectors.spark.schema import table_schema
-from connectors.spark.types import table_type
 
 __all__ = ["columns_of"]
 

@@ -6,14 +6,14 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final
 
-from connect.compaction import CompactedTable
 from connect.crash import crash_point
 from connect.data import Schema
 from connect.errors import ConnectError
+from connect.sink import CompactedTable
 from connectors.spark.formats import FileFormat
+from connectors.spark.ledger.files_merger import FilesMerger
 from connectors.spark.ledger.ledger import Ledger
-from connectors.spark.ledger.merger import FilesMerger
-from connectors.spark.ledger.merging import MergeGroup, merge_groups
+from connectors.spark.ledger.merge_groups import MergeGroup, merge_groups
 
 __all__ = ["FilesCompaction"]
 

@@ -81,8 +81,7 @@ from connect.data import Schema, TopicPartition
 from connect.errors import ConnectError
 from connectors.spark.ledger.manifest import LedgerError, Manifest, Move
 from connectors.spark.sql.windows import OpenWindows
-from connectors.spark.stores.asking import ask_all
-from connectors.spark.stores.store import Store
+from connectors.spark.stores.store import Store, ask_all
 
 __all__ = ["FencedError", "Ledger", "folder_name"]
 

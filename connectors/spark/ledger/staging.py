@@ -12,8 +12,7 @@ from connect.errors import ConnectError
 from connectors.spark.decoding.report import Report, Reports
 from connectors.spark.ledger.manifest import Move
 from connectors.spark.partitioner import Partitioner
-from connectors.spark.stores.asking import ask_all
-from connectors.spark.stores.store import StagedFile, Store
+from connectors.spark.stores.store import StagedFile, Store, ask_all
 
 __all__ = ["FileNames", "counted_rows", "gathered_moves", "result_moves", "staged_moves"]
 

@@ -8,9 +8,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from connect.bulk import OffsetRange
-from connect.compaction import CompactedTable
 from connect.crash import crash_point
 from connect.data import Schema, TopicPartition
+from connect.sink import CompactedTable
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.decoding.part_files import PartFiles
 from connectors.spark.decoding.report import Report
@@ -21,20 +21,21 @@ from connectors.spark.ledger.staging import FileNames, gathered_moves, result_mo
 from connectors.spark.loading.request import LoadRequest
 from connectors.spark.options.layout import DEFAULT_FILE_SIZE
 from connectors.spark.partitioner import make_partitioner, make_result_partitioner
-from connectors.spark.peeking import Peeked
+from connectors.spark.preview import Peeked
 from connectors.spark.schema import rewritten_columns
 from connectors.spark.sql.windows import OpenWindows, lost_query
-from connectors.spark.stores.opening import open_store
+from connectors.spark.stores.factory import open_store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from connectors.spark.folders import FolderWriter
     from connectors.spark.hive.registration import HiveRegistration
-    from connectors.spark.ledger.merger import FilesMerger
-    from connectors.spark.ledger.rewriting import Rewritten
-    from connectors.spark.loader import Loaded, Loader
-    from connectors.spark.sql.held import WindowState
+    from connectors.spark.ledger.files_merger import FilesMerger
+    from connectors.spark.ledger.table_rewrite import Rewritten
+    from connectors.spark.loading.loader import Loader
+    from connectors.spark.loading.request import Loaded
+    from connectors.spark.sql.window_output import WindowState
 
 __all__ = ["FilesTarget"]
 
@@ -152,7 +153,7 @@ class FilesTarget:
 
     def _windows_of(self, topic: str) -> WindowState | None:
         """The windows of a topic, if the query has some, or had and there is something left of them."""
-        from connectors.spark.sql.held import WindowState  # noqa: PLC0415 - it brings pyspark
+        from connectors.spark.sql.window_output import WindowState  # noqa: PLC0415 - it brings pyspark
 
         known, policy, start = self._ledger.windows, self._config.windows, f"{topic}/"
         before = {name.removeprefix(start): each for name, each in known.items() if name.startswith(start)}
@@ -164,7 +165,7 @@ class FilesTarget:
 
     def _rewrite(self, tables: Mapping[str, Schema], loader: Loader, staging: str) -> Rewritten:
         """Stage all files again of tables whose columns have got types that the files cannot be read with."""
-        from connectors.spark.ledger.rewriting import Rewritten, rewrite  # noqa: PLC0415 - it brings pyspark
+        from connectors.spark.ledger.table_rewrite import Rewritten, rewrite  # noqa: PLC0415 - it brings pyspark
 
         known = self._ledger.tables
         if self._format.field_paths is None or not any(
@@ -177,7 +178,7 @@ class FilesTarget:
         return loader.run(lambda: rewrite(merger, known, tables, staging, number, self._file_size, divided_by))
 
     def _merger(self) -> FilesMerger:
-        from connectors.spark.ledger.merger import FilesMerger  # noqa: PLC0415 - it brings pyspark
+        from connectors.spark.ledger.files_merger import FilesMerger  # noqa: PLC0415 - it brings pyspark
 
         return FilesMerger(self._config, self._files, self._format, self._spark())
 
@@ -287,7 +288,7 @@ def _folder_of(path: str) -> str:
 
 
 class _StagingFolder:
-    """The :class:`~connectors.spark.loader.Output` of a load of one topic: files that nobody sees yet."""
+    """The :class:`~connectors.spark.loading.request.Output` of a load of one topic: files that nobody sees yet."""
 
     commits = False
 

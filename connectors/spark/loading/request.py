@@ -16,8 +16,8 @@ from connectors.spark.decoding.report import Reports
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from connectors.spark.sql.held import WindowState
     from connectors.spark.sql.query import Result
+    from connectors.spark.sql.window_output import WindowState
     from connectors.spark.sql.windows import OpenWindows
 
 __all__ = ["LoadRequest", "Loaded", "Output"]

@@ -17,28 +17,28 @@ from connect.chain.tolerance import ErrorPolicy
 from connect.data import Field, Schema
 from connect.errors import ConnectError, DataError, RetriableError
 from connect.offset_set import OffsetSet
+from connectors.spark.arrow_types import table_type
 from connectors.spark.cluster.code import is_local
 from connectors.spark.config import SparkSinkConfig
-from connectors.spark.decoding.beside import METADATA
 from connectors.spark.decoding.decoder import DecodePlan, Mode
 from connectors.spark.decoding.executor import Pass, Passes, survey_splits
 from connectors.spark.decoding.failures import FAILURE_ROWS
-from connectors.spark.decoding.intake import Intake
-from connectors.spark.decoding.marks import MARKS
+from connectors.spark.decoding.kafka_columns import METADATA
+from connectors.spark.decoding.kafka_reader import Intake
 from connectors.spark.decoding.part_files import PartFiles
 from connectors.spark.decoding.placement import FOLDER_COLUMN
 from connectors.spark.decoding.plugins import chain_properties, has_transformations
+from connectors.spark.decoding.progress_marks import MARKS
 from connectors.spark.decoding.report import LoadStop, Reports
 from connectors.spark.iceberg.layout import data_writing
 from connectors.spark.loading.bad_records import BadRecords
 from connectors.spark.loading.jobs import Jobs, Work
+from connectors.spark.loading.progress import LoadProgress
 from connectors.spark.loading.request import Loaded, LoadRequest, Output
-from connectors.spark.progress import LoadProgress
-from connectors.spark.reader import split_numbers, tasks_for
+from connectors.spark.loading.splits import split_numbers, tasks_for
 from connectors.spark.schema import in_common
-from connectors.spark.sql.held import HoldingOutput
-from connectors.spark.sql.output import QueryOutput
-from connectors.spark.types import table_type
+from connectors.spark.sql.query import QueryOutput
+from connectors.spark.sql.window_output import HoldingOutput
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

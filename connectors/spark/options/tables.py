@@ -1,16 +1,18 @@
-"""The options of table formats."""
+"""The options of tables: their format and names, and whether records replace rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Literal
 
-from connect.config import HIGH, MEDIUM, Config, matches, option
+from connect.config import HIGH, LOW, MEDIUM, Config, matches, option
 from connect.errors import ConfigError
+from connectors.spark.tables.changes import ChangePlan
 
-__all__ = ["TableOptions"]
+__all__ = ["TableOptions", "UpsertOptions"]
 
 _TABLES = "Tables"
+_DEFAULT_ID_COLUMNS = "iceberg.tables.default-id-columns"
 
 
 class TableOptions(Config):
@@ -44,3 +46,49 @@ class TableOptions(Config):
         if file_format != "ParquetFormat":
             reason = f"table.format={self.table_format} has files of Parquet: remove the key."
             yield ConfigError("format.class", file_format, reason)
+
+
+class UpsertOptions(Config):
+    """The options that decide what becomes of a record whose row is there already."""
+
+    write_mode: Literal["append", "upsert"] = option(
+        default="append",
+        importance=MEDIUM,
+        group=_TABLES,
+        doc="What a record does to its table: append adds a row; upsert replaces the row with the same key, or deletes "
+        "it, which needs table.format=iceberg or delta.",
+    )
+    upsert_keys: tuple[str, ...] = option(
+        default=(),
+        importance=MEDIUM,
+        group=_TABLES,
+        doc="The columns of the key of a row. They are taken from the record's key if it has fields of these names, "
+        "else from its value; a key without fields is the one column that is named. Without this, the fields of "
+        "the record's key are the key. The Iceberg sink's iceberg.tables.default-id-columns means the same.",
+    )
+    upsert_envelope: Literal["none", "debezium", "flattened"] = option(
+        default="none",
+        importance=LOW,
+        group=_TABLES,
+        doc="How records tell of changes. none: the value is the row, and a record without a value deletes it. "
+        "debezium: an envelope with before, after and op. flattened: as Debezium's ExtractNewRecordState writes them, "
+        "with __deleted or __op.",
+    )
+
+    @property
+    def changes(self) -> ChangePlan | None:
+        """How records are read as changes, if they are."""
+        if self.write_mode == "append":
+            return None
+        named = self.originals.get(_DEFAULT_ID_COLUMNS) or ""
+        keys = self.upsert_keys or tuple(filter(None, (name.strip() for name in named.split(","))))
+        return ChangePlan(self.upsert_envelope, keys)
+
+    def upsert_mistakes(self, table_format: str) -> Iterable[ConfigError]:
+        """Yield an error for each rule over several of these options that is broken."""
+        if self.write_mode == "upsert" and table_format == "parquet":
+            reason = "Rows of tables with table.format=parquet cannot be replaced: set table.format=iceberg or delta."
+            yield ConfigError("write.mode", self.write_mode, reason)
+        if self.write_mode == "append" and self.upsert_envelope != "none":
+            reason = "Records are read as changes with write.mode=upsert alone: set that, or remove this key."
+            yield ConfigError("upsert.envelope", self.upsert_envelope, reason)

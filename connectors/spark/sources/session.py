@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 from connect.bulk_source import BulkSourceTaskContext
 from connect.errors import ConnectError
-from connectors.spark.failure import failure_cause
-from connectors.spark.losses import Losses
+from connectors.spark.errors import failure_cause
+from connectors.spark.retries import Losses
 from connectors.spark.session import start_session
 from connectors.spark.stores.access import Access
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from connectors.spark.sources.publishing import RowPublisher
+    from connectors.spark.sources.row_publisher import RowPublisher
 
 __all__ = ["SourceSession"]
 
@@ -40,7 +40,7 @@ class SourceSession:
     def start(self) -> None:
         """Start Spark."""
         # pyspark takes half a second to import and must not be there before the task's process is forked.
-        from connectors.spark.sources.publishing import RowPublisher  # noqa: PLC0415
+        from connectors.spark.sources.row_publisher import RowPublisher  # noqa: PLC0415
 
         self._first = start_session(self._context.connector_properties, self._context.connector_name, self._access)
         self._own = self._first.newSession()

@@ -1,4 +1,4 @@
-"""The query of a connector: it stands between the rows of a load and the target, which writes its result."""
+"""The query of a connector (``sql``): it takes the rows of a load and gives its result to the target."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from connect.data import Schema
 from connect.errors import ConnectError, DataError, SchemaError
-from connectors.spark.failure import root_cause
+from connectors.spark.arrow_types import table_type
+from connectors.spark.errors import root_cause
 from connectors.spark.schema import Evolution, widen
 from connectors.spark.sql.options import RECORDS, JdbcTable, SqlOptions, StoredTable
 from connectors.spark.sql.statement import check_query
 from connectors.spark.sql.types import schema_of_result
-from connectors.spark.types import table_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Query", "Result"]
+    from connectors.spark.loading.request import Output
+
+__all__ = ["Query", "QueryOutput", "Result"]
 
 _ROWS: Final = "rows"
 _READ_OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {"csv": {"header": "true", "inferSchema": "true"}}
@@ -125,3 +127,27 @@ class Query:
             reader = reader.option("password", table.password)
         frame: DataFrame = reader.load()
         return frame
+
+
+class QueryOutput:
+    """An :class:`~connectors.spark.loading.request.Output` that writes the result of a query to another one.
+
+    The rows that come in have the schema of the records; what goes out has that of the table, ``known`` so far.
+    """
+
+    def __init__(self, query: Query, known: Mapping[str, Schema], output: Output) -> None:
+        self._query = query
+        self._known = known
+        self._output = output
+        self.results: dict[str, Result] = {}
+
+    @property
+    def commits(self) -> bool:
+        """As the target has it."""
+        return self._output.commits
+
+    def write(self, frame: DataFrame, table: str, schema: Schema, attempt: int) -> None:  # noqa: ARG002
+        """Write the result for the rows of a table."""
+        result = self._query.answer(frame, table, self._known.get(table))
+        self._output.write(result.frame, table, result.schema, attempt)
+        self.results[table] = result

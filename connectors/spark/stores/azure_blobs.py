@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 from connect.errors import ConnectError, RetriableError
 from connect.extras import how_to_install
 from connectors.spark.stores.azure_account import AzureAccount
-from connectors.spark.stores.ranges import open_ranges
+from connectors.spark.stores.range_file import open_ranges
 
 if TYPE_CHECKING:
     from azure.core.exceptions import HttpResponseError

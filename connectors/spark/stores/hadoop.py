@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO, Final
 
 from connect.errors import ConnectError, RetriableError
-from connectors.spark.failure import root_cause
+from connectors.spark.errors import root_cause
 from connectors.spark.stores.location import Location
-from connectors.spark.stores.ranges import open_ranges
+from connectors.spark.stores.range_file import open_ranges
 from connectors.spark.stores.store import StagedFile, Upload
 
 __all__ = ["HadoopStore", "Java"]

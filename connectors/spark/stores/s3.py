@@ -44,10 +44,10 @@ from typing import BinaryIO, Final
 
 from connect.errors import ConnectError, RetriableError
 from connectors.spark.stores.location import Location
-from connectors.spark.stores.objects import Objects, Service, client_for
 from connectors.spark.stores.parts import PartPlace
+from connectors.spark.stores.s3_objects import Objects, Service, client_for
+from connectors.spark.stores.s3_parts import UploadPlace
 from connectors.spark.stores.store import StagedFile, Upload
-from connectors.spark.stores.uploads import UploadPlace
 
 __all__ = ["S3Store"]
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, TypeVar
 
 from connectors.spark.stores.parts import PartPlace
 
-__all__ = ["StagedFile", "Store", "Upload"]
+__all__ = ["StagedFile", "Store", "Upload", "ask_all"]
+
+Q = TypeVar("Q")
+A = TypeVar("A")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,3 +137,15 @@ class Store(Protocol):
 
         ``check`` raises if another driver has taken over. What is found before it passes is not the other's.
         """
+
+
+def ask_all(store: Store, question: Callable[[Q], A], about: Sequence[Q]) -> list[A]:
+    """Ask a store about many things at once, as far as it can do that.
+
+    Returns the answers in the order of ``about``, or raises the first error.
+    """
+    if store.concurrency == 1:
+        # Threads of their own would each need a connection to Spark's Java.
+        return [question(each) for each in about]
+    with ThreadPoolExecutor(store.concurrency) as threads:
+        return list(threads.map(question, about))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import locale
 import logging
 import os
 import signal
@@ -13,10 +14,20 @@ from pathlib import Path
 
 from connect.config import Config, Importance, Password, option
 from connect.source import SourceConnector, SourceTask
+from connectors.file.sink import FileStreamSinkConnector
+from connectors.file.source import FileStreamSourceConnector
 
 logger = logging.getLogger(__name__)
 _NAP = 0.02
 _FOREVER = 3600
+
+
+class LinesSourceConnector(FileStreamSourceConnector):
+    """A file source that shares a process with the plugins of this folder, as Sluice's own does not."""
+
+
+class LinesSinkConnector(FileStreamSinkConnector):
+    """A file sink that shares a process with the plugins of this folder, as Sluice's own does not."""
 
 
 class ActingConfig(Config):
@@ -81,6 +92,10 @@ class ActingSourceConnector(SourceConnector[ActingConfig]):
             case "goes elsewhere":
                 os.chdir("/")
                 os.umask(0o777)
+            case "changes the locale":
+                locale.setlocale(locale.LC_ALL, "C")
+                os.environ["TZ"] = "Asia/Kathmandu"
+                time.tzset()
             case "handles signals":
                 signal.signal(signal.SIGUSR1, signal.SIG_IGN)
             case "leaks":

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from connect.errors import AlreadyExistsError, ConnectError, NotFoundError
 from worker.errors import NotAssignedError, NotLeaderError
-from worker.herder.cluster.publication import Publication
+from worker.herder.cluster.publishing import Publication
 from worker.herder.inbox import Request
 from worker.security.request_signatures import Nonces
 from worker.security.session_keys import SignedRequest, verify

@@ -11,10 +11,10 @@ from typing import Any
 
 from connect.plugins import PluginEntry, PluginKind, PluginRegistry
 from equipment.stores.versions import MemoryVersionStore
-from rest.access.access import Access, AllowedHosts
-from rest.access.guards import Guards
-from rest.access.inventory import Inventory
+from rest.access.access import Access
+from rest.access.guards import AllowedHosts, Guards
 from rest.access.sign_in import SignIn
+from rest.access.stored_configs import StoredConfigs
 from worker.herder.herder import Herder
 from worker.herder.inbox import Inbox
 from worker.herder.settings import Stores, WorkerSettings
@@ -100,10 +100,10 @@ def guards_of(
     *,
     health_open: bool = False,
     hosts: AllowedHosts | None = None,
-    inventory: Callable[[Herder], Inventory] = Inventory,
+    configs: Callable[[Herder], StoredConfigs] = StoredConfigs,
 ) -> Guards:
     """Guards as a worker makes them."""
-    return Guards(hosts, access=Access(sign_in, roles, inventory(herder), health_open=health_open))
+    return Guards(hosts, access=Access(sign_in, roles, configs(herder), health_open=health_open))
 
 
 def basic(user: str, password: str) -> dict[str, str]:

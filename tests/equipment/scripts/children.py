@@ -14,8 +14,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
-from worker.runtime.control import Link
-from worker.runtime.line import Line
+from worker.runtime.link import Line, Link
 from worker.supervisor.lease import watch_lease
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import Command, Report, decode, encode

@@ -24,7 +24,7 @@ _CODE = """
 import sys
 from multiprocessing.connection import Connection
 from worker.runtime.child import run
-from worker.runtime.line import Line
+from worker.runtime.link import Line
 run(Line(Connection(int(sys.argv[1]))), log_to_worker=True)
 """
 

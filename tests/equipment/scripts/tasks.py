@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from equipment.waiting import wait_until
 from worker.runtime.child import run
-from worker.runtime.line import Line
+from worker.runtime.link import Line
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import Command, Report, decode, encode
 

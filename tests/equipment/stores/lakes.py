@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from connectors.spark.options.store import StoreOptions
 from connectors.spark.session import start_session
 from connectors.spark.stores.access import store_access
-from connectors.spark.stores.opening import open_store
+from connectors.spark.stores.factory import open_store
 from connectors.spark.stores.store import Store
 from equipment.servers.azurite import AzureServer
 from equipment.servers.gcs import GcsServer

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from typing import Final
 
 from confluent_kafka import Producer
+from connect.kafka.settings.kind import PropertyValue
 
 from connect.bulk import FailuresOf, Progress
 from connect.chain.tolerance import ErrorCounts, Tolerance
 from connect.data import TopicPartition
-from connect.kafka.settings.kind import PropertyValue
 from connect.offset_set import OffsetSet
 from worker.kafka.topics.creation import NewTopic
 from worker.runtime.assembly import Assembly
-from worker.runtime.bulk.left_out import LeftOut
+from worker.runtime.bulk.bad_records import BadRecords
 from worker.runtime.clients import Clients
 from worker.runtime.dead_letters.loads import LoadDeadLetters
 from worker.runtime.dead_letters.queue import ErrorHeaders
@@ -50,7 +50,7 @@ class BulkContext:
         worker = {"bootstrap.servers": bootstrap, **dict.fromkeys(("key.converter", "value.converter"), _BYTES)}
         return Assembly.resolve(worker, {**self.connector_properties, **own}, Redaction())
 
-    def _made(self, assembly: Assembly) -> LeftOut:
+    def _made(self, assembly: Assembly) -> BadRecords:
         config = assembly.config
         queues: list[LoadDeadLetters] = []
         if topic := config.errors_deadletterqueue_topic_name:
@@ -59,7 +59,7 @@ class BulkContext:
             headers = ErrorHeaders(self.connector_name, 0, assembly.redaction)
             queues.append(LoadDeadLetters(clients, topic, headers, self.connector_name, self.stopping))
         tolerance = Tolerance(config.error_policy, queues, self.wait, counts=self.counts)
-        return LeftOut(tolerance, next(iter(queues), None), tells=False)
+        return BadRecords(tolerance, next(iter(queues), None), tells=False)
 
     def wait(self, seconds: float) -> bool:
         time.sleep(seconds)

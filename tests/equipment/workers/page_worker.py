@@ -21,14 +21,14 @@ from rest.access.guards import NO_GUARDS, Guards
 from rest.app import create_app
 from rest.client import RestClient
 from rest.server.server import RestServer
-from rest.ui.web import PageSettings
+from rest.ui.web_page import PageSettings
 from worker.herder.herder import Herder
 from worker.herder.inbox import Inbox
 from worker.herder.settings import Stores, WorkerSettings
 from worker.membership.membership import SoloMembership
 from worker.recent_log import RecentLog
-from worker.runtime.control import Link
 from worker.runtime.inquiries.inquiries import answer
+from worker.runtime.link import Link
 from worker.security.redaction import Redaction
 from worker.stores.config.store import MemoryConfigStore, TargetState
 from worker.stores.status.store import MemoryStatusStore

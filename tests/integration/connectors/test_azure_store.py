@@ -17,7 +17,7 @@ from connectors.spark.options.store import StoreOptions
 from connectors.spark.stores.azure import AzureStore
 from connectors.spark.stores.azure_blobs import AzureBlobs
 from connectors.spark.stores.azure_parts import AzurePlace
-from connectors.spark.stores.opening import open_store
+from connectors.spark.stores.factory import open_store
 from connectors.spark.stores.store import Store
 from equipment.servers.azurite import AzureServer
 from equipment.stores.contract import TABLE, StoreContract, unique_prefix

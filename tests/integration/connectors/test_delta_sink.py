@@ -300,8 +300,8 @@ def test_topics_are_loaded_at_once_into_tables_of_their_own(sink: Sink, bootstra
 
 
 def test_of_two_drivers_the_later_one_has_the_table(sink: Sink) -> None:
+    from connectors.spark.delta.operations import append_rows  # noqa: PLC0415
     from connectors.spark.delta.table import DeltaTable as Table  # noqa: PLC0415 - needs pyspark
-    from connectors.spark.delta.writing import append_rows  # noqa: PLC0415
 
     sink.records.produce([{"id": 0}])
     first = sink.task()

@@ -12,10 +12,10 @@ import pytest
 from connect.data import TopicPartition
 from connect.errors import ConnectError, RetriableError
 from connectors.spark.options.store import StoreOptions
+from connectors.spark.stores.factory import open_store
 from connectors.spark.stores.gcs import GcsStore
 from connectors.spark.stores.google_objects import GoogleObjects, google_client, google_service_of
 from connectors.spark.stores.google_parts import GooglePlace
-from connectors.spark.stores.opening import open_store
 from connectors.spark.stores.store import Store
 from equipment.servers.gcs import GcsServer
 from equipment.stores.contract import TABLE, StoreContract, unique_prefix

@@ -15,7 +15,7 @@ from connectors.spark.session import start_session
 from connectors.spark.sources.files.config import SparkFileSourceConfig
 from connectors.spark.sources.files.source import SparkFileSourceTask
 from connectors.spark.stores.access import store_access
-from connectors.spark.stores.opening import open_store
+from connectors.spark.stores.factory import open_store
 from connectors.spark.stores.store import Store
 from equipment.brokers.topics import read_topic
 from equipment.servers.hdfs import HdfsServer

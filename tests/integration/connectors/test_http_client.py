@@ -325,7 +325,7 @@ def test_a_proxy_is_asked_with_its_password_and_checked_itself(api: HttpApi, cli
     assert api.asked[-1].headers["proxy-authorization"].startswith("Basic ")
     with pytest.raises(HostDeniedError):
         get(client(**through), "http://169.254.169.254/ok")
-    with pytest.raises(ConfigError, match=r"http\.client\.proxy\.host: 127\.0\.0\.1 may not be reached"):
+    with pytest.raises(ConfigError, match=r"http\.client\.proxy\.host: Connecting to 127\.0\.0\.1 is not allowed"):
         client(http_denied_hosts="127.0.0.0/8", **through)
     named = client(http_denied_hosts="127.0.0.0/8", **through | {"http_client_proxy_host": "localhost"})
     with pytest.raises(HostDeniedError, match=r"localhost \("):

@@ -179,11 +179,13 @@ def test_the_worker_s_rules_hold_whatever_a_connector_says(
 
     assert put("away", f"{api.url}/away").status_code == 201
     trace = worker.wait_for_states("away", "RUNNING", "FAILED")["tasks"][0]["trace"]
-    assert "169.254.169.254 may not be reached: it is an address where clouds keep" in trace
+    assert "Connecting to 169.254.169.254 is not allowed: it is an address where clouds serve" in trace
     assert worker.get("connectors/away/tasks").json()[0]["config"].keys().isdisjoint(own)
     refused = put("named", f"{api.url}/ok".replace("127.0.0.1", "localhost"))
     assert refused.status_code == 400
-    expected = "http.request.url: localhost may not be reached: http.denied.hosts in the worker's file denies it."
+    expected = (
+        "http.request.url: Connecting to localhost is not allowed: http.denied.hosts in the worker's file denies it."
+    )
     assert expected in refused.json()["message"]
 
 

@@ -14,11 +14,11 @@ from connect.errors import ConnectError, RetriableError
 from connectors.spark.ledger.ledger import Ledger
 from connectors.spark.ledger.manifest import LedgerError
 from connectors.spark.options.store import StoreOptions
-from connectors.spark.stores.objects import Objects, client_for, service_of
-from connectors.spark.stores.opening import open_store
+from connectors.spark.stores.factory import open_store
 from connectors.spark.stores.s3 import S3Store
+from connectors.spark.stores.s3_objects import Objects, client_for, service_of
+from connectors.spark.stores.s3_parts import ObjectFolder, UploadPlace
 from connectors.spark.stores.store import Store
-from connectors.spark.stores.uploads import ObjectFolder, UploadPlace
 from equipment.servers.s3 import S3Server
 from equipment.stores.contract import TABLE, StoreContract, unique_prefix
 

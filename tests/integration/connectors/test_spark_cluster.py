@@ -17,10 +17,9 @@ import pytest
 from connect.bulk import OffsetRange
 from connect.errors import ConnectError, RetriableError
 from connectors.spark.config import SparkSinkConfig
-from connectors.spark.engine.config import SparkSinkEngineConfig
+from connectors.spark.engine.config import SparkSinkEngineConfig, SparkSourceEngineConfig
 from connectors.spark.engine.sink import SparkSinkEngine
 from connectors.spark.engine.source import SparkSourceEngine
-from connectors.spark.engine.source_config import SparkSourceEngineConfig
 from connectors.spark.sink import SparkSinkTask
 from connectors.spark.sources.files.config import SparkFileSourceConfig
 from connectors.spark.sources.files.source import SparkFileSourceTask

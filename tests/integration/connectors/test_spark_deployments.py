@@ -23,10 +23,9 @@ from connect.bulk import OffsetRange
 from connect.errors import ConnectError
 from connect.jvm.home import sluice_home
 from connect.jvm.java import find_java
-from connectors.spark.engine.config import SparkSinkEngineConfig
+from connectors.spark.engine.config import SparkSinkEngineConfig, SparkSourceEngineConfig
 from connectors.spark.engine.sink import SparkSinkEngine
 from connectors.spark.engine.source import SparkSourceEngine
-from connectors.spark.engine.source_config import SparkSourceEngineConfig
 from connectors.spark.session import java_home
 from equipment.brokers.topics import create_topic, produce, read_topic
 from equipment.ports import own_port

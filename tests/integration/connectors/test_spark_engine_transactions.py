@@ -19,8 +19,8 @@ from connect.delivery.stored_offsets import offset_key
 from connect.delivery.transaction import SupersededError, Transaction
 from connect.errors import ConnectError
 from connectors.directory import DirectorySourceConnector
-from connectors.spark.engine.publishing import Publication, failure_digest
-from connectors.spark.engine.reading import KnownOffsets, SplitOrders, SplitRun
+from connectors.spark.engine.publisher import Publication, failure_digest
+from connectors.spark.engine.source_executor import KnownOffsets, SplitOrders, SplitRun
 from equipment.brokers.topics import create_topic, read_topic
 from equipment.scripts.task_processes import TaskProcess
 from equipment.waiting import wait_until

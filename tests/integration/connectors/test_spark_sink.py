@@ -25,9 +25,9 @@ from connect.data import TopicPartition
 from connect.errors import ConnectError, DataError, RetriableError
 from connectors.spark.cluster.executors import own_tag
 from connectors.spark.config import SparkSinkConfig
-from connectors.spark.decoding.marks import MARKS, Marks
-from connectors.spark.progress import LoadProgress
-from connectors.spark.reader import split_numbers
+from connectors.spark.decoding.progress_marks import MARKS, Marks
+from connectors.spark.loading.progress import LoadProgress
+from connectors.spark.loading.splits import split_numbers
 from connectors.spark.sink import SparkSinkConnector, SparkSinkTask
 from equipment.brokers.dead_letters import dead_letters
 from equipment.brokers.filled_topic import FilledTopic

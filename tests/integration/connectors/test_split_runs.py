@@ -21,8 +21,8 @@ from equipment.brokers.topics import create_topic, read_topic
 
 pytest.importorskip("pyspark")
 
-from connectors.spark.engine.publishing import Publication
-from connectors.spark.engine.reading import KnownOffsets, SplitOrders, SplitOutcome, SplitRun
+from connectors.spark.engine.publisher import Publication
+from connectors.spark.engine.source_executor import KnownOffsets, SplitOrders, SplitOutcome, SplitRun
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from equipment.brokers.certificates import Authority
 from equipment.fakes.cluster_herder import ClusterHerder
 from rest.access.access import Access
 from rest.access.guards import Guards
-from rest.access.inventory import Inventory
 from rest.access.sign_in import SignIn
+from rest.access.stored_configs import StoredConfigs
 from rest.app import create_app
 from rest.server.server import RestServer
 from rest.server.tls import TlsSettings
@@ -40,7 +40,7 @@ def test_the_certificate_of_the_connection_reaches_the_app(tmp_path: Path) -> No
     client.write_text(alice.key_pem() + alice.certificate_pem)
     herder = ClusterHerder({})
     sign_in = SignIn(certificate_names=NameRules.parse("RULE:^CN=([^.]*)\\..*$/$1/,DEFAULT"))
-    app = create_app(herder, "cluster", guards=Guards(access=Access(sign_in, None, Inventory(herder))))
+    app = create_app(herder, "cluster", guards=Guards(access=Access(sign_in, None, StoredConfigs(herder))))
     server = RestServer(["https://127.0.0.1:0"], tls)
     server.answer_with(app)
     try:

@@ -30,7 +30,7 @@ from rest.peers.leader import LeaderClient
 from rest.server.server import RestServer
 from rest.server.tls import TlsSettings
 from worker.errors import ForbiddenError, ForwardingError, UnavailableError
-from worker.herder.cluster.publication import Publication
+from worker.herder.cluster.publishing import Publication
 from worker.security.session_keys import new_key
 
 pytestmark = pytest.mark.integration
@@ -185,7 +185,7 @@ def test_a_leader_that_is_gone(worker: Any) -> None:
     assert answer.status_code == 500
     assert answer.json()["message"] == (
         f"IO Error trying to forward REST request: Connection refused ({leader.url}). "
-        "That worker does not listen, so nothing was done: ask again once the cluster has noticed"
+        "That worker is not listening, so nothing was done: try again once the cluster has noticed"
     )
 
 
@@ -202,7 +202,7 @@ def test_a_leader_that_breaks_off(worker: Any) -> None:
     assert answer.status_code == 500
     message = answer.json()["message"]
     assert message.startswith("IO Error trying to forward REST request: ")
-    assert message.endswith(f"({leader}). That worker may have done it: look before you ask again")
+    assert message.endswith(f"({leader}). That worker may have carried out the request: check before you repeat it")
 
 
 def test_a_leader_whose_certificate_is_another_authoritys_is_not_asked(worker: Any, authority: Authority) -> None:

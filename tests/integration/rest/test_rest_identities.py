@@ -14,15 +14,15 @@ from equipment.fakes.cluster_herder import ClusterHerder
 from rest.access.access import Access
 from rest.access.auditing import Auditing
 from rest.access.guards import Guards
-from rest.access.inventory import Inventory
 from rest.access.sign_in import SignIn
+from rest.access.stored_configs import StoredConfigs
 from rest.app import create_app
 from rest.peers.forwarding import Forwarding, Peers
 from rest.peers.identities import Identities
 from rest.peers.leader import LeaderClient
 from rest.peers.owner import OwnerClient
 from rest.server.server import RestServer
-from worker.herder.cluster.publication import Publication
+from worker.herder.cluster.publishing import Publication
 from worker.security.audit import AuditFile, AuditLog
 from worker.security.permissions import Roles, parse_roles
 from worker.security.session_keys import SIGNATURE_HEADER, new_key, sign
@@ -51,11 +51,11 @@ class GuardedWorker:
         identities = Identities(herder.peers, "HmacSHA256", name)
         roles: WatchedFile[Roles] = WatchedFile(self.roles, "file of roles", parse_roles, Roles())
         sign_in = SignIn(users=Users(folder / "users.properties"))
-        access = Access(sign_in, roles, Inventory(herder), passed_on=identities.told)
+        access = Access(sign_in, roles, StoredConfigs(herder), passed_on=identities.told)
         forwarding = Forwarding(self.peers, identities, names_callers=True)
         self.audit = folder / f"{name}.json"
         log = AuditLog([AuditFile(self.audit)], name)
-        guards = Guards(access=access, auditing=Auditing(log, Inventory(herder), identities.told))
+        guards = Guards(access=access, auditing=Auditing(log, StoredConfigs(herder), identities.told))
         app = create_app(herder, "cluster", forwarding=forwarding, request_timeout=5.0, guards=guards)
         app.before_request_funcs[None].insert(0, self._see)
         self.server = RestServer(["http://127.0.0.1:0"])

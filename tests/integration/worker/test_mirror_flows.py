@@ -89,5 +89,5 @@ def test_a_refused_connector_ends_the_driver_and_says_why(nodes: Any, props: dic
     wrong = {key: value for key, value in props.items() if not key.endswith(".topic")}
     node = nodes("wrong", wrong)
     assert node.process.wait(120) == 2
-    assert "of this flow is refused" in node.log
+    assert "of this flow was refused" in node.log
     assert "topic" in node.log

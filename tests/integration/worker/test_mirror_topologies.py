@@ -18,7 +18,7 @@ from equipment.waiting import wait_until
 from equipment.workers.mirror_node import MirrorNode
 from worker.cli.mirror.command import mirror
 from worker.embedded.broker.server import BrokerInfo
-from worker.texts import utc_text
+from worker.formatting import utc_text
 
 SECONDS = 120.0
 

@@ -12,7 +12,7 @@ from connect.errors import ConnectError
 from equipment.fakes.cluster_herder import ClusterHerder
 from rest.app import create_admin_app, create_app
 from rest.peers.forwarding import Forwarding, Peers
-from worker.herder.cluster.publication import PUBLICATION_HEADER, Publication
+from worker.herder.cluster.publishing import PUBLICATION_HEADER, Publication
 from worker.security.session_keys import new_key, sign
 
 BUSY = "Cannot complete request because of a conflicting operation (e.g. worker rebalance)"

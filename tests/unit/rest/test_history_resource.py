@@ -64,7 +64,7 @@ def test_other_steps_are_refused(client: FlaskClient, step: str) -> None:
     answer = client.get("/history", query_string={"step": step})
     assert (answer.status_code, answer.get_json()["message"]) == (
         400,
-        f"step={step!r} is not an even number of seconds from 2 to 300.",
+        f"Invalid step={step!r}: use an even number of seconds from 2 to 300.",
     )
 
 

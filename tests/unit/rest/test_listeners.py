@@ -49,7 +49,7 @@ def test_a_worker_is_reached_as_java_has_it(listeners: str, props: dict[str, str
         (
             "http://:8083",
             {"listener": "https"},
-            r"rest.advertised.listener is https, but listeners, which is http://:8083",
+            r"rest.advertised.listener is https, but listeners \(http://:8083\)",
         ),
         (
             "http://:8083",
@@ -57,9 +57,9 @@ def test_a_worker_is_reached_as_java_has_it(listeners: str, props: dict[str, str
             "Invalid value ftp for configuration rest.advertised.listener: Use http or",
         ),
         ("http://:8083", {"port": "0"}, "Invalid value 0 for configuration rest.advertised.port"),
-        ("http://here", {}, "A listener names its port"),
+        ("http://here", {}, "A listener must have a port"),
         ("http://here:99999", {}, "Invalid value http://here:99999 for configuration listeners: Not a URL"),
-        ("ftp://here:21", {}, "A listener begins with http:// or https://"),
+        ("ftp://here:21", {}, "A listener must begin with http:// or https://"),
     ],
 )
 def test_what_contradicts_itself_is_refused(listeners: str, props: dict[str, str], text: str) -> None:

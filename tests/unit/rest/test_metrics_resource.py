@@ -9,7 +9,7 @@ from flask.testing import FlaskClient
 
 from equipment.scrapes import Scrape
 from rest.app import create_admin_app, create_app
-from worker.metrics.lives import LivesSeen, Starts
+from worker.metrics.lifetimes import LifetimesSeen, Starts
 from worker.metrics.snapshot import ConnectorSeen, Snapshot
 from worker.stores.status.store import State, Status
 from worker.unit import Unit
@@ -35,7 +35,7 @@ class Herder:
             {"c": ConnectorSeen("X", "sink")},
             {Unit("c"): Status(State.RUNNING, "here:8083", 1)},
             {},
-            LivesSeen(Starts(), Starts(), {}, {}, {}),
+            LifetimesSeen(Starts(), Starts(), {}, {}, {}),
             None,
             0,
         )
@@ -69,7 +69,7 @@ def test_another_dialect_is_asked_for_by_name(client: FlaskClient) -> None:
     assert Scrape(client.get("/metrics?format=confluent").text).named("kafka_connect_connector_metrics", connector="c")
     answer = client.get("/metrics?format=jmx")
     assert (answer.status_code, answer.headers["Content-Type"]) == (400, "application/json")
-    assert answer.get_json()["message"] == "format='jmx' is none of strimzi, confluent."
+    assert answer.get_json()["message"] == "Unknown format='jmx': use one of strimzi, confluent."
 
 
 def test_a_worker_that_has_not_looked_yet_says_so(client: FlaskClient, herder: Herder) -> None:

@@ -229,14 +229,14 @@ def test_topics_may_not_be_reset_where_that_is_forbidden(client: FlaskClient) ->
         (b"[1", "is not JSON"),
         (b'{"name": 1, "config": {}}', "contains no connector type"),
         (b'{"config": {"a": NaN}}', "NaN is not a JSON number"),
-        (b'{"config": {"a": [1]}}', "The value of a must be text, a number, a boolean or null but is an array"),
+        (b'{"config": {"a": [1]}}', "The value of a must be a string, a number, a boolean or null, not an array"),
         (b'{"config": []}', "A configuration must be a JSON object"),
         (b'{"config": {"name": "x"}, "initial_state": 1}', "is none of RUNNING, PAUSED, STOPPED"),
         (b"\xff\xfe", "is not JSON"),
         (b"[" * 100_000, "is not JSON"),
-        (b'{"name": "\\uD800", "config": {}}', "holds \\ud800 alone"),
-        (b'{"config": {"a": "\\ude00\\ud83d"}}', "holds \\ude00 alone"),
-        (b'{"config": {"\\udfff": "a"}}', "holds \\udfff alone"),
+        (b'{"name": "\\uD800", "config": {}}', "lone surrogate \\ud800"),
+        (b'{"config": {"a": "\\ude00\\ud83d"}}', "lone surrogate \\ude00"),
+        (b'{"config": {"\\udfff": "a"}}', "lone surrogate \\udfff"),
         (b'{"config": {"a": "\xed\xa0\x80"}}', "is not JSON"),
     ],
 )
@@ -257,7 +257,7 @@ def test_another_content_type_is_told_which_to_send(client: FlaskClient) -> None
 def test_a_configuration_in_what_post_takes_is_told_apart(client: FlaskClient, path: str) -> None:
     answer = client.put(path, json={"name": "n", "config": {"connector.class": "FileStreamSource"}})
     assert answer.status_code == 400
-    assert "send what is in its member config, without name and config" in answer.get_json()["message"]
+    assert "send only the object under config" in answer.get_json()["message"]
 
 
 def test_characters_may_be_escaped(client: FlaskClient) -> None:

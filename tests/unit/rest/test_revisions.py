@@ -56,7 +56,7 @@ def test_any_configuration_matches_a_star_and_none_is_there_to_match(client: Fla
 def test_other_tags_are_mistakes(client: FlaskClient, tag: str) -> None:
     answer = client.patch(PATH, json={"topic": "x"}, headers={"If-Match": tag})
     assert answer.status_code == 400
-    assert "it has to be the ETag of GET /connectors/NAME/config" in answer.get_json()["message"]
+    assert "use the ETag of GET /connectors/NAME/config" in answer.get_json()["message"]
 
 
 def test_a_change_is_validated_as_what_it_makes(client: FlaskClient) -> None:

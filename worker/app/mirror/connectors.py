@@ -1,7 +1,7 @@
-"""The connectors of a flow, kept as the file of flows has them.
+"""Writes the connectors of a flow as the file of flows defines them.
 
-A worker that takes the lead of its flow writes what the file says, as MirrorMaker does: so a changed file takes effect
-with a restart, one node after the other, and two nodes with different files do not fight.
+A worker that becomes the leader of its flow writes what the file says, as MirrorMaker does. So a changed file takes
+effect with a restart, one node after the other, and two nodes with different files do not fight.
 """
 
 from __future__ import annotations
@@ -13,20 +13,32 @@ from queue import SimpleQueue
 from typing import Final
 
 from connect.errors import ConnectError, NotFoundError
+from connectors.mirror.config.checkpoint import MirrorCheckpointConfig
+from connectors.mirror.config.source import MirrorSourceConfig
+from connectors.mirror.heartbeat import MirrorHeartbeatConfig
+from worker.config.connector import ConnectorConfig
 from worker.errors import BadRequestError, InvalidConnectorError, NotLeaderError
 from worker.herder.herder import Herder
 
-__all__ = ["FlowConnectors"]
+__all__ = ["FlowConnectors", "connector_keys"]
 
 logger = logging.getLogger(__name__)
+
+
+def connector_keys() -> frozenset[str]:
+    """Return the keys of the mirror connectors, with those that every connector has but not those of sources only."""
+    kinds = (ConnectorConfig, MirrorSourceConfig, MirrorCheckpointConfig, MirrorHeartbeatConfig)
+    return frozenset(key.name for kind in kinds for key in kind.definitions())
+
+
 _PATIENCE: Final = 120.0
 _AGAIN: Final = 1.0
 
 
 class FlowConnectors:
-    """Has a herder write connectors whenever it leads, in a thread of its own; what it refuses is told to ``refused``.
+    """Writes connectors whenever the herder becomes the leader, in a thread of its own.
 
-    Those of ``only_existing`` are written only if the cluster has them.
+    Refusals are passed to ``refused``. The connectors ``only_existing`` are written only if the cluster has them.
     """
 
     def __init__(
@@ -44,7 +56,7 @@ class FlowConnectors:
         self._thread = threading.Thread(target=self._loop, name="flow-connectors", daemon=True)
 
     def start(self) -> None:
-        """Begin to follow the lead."""
+        """Start the thread."""
         self._thread.start()
         self._herder.when_leading(lambda: self._leads.put(None))
 
@@ -52,20 +64,20 @@ class FlowConnectors:
         while True:
             self._leads.get()
             if not all(self._written(name) for name in self._configs):
-                # A connector that could not be written now is so later, unless another worker leads by then.
+                # A connector that could not be written is written later, unless another worker has become the leader.
                 threading.Event().wait(_AGAIN)
                 self._leads.put(None)
 
     def _written(self, name: str) -> bool:
-        """Write a connector unless the cluster has it so; whether that is done with."""
+        """Write a connector unless it is up to date; return whether nothing is left to do."""
         try:
             self._write(name)
         except NotLeaderError:
             pass
         except (BadRequestError, InvalidConnectorError) as error:
-            self._refused(f"The connector {name} of this flow is refused: {error}")
+            self._refused(f"The connector {name} of this flow was refused: {error}")
         except (ConnectError, TimeoutError) as error:
-            logger.warning("The connector %s could not be written and is so again: %s", name, error)
+            logger.warning("The connector %s could not be written and is tried again: %s", name, error)
             return False
         return True
 
@@ -76,7 +88,7 @@ class FlowConnectors:
         except NotFoundError:
             stored = None
         if stored == wanted:
-            logger.info("The connector %s is as the file of flows has it", name)
+            logger.info("The connector %s matches the file of flows", name)
         elif stored is not None or name not in self._only_existing:
             self._herder.connectors.put_config(name, wanted).result(_PATIENCE)
-            logger.info("The connector %s is written as the file of flows has it", name)
+            logger.info("The connector %s was written from the file of flows", name)

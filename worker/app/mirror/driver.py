@@ -1,7 +1,7 @@
-"""The driver of a mirror: a process for each flow of a file, started again when it ends, and one REST API for all.
+"""The driver of a mirror: a process for each flow of a file, restarted when it ends, and one REST API for all.
 
-Crash points: a flow's process that is killed is started again and resumes from its offsets; the others do not notice.
-If the driver is killed, its flows see their input end, stop in good order and are started by the next driver.
+Crash points: a flow's process that is killed is restarted and resumes from its offsets; the others are not affected. If
+the driver is killed, its flows see the end of their input and stop in an orderly way; the next driver starts them.
 """
 
 from __future__ import annotations
@@ -22,20 +22,53 @@ from typing import Final
 
 from connect.errors import ConfigError, ConnectError
 from connectors.mirror.flows import Flow, Flows, lost_keys
-from rest.flows import FlowState, create_flows_app
+from rest.mirror_driver import FlowState, create_flows_app
 from rest.server.server import RestServer
 from rest.server.tls import TlsSettings
+from worker.app.mirror.connectors import connector_keys
 from worker.app.mirror.flow import REFUSED, Relay, flow_path, worker_properties
-from worker.app.mirror.keys import connector_keys
-from worker.app.mirror.supervision import End, Restart, after
 from worker.app.stop_signals import StopSignals
 from worker.app.worker import COULD_NOT_START, OK, WorkerProperties, log_end
-from worker.config.own_files import WORKER_FILE
+from worker.config.file_access import WORKER_FILE
 from worker.config.worker import DistributedConfig
 
-__all__ = ["Driver", "run_mirror"]
+__all__ = ["Driver", "End", "Restart", "after", "run_mirror"]
 
 logger = logging.getLogger(__name__)
+
+_STEADY: Final = 60.0
+"""After this many seconds, the end of a process counts as the first failure of a new series."""
+
+_LONGEST: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """Restart the flow after ``seconds``; ``failures`` is how many of its processes have ended in a row."""
+
+    seconds: float
+    failures: int
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Stop all flows, and end the driver with ``status``."""
+
+    status: int
+
+
+def after(*, refused: bool, ran: float, failures: int, could_not_start: int) -> Restart | End:
+    """Decide what follows when the process of a flow ends unasked.
+
+    If connectors are ``refused``, a restart would not help: the file has to be corrected, so the driver ends with
+    ``could_not_start``. Any other process, killed or unable to reach its cluster, is restarted, and the other flows
+    continue. It had run for ``ran`` seconds, and ``failures`` processes before it had ended in a row.
+    """
+    if refused:
+        return End(could_not_start)
+    row = 1 if ran >= _STEADY else failures + 1
+    return Restart(min(_LONGEST, 2.0 ** (row - 1)), row)
+
 
 _INTERNAL_REST: Final = "dedicated.mode.enable.internal.rest"
 _LISTENERS: Final = "listeners"
@@ -44,9 +77,9 @@ _WATCH_SECONDS: Final = 5.0
 
 
 def run_mirror(file: Path, targets: Sequence[str]) -> int:
-    """Run the flows of a file, those into the clusters ``targets`` or all, until a signal comes; the exit status.
+    """Run the flows of a file, or only those into the clusters ``targets``, until a signal; return the exit status.
 
-    0: stopped by a signal. 2: the file is wrong, no flow of it is to run, or its listeners cannot be had.
+    0: stopped by a signal. 2: the file is invalid, it has no flow to run, or its listeners cannot be opened.
     """
     return log_end(_run(file, targets))
 
@@ -58,14 +91,14 @@ def _run(file: Path, targets: Sequence[str]) -> int:
             flows = _checked_flows(props, targets)
             server, relay = _server(props.resolved, stack)
         except ConnectError as error:
-            logger.error("The mirror could not start: %s", error)  # noqa: TRY400 - the text says all there is to know
+            logger.error("The mirror could not start: %s", error)  # noqa: TRY400 - the message says it all
             return COULD_NOT_START
         version = importlib.metadata.version("sluice-connect")
-        logger.info("Sluice %s starts: the flows %s of %s", version, ", ".join(flow.name for flow in flows), file)
+        logger.info("Sluice %s is starting the flows %s of %s", version, ", ".join(flow.name for flow in flows), file)
         driver = Driver(flows, lambda flow: _command(file, flow, relay), stop.status)
         if server is not None and relay is not None:
             server.answer_with(create_flows_app(driver.states, public=relay.public))
-            logger.info("The flows are served below %s://%s:%d/", relay.scheme, relay.host, relay.port)
+            logger.info("The REST API of the flows is at %s://%s:%d/", relay.scheme, relay.host, relay.port)
         stack.callback(driver.close)
         driver.start()
         stop.started()
@@ -86,7 +119,7 @@ def _checked_flows(props: WorkerProperties, targets: Sequence[str]) -> tuple[Flo
             DistributedConfig.parse(worker_properties(known, resolved, None))
         except ConfigError as error:
             raise ConnectError(
-                f"The worker of the flow {flow.name}, whose keys begin with {flow.target}.: {error}"
+                f"The worker of flow {flow.name} is misconfigured (keys with the prefix {flow.target}.): {error}"
             ) from error
     for lost in lost_keys(written, flows, keys):
         logger.warning("%s", lost)
@@ -94,7 +127,7 @@ def _checked_flows(props: WorkerProperties, targets: Sequence[str]) -> tuple[Flo
 
 
 def _server(props: Mapping[str, str], stack: ExitStack) -> tuple[RestServer | None, Relay | None]:
-    """The server of ``listeners``, if there are any, and where others reach it."""
+    """Return the server of ``listeners``, if any are set, and the address at which others reach it."""
     internal = props.get(_INTERNAL_REST, "false").strip().lower() == "true"
     urls = [url.strip() for url in props.get(_LISTENERS, "").split(",") if url.strip()]
     if not urls:
@@ -102,7 +135,7 @@ def _server(props: Mapping[str, str], stack: ExitStack) -> tuple[RestServer | No
             raise ConfigError(
                 _LISTENERS,
                 None,
-                f"{_INTERNAL_REST} is true, so say where to listen, as in http://:8083, or set it to false",
+                f"{_INTERNAL_REST}=true needs an address, such as http://:8083. Set one, or set that key to false",
             )
         return None, None
     server = RestServer(urls, TlsSettings(props))
@@ -121,7 +154,7 @@ _ANY_WORKER: Final = {
     "offset.storage.topic": "offsets",
     "status.storage.topic": "status",
 }
-"""What the configuration of any worker needs, where only its address is asked for."""
+"""The least a worker configuration needs, used where only the address is of interest."""
 
 
 def _command(file: Path, flow: Flow, relay: Relay | None) -> list[str]:
@@ -153,7 +186,7 @@ class _Ended:
 
 @dataclass(slots=True)
 class _Running:
-    """A flow, and the process it has now, if it has one."""
+    """A flow with its current process, if it has one."""
 
     flow: Flow
     process: subprocess.Popen[str] | None = None
@@ -165,9 +198,9 @@ class _Running:
 
 
 class Driver:
-    """Keeps a process for each flow. One thread owns them all; ``status`` is set when they cannot go on.
+    """Keeps a process for each flow. One thread owns them all; ``status`` is set when they cannot continue.
 
-    ``command`` is what starts the process of a flow, which writes the URL of its worker to its standard output once
+    ``command`` returns the command line for a flow. Its process writes the URL of its worker to standard output once
     that is up, and stops when its standard input ends.
     """
 
@@ -185,13 +218,13 @@ class Driver:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop them all in good order, and kill what has not ended after a minute."""
+        """Stop all processes in an orderly way, and kill those that have not ended after a minute."""
         self._inbox.put(None)
         if self._thread.ident is not None:
             self._thread.join()
 
     def states(self) -> tuple[FlowState, ...]:
-        """What the flows are doing now. Never waits; any thread may ask."""
+        """Return the current states of the flows. Never waits; any thread may call it."""
         return self._states
 
     # -- in the driver's thread ----------------------------------------------------------------------------------------
@@ -227,12 +260,12 @@ class Driver:
         running.process = subprocess.Popen(
             self._command(running.flow), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
-        logger.info("The worker of the flow %s starts: pid %d", running.flow.name, running.process.pid)
+        logger.info("Starting the worker of flow %s: pid %d", running.flow.name, running.process.pid)
         running.watch = threading.Thread(target=self._watch, args=(running.flow.name, running.process), daemon=True)
         running.watch.start()
 
     def _watch(self, flow: str, process: subprocess.Popen[str]) -> None:
-        """Tell what becomes of a process; in a thread of its own."""
+        """Report the output and the end of a process; runs in a thread of its own."""
         assert process.stdout is not None
         with process.stdout:
             for line in process.stdout:
@@ -252,11 +285,11 @@ class Driver:
                 try:
                     self._status.set_result(worst)
                 except InvalidStateError:
-                    logger.debug("The driver ends already")
+                    logger.debug("The driver is already ending")
             case Restart(seconds, failures):
                 running.failures, running.again_at = failures, time.monotonic() + seconds
                 logger.warning(
-                    "The worker of the flow %s has ended (%s) and is started again in %g s",
+                    "The worker of flow %s has ended (%s) and is restarted in %g s",
                     running.flow.name,
                     _told(status),
                     seconds,
@@ -273,7 +306,7 @@ class Driver:
             try:
                 running.process.wait(max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
-                logger.warning("The worker of the flow %s has not stopped in time and is killed", running.flow.name)
+                logger.warning("The worker of flow %s has not stopped in time and is killed", running.flow.name)
                 running.process.kill()
                 running.process.wait()
             self._let_go(running)

@@ -1,6 +1,6 @@
-"""The worker of one flow: a worker of a cluster whose properties and connectors come from the file of flows.
+"""The worker of one flow: a distributed worker whose properties and connectors come from the file of flows.
 
-It is a process of its own below the driver, and ends with it: the driver holds the other end of its standard input.
+It is a child process of the driver and ends with it: the driver holds the other end of its standard input.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from connect.config import read_properties
 from connectors.mirror.flows import Flow, Flows
 from rest.http.paths import escaped
 from worker.app.distributed import Setting, run_in_setting
-from worker.app.mirror.connectors import FlowConnectors
-from worker.app.mirror.keys import connector_keys
+from worker.app.mirror.connectors import FlowConnectors, connector_keys
 from worker.app.worker import WorkerProperties
 from worker.herder.herder import Herder
 from worker.recent_log import RecentLog
@@ -30,7 +29,7 @@ __all__ = ["REFUSED", "Relay", "flow_path", "run_flow", "worker_properties"]
 logger = logging.getLogger(__name__)
 
 REFUSED: Final = 4
-"""The exit status of a worker whose cluster refuses a connector of the file."""
+"""The exit status of a worker whose cluster refused a connector of the file."""
 
 _HEARTBEAT: Final = "MirrorHeartbeatConnector"
 _LISTENERS: Final = "listeners"
@@ -42,9 +41,9 @@ _TLS: Final = "listeners.https."
 
 @dataclass(frozen=True, slots=True)
 class Relay:
-    """Where the driver serves the REST API of a flow: other nodes and users reach it there, below the flow's path.
+    """The address at which the driver serves a flow's REST API, below the flow's path, to other nodes and users.
 
-    ``public`` says whether it is for users, too.
+    ``public`` says whether users may use it, too.
     """
 
     scheme: str
@@ -54,14 +53,14 @@ class Relay:
 
 
 def flow_path(source: str, target: str) -> str:
-    """The path below which a flow is served, as in MirrorMaker."""
+    """Return the path below which a flow is served, as in MirrorMaker."""
     return f"/{escaped(source)}/{escaped(target)}"
 
 
 def run_flow(file: Path, source: str, target: str, relay: Relay | None, recent: RecentLog) -> int:
-    """Be a worker of one flow of a file until a signal comes, or the driver ends; the exit status.
+    """Run a worker of one flow until a signal or the end of the driver; return the exit status.
 
-    0: stopped. 1: the worker had a defect. 2: it could not start. 4: a connector of the file is refused.
+    0: stopped. 1: the worker had a defect. 2: it could not start. 4: a connector of the file was refused.
     """
     flow: list[Flow] = []
 
@@ -88,10 +87,10 @@ def run_flow(file: Path, source: str, target: str, relay: Relay | None, recent: 
 
 
 def worker_properties(flow: Flow, written: dict[str, str], relay: Relay | None) -> dict[str, str]:
-    """The properties of a flow's worker; ``written`` is the whole file.
+    """Return the properties of a flow's worker; ``written`` is the whole file.
 
-    Versions of configurations are kept under a name that MirrorMaker's filters leave out: by default they would be
-    mirrored from cluster to cluster.
+    Versions of configurations are stored under a name that MirrorMaker's filters leave out. Under the default name they
+    would be mirrored from cluster to cluster.
     """
     defaults = {"config.history.topic": f"mm2-configs-history.{flow.source}.internal"}
     if relay is None:
@@ -107,7 +106,7 @@ def _refuse(told: str, status: Future[int]) -> None:
     try:
         status.set_result(REFUSED)
     except InvalidStateError:
-        logger.debug("The worker ends already")
+        logger.debug("The worker is already ending")
 
 
 def _tell_driver(url: str) -> None:

@@ -86,7 +86,7 @@ def _existing(client: RestClient) -> dict[str, Existing]:
 def _validated(client: RestClient, planned: Iterable[Planned]) -> dict[str, set[str]]:
     """The secret keys of the connectors whose configuration is to be written; mistakes in any end the command."""
     from worker.cli.apply.plan import Action  # noqa: PLC0415 - see above
-    from worker.cli.remedies import Mistake, mistakes_of, mistakes_text  # noqa: PLC0415
+    from worker.cli.mistakes import Mistake, mistakes_of, mistakes_text  # noqa: PLC0415
 
     secret_keys: dict[str, set[str]] = {}
     wrong: list[str] = []

@@ -1,4 +1,4 @@
-"""``sluice mirror``: mirrors between clusters, described by MirrorMaker's file, and what may be asked of them."""
+"""``sluice mirror``: runs the mirrors of a MirrorMaker file, and has commands to inspect and operate them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from connect.garbage import importing
+from connect.garbage_collection import importing
 
 __all__ = ["mirror"]
 
@@ -24,11 +24,11 @@ _ELSEWHERE: Final = {
     "plan": ("worker.cli.mirror.plan", "plan"),
     "verify": ("worker.cli.mirror.verify", "verify"),
 }
-"""Commands in modules of their own: module and name."""
+"""Commands in modules of their own, by module and name."""
 
 
 class _Mirror(click.Group):
-    """A group that takes a file for its first argument to mean that the file's flows are to run."""
+    """A group that runs the flows of a file if its first argument is a file."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted([*super().list_commands(ctx), *_ELSEWHERE])
@@ -49,7 +49,7 @@ class _Mirror(click.Group):
 def mirror() -> None:
     """Mirror topics and groups between clusters.
 
-    `sluice mirror FILE` runs the flows of MirrorMaker's FILE, as `sluice mirror run FILE` does.
+    `sluice mirror FILE` is short for `sluice mirror run FILE`.
     """
 
 
@@ -60,10 +60,10 @@ def mirror() -> None:
 def run(file: Path, clusters: bool, targets: tuple[str, ...]) -> None:
     """Run the flows of FILE, MirrorMaker's mm2.properties, until SIGINT or SIGTERM.
 
-    Each flow that is enabled has a worker, a process of its own, on the cluster that it copies to. Several nodes with
+    Each enabled flow has a worker, a process of its own attached to the cluster that it copies to. Several nodes with
     the same FILE share the work of each flow.
 
-    Exit status: 0 stopped, 2 the file is wrong or no flow of it is to run.
+    Exit status: 0 stopped, 2 FILE is invalid or has no flow to run.
     """
     if targets and not clusters:
         raise click.UsageError(f"Got unexpected arguments ({' '.join(targets)}). Write --clusters before aliases.")
@@ -84,9 +84,9 @@ def run(file: Path, clusters: bool, targets: tuple[str, ...]) -> None:
 @click.argument("source")
 @click.argument("target")
 @click.option("--behind", help="Where the driver relays requests to this worker.")
-@click.option("--public/--internal", help="Whether it does so for users, too.")
+@click.option("--public/--internal", help="Whether users may send requests, too.")
 def run_flow(file: Path, source: str, target: str, behind: str | None, public: bool) -> None:
-    """Be the worker of one flow, for the driver that holds the other end of the standard input."""
+    """Run the worker of one flow, for the driver that holds the other end of standard input."""
     from worker.cli.main import begin, leave  # noqa: PLC0415 - only this command needs it
 
     begin()

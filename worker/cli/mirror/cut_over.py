@@ -1,4 +1,4 @@
-"""``sluice mirror cut-over``: everything of a flow at the target, and its groups with it; and home again."""
+"""``sluice mirror cut-over``: waits until everything is mirrored, and moves the groups to the target or back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from connect.data import TopicPartition
-    from connectors.mirror.moves import Move
+    from connectors.mirror.failover import Move
 
 __all__ = ["cut_over"]
 
@@ -30,22 +30,24 @@ _SHOWN: Final = 5
 @click.command("cut-over")
 @click.argument("file", type=FLOW_FILE)
 @click.argument("flow", required=False)
-@click.option("--back", is_flag=True, help="Bring the groups home to the source. Nothing is waited for.")
-@click.option("--seconds", type=click.IntRange(0), default=60, show_default=True, help="How long to wait for records.")
-@click.option("--dry-run", is_flag=True, help="Only show what is left to mirror, and what would be committed.")
+@click.option("--back", is_flag=True, help="Move the groups back to the source, without waiting.")
+@click.option(
+    "--seconds", type=click.IntRange(0), default=60, show_default=True, help="How long to wait for the mirror."
+)
+@click.option("--dry-run", is_flag=True, help="Only show what is left to mirror and what would be committed.")
 @output_option
 def cut_over(file: Path, flow: str | None, back: bool, seconds: int, dry_run: bool, output: Output) -> None:
-    """Move all that reads the topics of FLOW, as in 'A->B', to the target.
+    """Move everything that reads the topics of FLOW, such as 'A->B', to the target.
 
-    Stop the producers and the consumers at the source first; the flow goes on. It is waited for until every record is
-    mirrored, and then the offsets of all groups are translated and committed at the target, as by failover. Once the
-    consumers and producers run there, --back brings the groups home, as by failback, if it has to be.
+    Stop the producers and the consumers at the source first, and keep the flow running. The command waits until every
+    record is mirrored; then it translates the offsets of all groups and commits them at the target, as failover does.
+    To return, --back moves the groups back to the source, as failback does.
 
-    Exit status: 0 done; 1 records are left, a group is in use, a cluster does not answer or refuses; 3 a dry run has
-    found something to do.
+    Exit status: 0 done; 1 records are left, a group has members, or a cluster does not answer or refuses; 3 a dry run
+    has found something to do.
     """
     from connect.errors import ConnectError  # noqa: PLC0415 - only this command needs it
-    from connectors.mirror.moving import Direction, GroupMover  # noqa: PLC0415
+    from connectors.mirror.failover import Direction, GroupMover  # noqa: PLC0415
 
     named = FlowFile.read(file).named(flow)
     try:
@@ -75,8 +77,8 @@ def cut_over(file: Path, flow: str | None, back: bool, seconds: int, dry_run: bo
 
 
 def _drained(props: Mapping[str, str], seconds: float) -> Mapping[TopicPartition, int]:
-    """What is left to mirror after so many seconds, or as soon as that is nothing."""
-    from connectors.mirror.checking.drain import Drain  # noqa: PLC0415 - only this command needs it
+    """Return what is left to mirror after so many seconds, or as soon as nothing is."""
+    from connectors.mirror.verification.drain import Drain  # noqa: PLC0415 - only this command needs it
 
     deadline = time.monotonic() + seconds
     with Drain(props) as drain:
@@ -88,8 +90,8 @@ def _drained(props: Mapping[str, str], seconds: float) -> Mapping[TopicPartition
 def _told(left: Mapping[TopicPartition, int], seconds: int) -> str:
     shown = ", ".join(f"{count} of {place.topic}-{place.partition}" for place, count in list(left.items())[:_SHOWN])
     return (
-        f"After {seconds} s there are records that are not mirrored: {shown}{', ...' if len(left) > _SHOWN else ''}. "
-        "See that the flow runs and that nobody produces to the source any more, or wait longer with --seconds. "
+        f"After {seconds} s some records are not mirrored: {shown}{', ...' if len(left) > _SHOWN else ''}. "
+        "Check that the flow runs and that nobody produces to the source any more, or wait longer with --seconds. "
         "No offset was committed."
     )
 

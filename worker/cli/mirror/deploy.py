@@ -1,4 +1,4 @@
-"""``sluice mirror deploy``: a flow of a file as connectors of a cluster of workers that runs already."""
+"""``sluice mirror deploy``: deploys a flow of a file to a running cluster of workers."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _CHANGES: Final = 3
 @click.option("--delete", is_flag=True, help="Delete the connectors of the flow. Topics and offsets stay.")
 @url_option
 def deploy(file: Path, flow: str | None, dry_run: bool, delete: bool, url: str) -> None:
-    """Deploy the three connectors of FLOW, as in 'A->B', to a cluster of workers at the target.
+    """Deploy the three connectors of FLOW, such as 'A->B', to a cluster of workers at the target.
 
-    They are named by the flow, as in A-B-MirrorSourceConnector, so that several flows fit on one cluster, and are
-    validated before the first is written. References in FILE are resolved by the workers. Without FLOW it is the only
-    one that is enabled.
+    They are named by the flow, as in A-B-MirrorSourceConnector, so that one cluster can run several flows, and are
+    validated before the first is written. The workers resolve references in FILE. Without FLOW, the only enabled one is
+    deployed.
 
     Exit status: 0 done, or nothing to do; 1 refused, 3 a dry run has found changes.
     """
@@ -75,7 +75,7 @@ def _compiled(flow: Flow, existing: Mapping[str, Any]) -> dict[str, dict[str, st
 def _check(client: RestClient, configs: Mapping[str, Mapping[str, str | None]]) -> None:
     from rest.client import RestError  # noqa: PLC0415 - only this command needs it
     from rest.http.paths import escaped  # noqa: PLC0415
-    from worker.cli.remedies import mistakes_of, mistakes_text  # noqa: PLC0415
+    from worker.cli.mistakes import mistakes_of, mistakes_text  # noqa: PLC0415
 
     wrong = []
     for name, config in configs.items():

@@ -1,4 +1,4 @@
-"""The flows of a file, as the commands about them need them: with references resolved, and chosen by name."""
+"""Reads the flows of a file for the commands, with references resolved, and selects them by name."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from connect.errors import ConnectError
 from connectors.mirror.clients import Clients, Cluster
 from connectors.mirror.flows import Flow, Flows
 from connectors.mirror.survey import Survey, survey
-from worker.app.mirror.keys import connector_keys
+from worker.app.mirror.connectors import connector_keys
 from worker.app.worker import WorkerProperties
-from worker.config.own_files import WORKER_FILE
+from worker.config.file_access import WORKER_FILE
 from worker.log import configure_logging
 
 __all__ = ["FLOW_FILE", "FlowFile", "surveyed"]
@@ -32,7 +32,7 @@ class FlowFile:
     path: Path
     flows: Flows
     written: Flows
-    """The same with references as they are written."""
+    """The same flows with unresolved references."""
 
     @classmethod
     def read(cls, path: Path) -> FlowFile:
@@ -45,14 +45,14 @@ class FlowFile:
             raise click.ClickException(f"{path}: {error}") from error
 
     def running(self, targets: Sequence[str] = ()) -> tuple[Flow, ...]:
-        """The enabled flows, or of those the ones into some clusters; that there is none ends the command."""
+        """Return the enabled flows, or only those into some clusters; if there are none, the command ends."""
         try:
             return tuple(flow for flow in self.flows.running(targets) if flow.enabled)
         except ConnectError as error:
             raise click.ClickException(str(error)) from error
 
     def named(self, name: str | None) -> Flow:
-        """The flow of this name, such as ``A->B``, or the only one that is enabled."""
+        """Return the flow of this name, such as ``A->B``, or the only enabled one."""
         enabled = self.running()
         if name is None:
             if len(enabled) != 1:
@@ -61,14 +61,12 @@ class FlowFile:
         source, _, target = name.partition("->")
         if source not in self.flows.clusters or target not in self.flows.clusters or source == target:
             known = ", ".join(self.flows.clusters)
-            raise click.UsageError(
-                f"{name} is no flow. Write it as SOURCE->TARGET, in quotes; the clusters are {known}."
-            )
+            raise click.UsageError(f"{name} is not a flow. Write SOURCE->TARGET, in quotes; the clusters are {known}.")
         return self.flows.flow(source, target)
 
 
 def surveyed(flows: Sequence[Flow]) -> dict[str, Survey]:
-    """Look at the clusters of some flows, each once, by its alias; one that does not answer ends the command."""
+    """Survey the clusters of some flows, each once, by alias; one that does not answer ends the command."""
     sources = {flow.source for flow in flows}
     places = {flow.source: (flow, Cluster.SOURCE) for flow in flows} | {
         flow.target: (flow, Cluster.TARGET) for flow in flows

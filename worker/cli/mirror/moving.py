@@ -1,6 +1,6 @@
-"""``sluice mirror failover`` and ``failback``: a consumer group moved to the other cluster of a flow, and back.
+"""``sluice mirror failover`` and ``failback``: move a consumer group to the other cluster of a flow, and back.
 
-``sluice mirror groups`` tells beforehand what that would come to for each group.
+``sluice mirror groups`` shows beforehand what that would mean for each group.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ import click
 
 from worker.cli.mirror.flow_file import FLOW_FILE, FlowFile
 from worker.cli.output import Output, columns, output_option, print_document
-from worker.texts import utc_text
+from worker.formatting import utc_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from connectors.mirror.moves import Move
+    from connectors.mirror.failover import Move
 
 __all__ = ["failback", "failover", "groups", "moves_text"]
 
 _CHECKPOINT: Final = "MirrorCheckpointConnector"
 _SOURCE: Final = "MirrorSourceConnector"
-_NO_GROUP: Final = "No group has committed an offset that this flow translates."
+_NO_GROUP: Final = "No group has committed an offset in a topic of this flow."
 _CHANGES: Final = 3
 _HEADER: Final = ("TOPIC", "PARTITION", "OFFSET", "THERE", "OFFSET THERE", "READ AGAIN", "REMARK")
 
@@ -33,18 +33,18 @@ _HEADER: Final = ("TOPIC", "PARTITION", "OFFSET", "THERE", "OFFSET THERE", "READ
 @click.argument("group")
 @click.argument("flow", required=False)
 @click.option(
-    "--from-checkpoints", is_flag=True, help="Do not ask the source, which is away: take the last checkpoints."
+    "--from-checkpoints", is_flag=True, help="Use the last checkpoints instead of asking the source, which is down."
 )
 @click.option("--dry-run", is_flag=True, help="Only show what would be committed.")
 @output_option
 def failover(file: Path, group: str, flow: str | None, from_checkpoints: bool, dry_run: bool, output: Output) -> None:
-    """Have the consumer GROUP continue at the target of FLOW, as in 'A->B', where it has stopped at the source.
+    """Let the consumer GROUP continue at the target of FLOW, such as 'A->B', where it stopped at the source.
 
     Stop the group first; one with members at the source is refused. Its offsets are translated, exactly where the
-    mirror has kept runs, and committed at the target; none is moved back there. Without FLOW it is the only one that
-    is enabled.
+    mirror has kept runs, and committed at the target; none is moved back there. Without FLOW, the only enabled one is
+    used.
 
-    Exit status: 0 done, or nothing to do; 1 a cluster does not answer, or refuses; 3 a dry run has found changes.
+    Exit status: 0 done, or nothing to do; 1 a cluster does not answer or refuses; 3 a dry run has found changes.
     """
     _move(file, group, flow, "failover", output, from_checkpoints=from_checkpoints, dry_run=dry_run)
 
@@ -56,12 +56,12 @@ def failover(file: Path, group: str, flow: str | None, from_checkpoints: bool, d
 @click.option("--dry-run", is_flag=True, help="Only show what would be committed.")
 @output_option
 def failback(file: Path, group: str, flow: str | None, dry_run: bool, output: Output) -> None:
-    """Bring home what the consumer GROUP has read of mirrored topics at the target of FLOW.
+    """Bring the progress that the consumer GROUP made on mirrored topics at the target of FLOW back to the source.
 
     Stop the group first. Its offsets of A.topic at the target become offsets of topic at the source; none is moved back
-    there. What the group has read of the target's own topics comes home by a failover of the flow the other way.
+    there. To bring back what the group has read of the target's own topics, fail over the flow in the other direction.
 
-    Exit status: 0 done, or nothing to do; 1 a cluster does not answer, or refuses; 3 a dry run has found changes.
+    Exit status: 0 done, or nothing to do; 1 a cluster does not answer or refuses; 3 a dry run has found changes.
     """
     _move(file, group, flow, "failback", output, from_checkpoints=False, dry_run=dry_run)
 
@@ -71,16 +71,19 @@ def failback(file: Path, group: str, flow: str | None, dry_run: bool, output: Ou
 @click.argument("flow", required=False)
 @output_option
 def groups(file: Path, flow: str | None, output: Output) -> None:
-    """Show how many records each group would read again if it failed over now, by FLOW, as in 'A->B'.
+    """Show how many records each group would read again if it failed over now, by FLOW, such as 'A->B'.
 
-    For each partition it says when ``sluice mirror verify`` has compared it last. Nothing is changed. Groups that have
-    not read anything that the flow mirrors are left out. Without FLOW it is the only one that is enabled.
+    Each partition also shows when it was last compared by `sluice mirror verify`. Nothing is changed. Groups that have
+    read nothing the flow mirrors are left out. Without FLOW, the only enabled one is used.
 
     Exit status: 0 done, 1 a cluster does not answer.
     """
     from connect.errors import ConnectError  # noqa: PLC0415 - only these commands need it
-    from connectors.mirror.moves import read_again  # noqa: PLC0415
-    from connectors.mirror.moving import Direction, GroupMover  # noqa: PLC0415
+    from connectors.mirror.failover import (  # noqa: PLC0415
+        Direction,
+        GroupMover,
+        read_again,
+    )
 
     named = FlowFile.read(file).named(flow)
     try:
@@ -100,7 +103,7 @@ def groups(file: Path, flow: str | None, output: Output) -> None:
 
 
 def moves_text(moves: Mapping[str, Sequence[Move]]) -> str:
-    """A table of the partitions of several groups."""
+    """Return a table of the partitions of several groups."""
     if not moves:
         return _NO_GROUP
     rows = [(group, *_row(move)) for group, each in moves.items() for move in each]
@@ -108,14 +111,14 @@ def moves_text(moves: Mapping[str, Sequence[Move]]) -> str:
 
 
 def _verified(props: Mapping[str, str]) -> dict[tuple[str, int], str]:
-    """When partitions of the source were verified last; that it cannot be told changes nothing of the rest."""
+    """Return when partitions of the source were last verified; a failure only leaves that out."""
     from connect.errors import ConnectError  # noqa: PLC0415 - only this command needs it
-    from connectors.mirror.checking.verified import VerifiedTopic  # noqa: PLC0415
+    from connectors.mirror.verification.results import VerifiedTopic  # noqa: PLC0415
 
     try:
         kept = VerifiedTopic(props).kept()
     except ConnectError as error:
-        click.echo(f"When partitions were verified is not known: {error}", err=True)
+        click.echo(f"The times of the last verifications cannot be read: {error}", err=True)
         return {}
     return {(each.topic, each.partition): utc_text(each.at / 1000) for each in kept}
 
@@ -135,7 +138,7 @@ def _move(
     file: Path, group: str, flow: str | None, way: str, output: Output, *, from_checkpoints: bool, dry_run: bool
 ) -> None:
     from connect.errors import ConnectError  # noqa: PLC0415 - only these commands need it
-    from connectors.mirror.moving import Direction, GroupMover  # noqa: PLC0415
+    from connectors.mirror.failover import Direction, GroupMover  # noqa: PLC0415
 
     named = FlowFile.read(file).named(flow)
     try:
@@ -155,12 +158,12 @@ def _move(
 def _hint(way: str, from_checkpoints: bool) -> str:
     if way == "failback" or from_checkpoints:
         return ""
-    return "\nIf the source is away, --from-checkpoints takes what was last told of the group at the target."
+    return "\nIf the source is down, --from-checkpoints uses the last checkpoints of the group at the target."
 
 
 def _text(group: str, moves: Sequence[Move]) -> str:
     if not moves:
-        return f"The group {group} has committed no offset that this flow translates."
+        return f"The group {group} has committed no offset in a topic of this flow."
     return columns(_HEADER, [_row(move) for move in moves])
 
 

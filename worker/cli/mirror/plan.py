@@ -1,4 +1,4 @@
-"""``sluice mirror plan``: what flows would mirror, what not and why, and what will not work."""
+"""``sluice mirror plan``: shows what flows would mirror, what they leave out and why, and what will not work."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PROBLEMS: Final = 3
 @click.option("--clusters", "targets", multiple=True, help="Plan only flows into this cluster. May be repeated.")
 @output_option
 def plan(file: Path, targets: tuple[str, ...], output: Output) -> None:
-    """Show what the flows of FILE would mirror, what not and why, and what will not work.
+    """Show what the flows of FILE would mirror, what they leave out and why, and what will not work.
 
     The clusters are asked for their topics and groups. Nothing is changed.
 

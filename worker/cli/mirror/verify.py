@@ -1,4 +1,4 @@
-"""``sluice mirror verify``: the records of a flow compared at both ends."""
+"""``sluice mirror verify``: compares the records of a flow at both ends."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import click
 
 from worker.cli.mirror.flow_file import FLOW_FILE, FlowFile
 from worker.cli.output import Output, columns, output_option, print_document
-from worker.texts import utc_text
+from worker.formatting import utc_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from connectors.mirror.checking.comparison import PartitionReport
+    from connectors.mirror.verification.comparison import PartitionReport
 
 __all__ = ["verify"]
 
@@ -26,20 +26,20 @@ _DIFFERENT: Final = 3
 @click.command()
 @click.argument("file", type=FLOW_FILE)
 @click.argument("flow", required=False)
-@click.option("--last", type=click.IntRange(1), help="Compare only so many offsets of each partition, the newest.")
+@click.option("--last", type=click.IntRange(1), help="Compare only this many of the newest offsets of each partition.")
 @click.option("--kept", is_flag=True, help="Compare nothing; show when each partition was verified last.")
 @output_option
 def verify(file: Path, flow: str | None, last: int | None, kept: bool, output: Output) -> None:
-    """Compare the records that FLOW, as in 'A->B', has mirrored with those of its source, while it runs.
+    """Compare the records that FLOW, such as 'A->B', has mirrored with those of its source, while it runs.
 
     Keys, values, headers and timestamps are compared, and no record may be missing between those that were mirrored.
-    The first difference of each partition is reported. What was found is kept at the target. Without FLOW it is the
-    only one that is enabled.
+    The first difference of each partition is reported. The results are stored at the target. Without FLOW, the only
+    enabled one is used.
 
-    Exit status: 0 all is equal, 1 a cluster does not answer, 3 differences.
+    Exit status: 0 all records are equal, 1 a cluster does not answer, 3 differences.
     """
     from connect.errors import ConnectError  # noqa: PLC0415 - only this command needs it
-    from connectors.mirror.checking.verifier import FlowVerifier  # noqa: PLC0415
+    from connectors.mirror.verification.verifier import FlowVerifier  # noqa: PLC0415
 
     named = FlowFile.read(file).named(flow)
     if kept:
@@ -56,20 +56,20 @@ def verify(file: Path, flow: str | None, last: int | None, kept: bool, output: O
 
 
 def _keep(props: Mapping[str, str], reports: Sequence[PartitionReport], last: int | None) -> None:
-    """Keep what was found; that it cannot be kept changes nothing of it."""
+    """Store the results; a failure changes nothing about them."""
     from connect.errors import ConnectError  # noqa: PLC0415 - only this command needs it
-    from connectors.mirror.checking.verified import Verified, VerifiedTopic  # noqa: PLC0415
+    from connectors.mirror.verification.results import Verified, VerifiedTopic  # noqa: PLC0415
 
     at = time.time_ns() // 1_000_000
     try:
         VerifiedTopic(props).keep(Verified.of(report, at, last) for report in reports)
     except ConnectError as error:
-        click.echo(f"What was found is not kept: {error}", err=True)
+        click.echo(f"The results could not be stored: {error}", err=True)
 
 
 def _show_kept(props: Mapping[str, str], output: Output) -> None:
     from connect.errors import ConnectError  # noqa: PLC0415 - only this command needs it
-    from connectors.mirror.checking.verified import VerifiedTopic  # noqa: PLC0415
+    from connectors.mirror.verification.results import VerifiedTopic  # noqa: PLC0415
 
     try:
         found = VerifiedTopic(props).kept()

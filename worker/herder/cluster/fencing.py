@@ -18,10 +18,10 @@ from typing import Final, TypeAlias
 
 from connect.errors import ConnectError
 from worker.herder.cluster.leadership import Leadership
+from worker.herder.connectors.change_queue import ChangeQueue
 from worker.herder.inbox import Inbox, Request
 from worker.herder.inquiries import Inquiries
 from worker.herder.settings import WorkerSettings
-from worker.herder.turns import Turns
 from worker.membership.membership import Membership
 from worker.stores.config.store import ConfigStore
 from worker.supervisor.messages import messages
@@ -62,7 +62,7 @@ class Fencing:
         leadership: Leadership,
         inquiries: Inquiries,
         inbox: Inbox,
-        turns: Turns,
+        changes: ChangeQueue,
         is_sink: Callable[[str], bool],
     ) -> None:
         self._worker_props = dict(worker.props)
@@ -71,7 +71,7 @@ class Fencing:
         self._leadership = leadership
         self._inquiries = inquiries
         self._inbox = inbox
-        self._turns = turns
+        self._changes = changes
         self._leader = worker.leader
         self._is_sink = is_sink
         self._enabled = worker.cluster is not None and worker.cluster.exactly_once
@@ -178,7 +178,7 @@ class Fencing:
                 raise ConnectError(f"The tasks of connector {name} have changed meanwhile")
             recorded.follow(self._configs.put_fenced_tasks(name, len(tasks)))
 
-        self._turns.take_next(name, recorded, write)
+        self._changes.take_next(name, recorded, write)
 
     def _round_over(self, name: str, error: BaseException | None) -> None:
         for request in self._rounds.pop(name, []):

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from worker.herder.cluster.leadership import Leadership
+from worker.herder.connectors.change_queue import ChangeQueue
 from worker.herder.inbox import Inbox, Later, Request
-from worker.herder.turns import Turns
 from worker.stores.config.store import ConfigStore, ConnectorEntry, TargetState
 from worker.stores.status.store import State, Status, StatusStore
 from worker.supervisor.lifecycle import Phase
@@ -89,7 +89,7 @@ class Drains:
         configs: ConfigStore,
         statuses: StatusStore,
         leadership: Leadership,
-        turns: Turns,
+        changes: ChangeQueue,
         inbox: Inbox,
         is_source: Callable[[str], bool],
         will_restart: Callable[[Unit], bool],
@@ -99,7 +99,7 @@ class Drains:
         self._configs = configs
         self._statuses = statuses
         self._leadership = leadership
-        self._turns = turns
+        self._changes = changes
         self._inbox = inbox
         self._is_source = is_source
         self._will_restart = will_restart
@@ -125,10 +125,10 @@ class Drains:
         bounded = self._bounded()
         self._look_later(bounded)
         self._remove_leftovers(bounded)
-        for name in filter(self._turns.is_free, draining(self._drainable(bounded)).stop):
+        for name in filter(self._changes.is_free, draining(self._drainable(bounded)).stop):
             self._stop(name)
         for name, entry in self._configs.connectors().items():
-            if entry.target is TargetState.STOPPED and entry.task_configs and self._turns.is_free(name):
+            if entry.target is TargetState.STOPPED and entry.task_configs and self._changes.is_free(name):
                 # A connector published tasks while it was being stopped; or another runtime left it so.
                 self._clear(name, entry.drained)
 
@@ -157,7 +157,7 @@ class Drains:
         """Forget drained tasks that a connector does not have; when it has them again they are yet to run."""
         for unit, status in self._statuses.statuses().items():
             entry = bounded.get(unit.connector)
-            if entry is None or not (unit.is_task and status.drained) or not self._turns.is_free(unit.connector):
+            if entry is None or not (unit.is_task and status.drained) or not self._changes.is_free(unit.connector):
                 continue
             if entry.target is not TargetState.STOPPED and unit.task >= len(entry.task_configs):
                 self._statuses.remove(unit)
@@ -169,7 +169,7 @@ class Drains:
     def _clear(self, name: str, drained: int | None) -> None:
         stopped: Request[None] = Request()
         stopped.add_done_callback(lambda done: self._inbox.post(lambda: self._stopped(name, done)))
-        self._turns.take(
+        self._changes.take(
             name, stopped, lambda: stopped.follow(stop_connector(self._configs, name, self._inbox, drained))
         )
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+from worker.herder.connectors.connector_sets import ConnectorSets
 from worker.herder.connectors.connectors import Connectors
-from worker.herder.connectors.plugin_numbers import PluginNumbers
+from worker.herder.connectors.plugin_metrics import PluginMetrics
 from worker.herder.connectors.restarts import Restarts
-from worker.herder.connectors.sets import ConnectorSets
 from worker.herder.connectors.writes import GivenConfig, Writes
 from worker.herder.inbox import Request, Requests
 from worker.stores.config.store import ConnectorEntry, TargetState
@@ -34,14 +34,14 @@ class ConnectorRequests:
         writes: Writes,
         sets: ConnectorSets,
         restarts: Restarts,
-        plugin_numbers: PluginNumbers,
+        plugin_metrics: PluginMetrics,
     ) -> None:
         self._requests = requests
         self._connectors = connectors
         self._writes = writes
         self._sets = sets
         self._restarts = restarts
-        self._plugin_numbers = plugin_numbers
+        self._plugin_metrics = plugin_metrics
 
     def create(
         self, name: str, config: GivenConfig, target: TargetState | None = None, author: str | None = None
@@ -143,8 +143,8 @@ class ConnectorRequests:
     def measurements(self, name: str, *, of_all: bool = True) -> Request[Document]:
         """What the plugins of a connector's tasks measure of themselves; unless ``of_all``, of this worker's alone."""
         if not of_all:
-            return self._requests.ask(lambda: self._plugin_numbers.own(name))
-        return self._requests.begin(lambda request: self._plugin_numbers.gather(request, name))
+            return self._requests.ask(lambda: self._plugin_metrics.own(name))
+        return self._requests.begin(lambda request: self._plugin_metrics.gather(request, name))
 
     def task_configs(self, name: str) -> Request[list[Document]]:
         """The configurations of a connector's tasks."""

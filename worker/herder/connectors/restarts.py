@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from connect.errors import ConnectError, NotFoundError
 from worker.errors import NotAssignedError, NotLeaderError, UnknownConnectorError
 from worker.herder.cluster.leadership import Leadership
 from worker.herder.connectors.connectors import Connectors
-from worker.herder.connectors.restart_plans import restart_plan, restarting
 from worker.herder.inbox import Action, Inbox, Request, Requests
 from worker.herder.settings import Stores
 from worker.herder.units import Units
 from worker.membership.membership import Membership
 from worker.stores.config.store import ConnectorEntry, TargetState
-from worker.stores.status.store import State
+from worker.stores.status.store import State, Status
 from worker.unit import Unit
 
-__all__ = ["Restarts"]
+__all__ = ["Restarts", "restart_plan", "restarting"]
 
 T = TypeVar("T")
 
@@ -112,3 +113,23 @@ class Restarts:
         status = self._statuses.statuses().get(Unit(connector))
         has_failed = status is not None and status.state is State.FAILED
         return entry.target is TargetState.STARTED and entry.applied != entry.config and not has_failed
+
+
+def restart_plan(
+    connector: str, statuses: Mapping[Unit, Status], *, include_tasks: bool, only_failed: bool
+) -> frozenset[Unit]:
+    """The units to restart: the connector, with its tasks if asked for, or only the failed ones among them."""
+    return frozenset(
+        unit
+        for unit, status in statuses.items()
+        if unit.connector == connector
+        and (include_tasks or not unit.is_task)
+        and (not only_failed or status.state is State.FAILED)
+    )
+
+
+def restarting(statuses: Mapping[Unit, Status], plan: frozenset[Unit]) -> dict[Unit, Status]:
+    """The statuses as they are shown once ``plan`` is under way."""
+    return {
+        unit: replace(status, state=State.RESTARTING) if unit in plan else status for unit, status in statuses.items()
+    }

@@ -18,8 +18,8 @@ from cronsim import CronSim
 from connect.errors import ConfigError
 from worker.config.restarts import RestartConfig
 from worker.herder.cluster.leadership import Leadership
+from worker.herder.connectors.change_queue import ChangeQueue
 from worker.herder.inbox import Inbox, Later, Request
-from worker.herder.turns import Turns
 from worker.stores.config.store import ConfigStore, ConnectorEntry, TargetState
 
 __all__ = ["Schedules", "due", "next_run"]
@@ -44,10 +44,10 @@ def next_run(config: Mapping[str, str], after: datetime) -> datetime | None:
 class Schedules:
     """Starts connectors by their ``schedule``, as long as this worker leads."""
 
-    def __init__(self, configs: ConfigStore, leadership: Leadership, turns: Turns, inbox: Inbox) -> None:
+    def __init__(self, configs: ConfigStore, leadership: Leadership, changes: ChangeQueue, inbox: Inbox) -> None:
         self._configs = configs
         self._leadership = leadership
-        self._turns = turns
+        self._changes = changes
         self._inbox = inbox
         self._later: Later | None = None
         self._unreadable: dict[str, str] = {}
@@ -65,7 +65,7 @@ class Schedules:
         for name, entry in self._configs.connectors().items():
             if (at := due(entry)) is None:
                 continue
-            if at <= now and self._turns.is_free(name):
+            if at <= now and self._changes.is_free(name):
                 self._start(name)
             elif at <= now:
                 waits.append(_RETRY)
@@ -87,7 +87,7 @@ class Schedules:
         logger.info("Connector %s is started by its schedule", name)
         started: Request[None] = Request()
         started.add_done_callback(lambda done: self._inbox.post(lambda: self._started(name, done)))
-        self._turns.take(
+        self._changes.take(
             name, started, lambda: started.follow(self._configs.put_target_state(name, TargetState.STARTED))
         )
 

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
 from connect.errors import NotFoundError
+from worker.formatting import utc_text
 from worker.stores.config.store import ConnectorEntry
 from worker.stores.status.store import Status
-from worker.texts import utc_text
 from worker.unit import Unit
 
 __all__ = ["KeptViews", "Views", "by_connector", "connector_info", "connector_status", "task_configs", "task_status"]

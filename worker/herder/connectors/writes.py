@@ -19,12 +19,12 @@ from worker.errors import (
     UnknownConnectorError,
 )
 from worker.herder.cluster.leadership import Leadership
-from worker.herder.cluster.publication import Publication, Publications
+from worker.herder.cluster.publishing import Publication, Publications
+from worker.herder.connectors.change_queue import ChangeQueue
 from worker.herder.connectors.connectors import Connectors
 from worker.herder.connectors.drains import stop_connector
 from worker.herder.inbox import Inbox, Request, Requests
 from worker.herder.inquiries import Inquiries
-from worker.herder.turns import Turns
 from worker.membership.membership import Membership
 from worker.stores.config.store import ConfigStore, TargetState
 from worker.supervisor.messages import messages
@@ -158,7 +158,7 @@ class Writes:
         leadership: Leadership,
         inquiries: Inquiries,
         inbox: Inbox,
-        turns: Turns,
+        changes: ChangeQueue,
         removes: Callable[[str, str | None], None] = _tell_nobody,
     ) -> None:
         self._worker_props = dict(worker_props)
@@ -169,9 +169,9 @@ class Writes:
         self._inquiries = inquiries
         self._inbox = inbox
         self._requests = Requests(inbox)
-        self._turns = turns
+        self._changes = changes
         self._removes = removes
-        self._overtaken = Turns(leadership, inbox.post)
+        self._overtaken = ChangeQueue(leadership, inbox.post)
         self._creating: set[str] = set()
         self._publications = Publications()
 
@@ -278,7 +278,7 @@ class Writes:
                     self._overtaken.take(name, request, retry)
 
             attempt.add_done_callback(lambda done: _pass_on_failure(done, request))
-            self._turns.take(name, attempt, write)
+            self._changes.take(name, attempt, write)
 
         def answer() -> None:
             request.set_result(self._connectors.info(name))
@@ -420,7 +420,7 @@ class Writes:
             request.enter(stage)
             self._requests.answer_when_written(request, write(), result)
 
-        self._turns.take(name, request, begin)
+        self._changes.take(name, request, begin)
 
     def _leading(self, request: Request[Any], action: Callable[[], None]) -> None:
         """Do this as the leader; what it raises fails the request."""

@@ -11,11 +11,11 @@ from typing import Any, TypeAlias
 
 from worker.herder.cluster.leadership import Leadership
 from worker.herder.connectors.connectors import Connectors
-from worker.herder.connectors.stopped import StoppedConnectors
+from worker.herder.connectors.stopped_connectors import StoppedConnectors
 from worker.herder.inbox import Request
 from worker.herder.inquiries import Inquiries
-from worker.herder.offsets.bodies import Reset, not_stopped, read_reset, refuse_source
 from worker.herder.offsets.lag import lag_document, source_lag_document
+from worker.herder.offsets.request_bodies import Reset, not_stopped, read_reset, refuse_source
 from worker.metrics.measurements import Measurements, Values
 from worker.stores.config.store import ConnectorEntry, TargetState
 from worker.stores.status.store import StatusStore

@@ -17,10 +17,10 @@ from typing import Any, TypeAlias
 from connect.errors import ConnectError
 from worker.herder.cluster.leadership import Leadership
 from worker.herder.connectors.connectors import Connectors
-from worker.herder.connectors.stopped import StoppedConnectors
+from worker.herder.connectors.stopped_connectors import StoppedConnectors
 from worker.herder.inbox import Request
 from worker.herder.inquiries import Inquiries
-from worker.herder.offsets.bodies import (
+from worker.herder.offsets.request_bodies import (
     done_message,
     not_stopped,
     sink_document,

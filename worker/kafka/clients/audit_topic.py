@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from connect.errors import ConnectError
 from connect.kafka.clients.librdkafka import producer
-from connect.kafka.settings.kind import ClientKind
+from connect.kafka.settings.client import ClientKind
 from worker.kafka.clients.roles import internal_properties
 
 __all__ = ["AuditTopic"]

@@ -15,7 +15,7 @@ from typing import Any, Final
 from connect.config.errors import ConfigRuleError
 from connect.config.password import HIDDEN
 from connect.errors import ConfigError
-from connect.kafka.settings.kind import ClientProperties
+from connect.kafka.settings.client import ClientProperties
 from connect.tls.pem import file_in_memory
 from worker.kafka.auth.oauth import token_provider
 

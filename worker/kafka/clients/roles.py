@@ -13,8 +13,8 @@ from types import MappingProxyType
 
 from connect.config.errors import ConfigRuleError, keys_of
 from connect.errors import ConfigError
-from connect.kafka.settings.keys import CLIENT_KEYS, Ignored
-from connect.kafka.settings.kind import ClientKind, ClientProperties
+from connect.kafka.settings.client import ClientKind, ClientProperties
+from connect.kafka.settings.java_keys import CLIENT_KEYS, Ignored
 from connect.kafka.settings.native_keys import is_native_key
 from connect.kafka.settings.overrides import refused_overrides
 from connect.kafka.settings.properties import JAVA_DEFAULTS, layered, librdkafka_properties

@@ -20,7 +20,7 @@ from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from connect.errors import ConnectError, NotFoundError
 from connect.kafka.auth.rights import ADMIN, Right, on_group, on_topics, remedy
-from connect.kafka.settings.kind import ClientProperties
+from connect.kafka.settings.client import ClientProperties
 from worker.kafka.clients.kafka_python import kafka_python_settings, quieten
 
 __all__ = ["delete_group", "forget_offsets", "read_offsets", "set_offsets"]

@@ -24,7 +24,7 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, 
 from connect.errors import ConnectError
 from connect.kafka.auth.rights import is_denial, is_login_refused
 from connect.kafka.clients import librdkafka
-from connect.kafka.settings.kind import ClientProperties
+from connect.kafka.settings.client import ClientProperties
 from worker.kafka.topics.compacted_clients import (
     WriteLimit,
     closed_error,
@@ -39,7 +39,7 @@ from worker.kafka.topics.compacted_clients import (
     write_limit_error,
     writer_properties,
 )
-from worker.kafka.topics.resting import RestingClient
+from worker.kafka.topics.on_demand_client import OnDemandClient
 
 __all__ = ["CompactedTopic", "TopicRecord"]
 
@@ -125,8 +125,8 @@ class CompactedTopic:
         self._consumer = librdkafka.consumer(reader_properties(consumer), self._report)
         # A connection that waits for records answers nothing else for half a second, so another one asks for the ends.
         ends, writes = ends_reader_properties(consumer), writer_properties(producer, self._limit.seconds)
-        self._ends_reader = RestingClient(lambda: librdkafka.consumer(ends, self._report_others))
-        self._writer = RestingClient(lambda: librdkafka.producer(writes, self._report_others))
+        self._ends_reader = OnDemandClient(lambda: librdkafka.consumer(ends, self._report_others))
+        self._writer = OnDemandClient(lambda: librdkafka.producer(writes, self._report_others))
         self._thread = threading.Thread(target=self._loop, name=f"topic-{topic}", daemon=True)
         self._fetcher = threading.Thread(target=self._fetch, name=f"topic-{topic}-fetch", daemon=True)
         self._room = threading.Semaphore(_BATCHES_UNDER_WAY)

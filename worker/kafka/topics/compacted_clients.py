@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from connect.errors import ConnectError, RetriableError
 from connect.kafka.auth.rights import WORKER, explained, on_topic
-from connect.kafka.settings.kind import ClientProperties, PropertyValue
+from connect.kafka.settings.client import ClientProperties, PropertyValue
 
 __all__ = [
     "WriteLimit",

@@ -16,10 +16,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from connect.bulk import Progress
+from worker.formatting import size_text, utc_text
 from worker.runtime.bulk.plan import Plan
 from worker.runtime.metrics import TaskMetrics
 from worker.supervisor.messages import messages
-from worker.texts import size_text, utc_text
 
 __all__ = ["Loads"]
 

@@ -28,22 +28,21 @@ from connect.crash import crash_point
 from connect.data import TopicPartition
 from connect.errors import ConnectError, RetriableError
 from connect.kafka.auth.rights import CONSUMER, explained, is_denial, on_group, on_topics
-from connect.kafka.settings.kind import PropertyValue
+from connect.kafka.settings.client import PropertyValue
 from connect.offset_set import OffsetSet
 from worker.config.connector import SinkConnectorConfig
-from worker.metrics.buckets import PUT
+from worker.metrics.histograms import PUT
 from worker.runtime.assembly import Assembly
-from worker.runtime.bulk.left_out import LeftOut
+from worker.runtime.bulk.bad_records import BadRecords
 from worker.runtime.bulk.loads import Loads
 from worker.runtime.bulk.partitions import MADE_AGAIN, Partitions
 from worker.runtime.bulk.plan import Plan
 from worker.runtime.bulk.rotation import Rotation
 from worker.runtime.bulk.sizes import OffsetSizes
 from worker.runtime.bulk.windows import RecordWindows
-from worker.runtime.clients import Clients
+from worker.runtime.clients import Clients, Publisher
 from worker.runtime.control import Control
 from worker.runtime.metrics import ActiveTopics, TaskMetrics
-from worker.runtime.publisher import Publisher
 from worker.runtime.sink.topic_choice import TopicChoice
 
 __all__ = ["BulkLoop", "BulkTaskRuntimeContext"]
@@ -56,10 +55,10 @@ _PATIENCE: Final = 10
 class BulkTaskRuntimeContext:
     """Gives a bulk sink task its part of the runtime; see :class:`connect.bulk.BulkSinkTaskContext`."""
 
-    def __init__(self, control: Control, assembly: Assembly, clients: Clients, loads: Loads, left_out: LeftOut) -> None:
+    def __init__(self, control: Control, assembly: Assembly, clients: Clients, loads: Loads, bad: BadRecords) -> None:
         self._control = control
         self._loads = loads
-        self._left_out = left_out
+        self._bad = bad
         self.connector_name = assembly.config.name
         self.consumer_properties: Mapping[str, str] = clients.sink_consumer_java_properties()
         self.consumer_settings: Mapping[str, PropertyValue] = clients.sink_consumer_settings()
@@ -89,7 +88,7 @@ class BulkTaskRuntimeContext:
 
     def leave_out(self, bad: Mapping[TopicPartition, OffsetSet], failures: FailuresOf) -> None:
         """Give up records of a load before it is committed."""
-        self._left_out.leave_out(bad, failures)
+        self._bad.leave_out(bad, failures)
 
 
 class BulkLoop:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 from zoneinfo import ZoneInfo
 
 from connect.bulk import BulkSinkConfig
 from connect.data import TopicPartition
 from worker.runtime.bulk.plan import Limits, Plan, Waiting, plan
-from worker.runtime.bulk.schedule import last_due
 
-__all__ = ["Clock", "Rotation", "limits_of"]
+__all__ = ["Clock", "Rotation", "last_due", "limits_of"]
 
 _SMALLEST: Final = 1.0
 _UNKNOWN: Final = 1000.0
@@ -132,3 +131,13 @@ class Rotation:
 
     def _boundary(self) -> datetime | None:
         return last_due(self._clock.now(), self._interval, self._zone) if self._interval > timedelta(0) else None
+
+
+def last_due(now: datetime, interval: timedelta, zone: tzinfo) -> datetime:
+    """The last time up to ``now`` that was due: every ``interval`` from midnight in a time zone on.
+
+    The next day begins anew, so that 7 h is midnight, 7:00, 14:00 and 21:00. On a day on which clocks change the times
+    after that are an hour off, as hours are counted, not read.
+    """
+    midnight = now.astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0, fold=0).astimezone(UTC)
+    return midnight + (now - midnight) // interval * interval

@@ -25,17 +25,16 @@ from confluent_kafka import KafkaError, Message
 
 from connect.bulk_source import Claim, TransactionOrders
 from connect.chain.tolerance import StopRequested
-from connect.delivery.failures import PRODUCER_FAILURES, kafka_error
+from connect.delivery.producer_errors import PRODUCER_FAILURES, kafka_error
 from connect.delivery.stored_offsets import offset_key, offset_value
 from connect.errors import ConnectError, RetriableError
-from connect.kafka.settings.kind import ClientProperties
+from connect.kafka.settings.client import ClientProperties
 from worker.kafka.clients import roles
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.control import Control
 from worker.runtime.offsets.topic import TopicOffsetReader, TopicOffsetWriter
-from worker.runtime.source.fencing import fence
-from worker.runtime.source.ownership import confirm_ownership
+from worker.runtime.source.fencing import confirm_ownership, fence
 from worker.runtime.source.producer import TransactionalProducer
 from worker.supervisor.messages import messages
 

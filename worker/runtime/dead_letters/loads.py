@@ -36,7 +36,7 @@ from confluent_kafka import KafkaError, KafkaException
 from connect.chain.tolerance import ErrorCounts, Failure, StopRequested
 from connect.crash import crash_point
 from connect.data import TopicPartition
-from connect.delivery.failures import kafka_error
+from connect.delivery.producer_errors import kafka_error
 from connect.errors import ConnectError, RetriableError
 from connect.kafka.auth.rights import PRODUCER, explained, is_denial, on_group, on_topic, on_transactional_id
 from connect.offset_set import OffsetSet

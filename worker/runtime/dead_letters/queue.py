@@ -15,10 +15,10 @@ from typing import Final
 import orjson
 from confluent_kafka import Producer
 
-from connect.chain.records import RawRecord
+from connect.chain.raw_records import RawRecord
 from connect.chain.tolerance import ErrorCounts, Failure
 from connect.data import SinkRecord
-from connect.delivery.acknowledged import AcknowledgedProducer
+from connect.delivery.acknowledged_producer import AcknowledgedProducer
 from worker.security.redaction import Redaction
 
 __all__ = ["PREFIX", "DeadLetterQueue", "ErrorHeaders"]

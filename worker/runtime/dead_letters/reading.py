@@ -15,7 +15,7 @@ from connect.consumption.messages import by_topic
 from connect.errors import ConnectError
 from connect.kafka.auth.rights import CONSUMER, explained, on_topic
 from connect.kafka.clients import librdkafka
-from connect.kafka.settings.kind import ClientProperties
+from connect.kafka.settings.client import ClientProperties
 from worker.errors import BadRequestError
 from worker.kafka.clients import roles
 from worker.kafka.clients.roles import dlq_group_id
@@ -23,8 +23,7 @@ from worker.kafka.groups.offsets import ConsumerGroup
 from worker.kafka.topics.log_offsets import LogOffsets
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
-from worker.runtime.dead_letters.dead_letter import DeadLetter
-from worker.runtime.dead_letters.origins import internal_topics
+from worker.runtime.dead_letters.dead_letter import DeadLetter, internal_topics
 from worker.runtime.sink.topic_choice import topic_found
 
 __all__ = ["DeadLetterReader", "Page", "Range", "ranges_after", "ranges_of", "ranges_to_replay", "rest_of"]

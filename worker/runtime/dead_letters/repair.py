@@ -10,7 +10,7 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any, Final
 
-from connect.chain.records import RawHeaders, RawRecord
+from connect.chain.raw_records import RawHeaders, RawRecord
 from connect.config import HIDDEN
 from worker.errors import BadRequestError
 from worker.runtime.dead_letters.dead_letter import REPLAYED

@@ -23,7 +23,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from connect.bulk import BulkSinkTask
-from connect.chain.records import ConsumedBatch, RawRecord
+from connect.chain.raw_records import ConsumedBatch, RawRecord
 from connect.chain.sink import SinkChain
 from connect.chain.sink_context import SinkContext, durable_offsets
 from connect.chain.tolerance import Failure, Stage, Tolerance
@@ -34,10 +34,10 @@ from connect.plugins import class_name
 from connect.sink import SinkTask
 from worker.errors import BadRequestError
 from worker.runtime.assembly import Assembly
-from worker.runtime.clients import Clients
+from worker.runtime.clients import Clients, Publisher
 from worker.runtime.connector import ConnectorRuntimeContext
-from worker.runtime.control import Control, Link
-from worker.runtime.publisher import Publisher
+from worker.runtime.control import Control
+from worker.runtime.link import Link
 
 __all__ = ["TaskReplay", "as_consumed", "produce_again", "replayed"]
 

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from connect.chain.records import RawRecord
+from connect.chain.raw_records import RawRecord
+from connect.chain.record_trace import SinkTrace, trace_sink
 from connect.chain.sink import SinkChain
 from connect.chain.steps import Steps, transformation_steps
 from connect.chain.tolerance import StageError, Tolerance
-from connect.chain.trace import SinkTrace, trace_sink
 from worker.config.connector import SinkConnectorConfig
 from worker.errors import BadRequestError
 from worker.runtime.assembly import Assembly
-from worker.runtime.control import Link
-from worker.runtime.dead_letters.dead_letter import REPLAYED, DeadLetter
+from worker.runtime.dead_letters.dead_letter import REPLAYED, DeadLetter, DeadLetterOrigins
 from worker.runtime.dead_letters.forms import PartForms, header_form
-from worker.runtime.dead_letters.origins import DeadLetterOrigins
 from worker.runtime.dead_letters.queue import PREFIX
 from worker.runtime.dead_letters.reading import DeadLetterReader, ranges_of
 from worker.runtime.dead_letters.repair import Edit, changes_of
 from worker.runtime.dead_letters.replay import as_consumed, replayed
 from worker.runtime.inquiries.dead_letters import TOLERANT
-from worker.runtime.preview.documents import RecordDocuments
-from worker.runtime.preview.shown import Showing
+from worker.runtime.link import Link
+from worker.runtime.preview.documents import LimitedDocuments, RecordDocuments
 from worker.security.redaction import Redaction
 from worker.supervisor.messages import messages
 
@@ -58,7 +56,7 @@ def repair_dead_letter(
     trace = _traced(edited, assembly)
     shown: list[dict[str, Any]] = []
     documents = RecordDocuments(assembly.config.transformations(), _OUTCOME, redaction)
-    Showing(shown.append, _MOST_SHOWN)(documents.of_sink(edited, trace))
+    LimitedDocuments(shown.append, _MOST_SHOWN)(documents.of_sink(edited, trace))
     error = _error(trace)
     told = None if error is None else f"{error.stage.value}: {error.cause}"
     if error is None and not inquiry.dry_run:

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import astuple
 from typing import Any, Final
 
-from connect.chain.records import RawRecord
+from connect.chain.raw_records import RawRecord
 from connect.chain.tolerance import Failure
 from connect.crash import crash_point
 from worker.config.connector import SinkConnectorConfig
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
-from worker.runtime.control import Link
-from worker.runtime.dead_letters.origins import DeadLetterOrigins
+from worker.runtime.dead_letters.dead_letter import DeadLetterOrigins
 from worker.runtime.dead_letters.queue import DeadLetterQueue, ErrorHeaders
 from worker.runtime.dead_letters.reading import DeadLetterReader, ranges_after, ranges_of, ranges_to_replay, rest_of
 from worker.runtime.dead_letters.replay import replayed
+from worker.runtime.link import Link
 from worker.security.redaction import Redaction
 from worker.supervisor.messages import messages
 

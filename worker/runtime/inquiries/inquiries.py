@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from connect.config import ConfigKey, key_info
 from connect.errors import ConfigError, ConnectError, NotFoundError, PluginError
 from connect.plugins import PluginKind, load_class
 from worker.config.plugin_versions import CONNECTOR_VERSION
 from worker.errors import BadRequestError
+from worker.kafka.clients import roles
 from worker.runtime.assembly import Assembly
-from worker.runtime.control import Link
-from worker.runtime.inquiries.compaction import compact_tables
 from worker.runtime.inquiries.connector_keys import framework_of
 from worker.runtime.inquiries.dead_letter_repair import read_dead_letter, repair_dead_letter
 from worker.runtime.inquiries.dead_letters import answer_of_dead_letters
-from worker.runtime.inquiries.fencing import fence_producers
 from worker.runtime.inquiries.offsets import answer_of_offsets
 from worker.runtime.inquiries.validation import validate
+from worker.runtime.link import Link
 from worker.runtime.preview.preview import preview
 from worker.runtime.providers import provider_of, provider_registry
+from worker.runtime.source.fencing import fence
 from worker.security.redaction import Redaction
 from worker.supervisor.messages import messages
 
-__all__ = ["answer"]
+__all__ = ["answer", "compact_tables", "fence_producers"]
 
 
 def answer(inquiry: messages.Inquiry, link: Link, redaction: Redaction) -> messages.Report:
@@ -78,3 +79,34 @@ def _describe(inquiry: messages.DescribePlugin, redaction: Redaction) -> message
         versioned = (replace(key, default=entry.version) if key.name == CONNECTOR_VERSION else key for key in framework)
         keys += tuple(key for key in versioned if key.name not in own)
     return messages.PluginDescribed([dict(key_info(key)) for key in keys if not key.internal])
+
+
+def fence_producers(inquiry: messages.FenceProducers, redaction: Redaction) -> messages.Fenced:
+    """Fence the former producer of each task.
+
+    Raises :class:`~connect.errors.ConnectError` if one cannot be fenced.
+    """
+    assembly = Assembly.resolve(inquiry.worker, inquiry.config, redaction)
+    worker, props = assembly.worker_props, assembly.props
+    fence(
+        (f"task {task}", roles.source_producer_properties(worker, props, task, exactly_once=True))
+        for task in inquiry.tasks
+    )
+    return messages.Fenced()
+
+
+def compact_tables(inquiry: messages.CompactTables, link: Link, redaction: Redaction) -> messages.CompactionEnded:
+    """Have the connector's plugin merge the files, and tell of each table when it is done."""
+    assembly = Assembly.resolve(inquiry.worker, inquiry.config, redaction)
+    assembly.hide_secrets()
+    assembly.check_spark()
+    if assembly.is_source:
+        raise BadRequestError("Only a sink has tables to compact, and this connector is a source.")
+    connector_class: Any = assembly.connector_class
+    for done in connector_class.compact(assembly.connector_config, inquiry.tables):
+        link.send(
+            messages.TableCompacted(
+                done.table, done.files_before, done.files_after, done.bytes_before, done.bytes_after
+            )
+        )
+    return messages.CompactionEnded()

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from connect.chain.tolerance import StopRequested
-from connect.delivery.failures import PRODUCER_FAILURES, kafka_error
+from connect.delivery.producer_errors import PRODUCER_FAILURES, kafka_error
 from connect.errors import ConnectError
 from connect.kafka.clients import librdkafka
 from worker.kafka.clients import roles

@@ -13,11 +13,11 @@ from connect.config.errors import keys_of
 from connect.errors import ConfigError, ConnectError
 from connect.kafka.settings.overrides import refused_overrides
 from connect.plugins import PluginEntry, PluginKind, PluginVersionError, UnlistedPluginError, class_name, load_class
-from connect.versions import VersionSpecError
+from connect.plugins.versions import VersionSpecError
 from worker.config.connector import COMMON, SinkConnectorConfig, SourceConnectorConfig
+from worker.config.file_access import refused_schema_file
 from worker.config.plugin_versions import CONNECTOR_VERSION
 from worker.config.restarts import RestartConfig
-from worker.config.schema_files import refused_schema_file
 from worker.config.spark_policy import refused_spark_keys
 from worker.config.unknown_keys import suggest_known_keys
 from worker.kafka.clients import roles

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from connect.chain.tolerance import StopRequested
 from connect.data import Offset
-from connect.delivery.submitted import Submission, SubmittedRecords
+from connect.delivery.submissions import Submission, SubmittedRecords
 from connect.errors import ConnectError, RetriableError
 from worker.runtime.control import Control
 from worker.runtime.timings import Timings

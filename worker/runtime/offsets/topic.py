@@ -16,7 +16,7 @@ from confluent_kafka import KafkaError, KafkaException
 from connect.data import Offset
 from connect.delivery.delivery import RecordProducer
 from connect.kafka.auth.rights import PRODUCER, explained, on_topic
-from connect.kafka.settings.kind import ClientProperties
+from connect.kafka.settings.client import ClientProperties
 from worker.kafka.topics.compacted import CompactedTopic, TopicRecord
 from worker.runtime.offsets.offsets import Written
 from worker.stores.offset.kafka import OffsetView

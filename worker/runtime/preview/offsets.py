@@ -8,7 +8,7 @@ from typing import Any
 
 from connect.data import Offset
 from connect.kafka.clients import librdkafka
-from connect.kafka.settings.kind import ClientKind, ClientProperties
+from connect.kafka.settings.client import ClientKind, ClientProperties
 from worker.kafka.clients import roles
 from worker.kafka.topics.admin import describe
 from worker.runtime.assembly import Assembly

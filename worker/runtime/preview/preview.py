@@ -15,16 +15,15 @@ from dataclasses import replace
 from typing import Final
 
 from connect.bulk_source import BulkSourceTask
+from connect.chain.stack_trace import stack_trace
 from connect.chain.tolerance import Tolerance
-from connect.chain.traces import stack_trace
 from connect.errors import ConnectError
 from worker.config.connector import ConnectorConfig
 from worker.runtime.assembly import Assembly
-from worker.runtime.control import Link
+from worker.runtime.link import Link
 from worker.runtime.preview.bulk import is_bulk, previewed_tables
-from worker.runtime.preview.documents import Document, RecordDocuments
+from worker.runtime.preview.documents import Document, LimitedDocuments, RecordDocuments
 from worker.runtime.preview.offsets import stored_offsets
-from worker.runtime.preview.shown import Showing
 from worker.runtime.preview.sink import SinkPreview
 from worker.runtime.preview.source import SourcePreview
 from worker.security.redaction import Redaction
@@ -76,7 +75,7 @@ def _previewed(
     bulk = is_bulk(assembly)
     # Tables have as much room as records, which come first.
     size = inquiry.bytes // 2 if bulk else inquiry.bytes
-    records = Showing(show, size)
+    records = LimitedDocuments(show, size)
     if assembly.is_source:
         if issubclass(assembly.connector_class.task_class, BulkSourceTask):
             return messages.PreviewEnded(_PUBLISHES)
@@ -87,7 +86,7 @@ def _previewed(
     def run() -> str:
         reason = sink.run(inquiry.records, deadline, from_beginning=inquiry.from_beginning)
         if bulk:
-            tables = Showing(show, size)
+            tables = LimitedDocuments(show, size)
             ranges = sink.ranges(inquiry.records, from_beginning=inquiry.from_beginning)
             for table in previewed_tables(assembly, ranges, inquiry.records):
                 tables(documents.of_table(table))

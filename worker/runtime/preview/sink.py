@@ -10,10 +10,10 @@ from typing import Any, Final
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from connect.bulk import OffsetRange
+from connect.chain.record_trace import trace_sink
 from connect.chain.sink import SinkChain
 from connect.chain.steps import Steps, transformation_steps
 from connect.chain.tolerance import Tolerance
-from connect.chain.trace import trace_sink
 from connect.consumption.messages import Message, by_topic
 from connect.errors import ConnectError
 from connect.kafka.auth.rights import CONSUMER, explained, on_topic
@@ -24,8 +24,7 @@ from worker.kafka.groups.offsets import ConsumerGroup
 from worker.kafka.topics.log_offsets import LogOffsets, Place
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
-from worker.runtime.preview.documents import RecordDocuments
-from worker.runtime.preview.shown import CUT, MORE, Showing
+from worker.runtime.preview.documents import CUT, MORE, LimitedDocuments, RecordDocuments
 from worker.runtime.sink.topic_choice import TopicChoice, topic_found
 
 __all__ = ["SinkPreview"]
@@ -42,7 +41,7 @@ class SinkPreview:
         assembly: Assembly,
         tolerance: Tolerance,
         documents: RecordDocuments,
-        show: Showing,
+        show: LimitedDocuments,
     ) -> None:
         self._assembly = assembly
         self._tolerance = tolerance

@@ -10,20 +10,19 @@ from itertools import islice
 from typing import Any, Final
 
 from connect.chain.converters import Converters
+from connect.chain.record_trace import trace_source
 from connect.chain.source import SourceChain
 from connect.chain.steps import Steps, transformation_steps
 from connect.chain.tolerance import Tolerance
-from connect.chain.trace import trace_source
 from connect.connector import Task
 from connect.data import Offset, SourceRecord
 from connect.errors import RetriableError
 from connect.source import SourceTask, TransactionContext
 from worker.runtime.assembly import Assembly
-from worker.runtime.preview.documents import RecordDocuments
+from worker.runtime.connector import checked_task_configs
+from worker.runtime.preview.documents import CUT, MORE, LimitedDocuments, RecordDocuments
 from worker.runtime.preview.offsets import FixedOffsets
-from worker.runtime.preview.shown import CUT, MORE, Showing
 from worker.runtime.source.transactions import TransactionRequests
-from worker.runtime.task_configs import checked_task_configs
 
 __all__ = ["SourcePreview"]
 
@@ -86,7 +85,7 @@ class SourcePreview:
         tolerance: Tolerance,
         documents: RecordDocuments,
         offsets: FixedOffsets,
-        show: Showing,
+        show: LimitedDocuments,
     ) -> None:
         self._assembly = assembly
         self._tolerance = tolerance

@@ -22,7 +22,7 @@ from typing import Any, Final
 import confluent_kafka
 from confluent_kafka import Consumer, KafkaException
 
-from connect.chain.records import ConsumedBatch, first_offsets, next_offsets
+from connect.chain.raw_records import ConsumedBatch, first_offsets, next_offsets
 from connect.chain.sink_context import SinkContext, durable_offsets
 from connect.chain.tolerance import StopRequested, Tolerance
 from connect.consumption.messages import Message, by_topic
@@ -31,13 +31,12 @@ from connect.errors import ConnectError, RetriableError
 from connect.kafka.auth.rights import CONSUMER, explained, on_group, on_topics
 from connect.sink import SinkTask
 from worker.config.connector import SinkConnectorConfig
-from worker.metrics.buckets import PUT
+from worker.metrics.histograms import PUT
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.control import Control
 from worker.runtime.metrics import ActiveTopics, TaskMetrics
-from worker.runtime.sink.ends import EndOffsets, lag
-from worker.runtime.sink.progress import PartitionProgress, SinkProgress
+from worker.runtime.sink.progress import EndOffsets, PartitionProgress, SinkProgress, lag
 from worker.runtime.sink.subscription import Subscription
 from worker.runtime.sink.topic_choice import TopicChoice
 from worker.runtime.watch import CHAIN
@@ -46,11 +45,10 @@ from worker.supervisor.messages import messages
 __all__ = ["SinkLoop"]
 
 logger = logging.getLogger(__name__)
-_POLL: Final = 0.1
-_QUIET_POLL: Final = 0.5
-_QUIET: Final = 5.0
-_LONG_QUIET_POLL: Final = 1.0
-_LONG_QUIET: Final = 30.0
+_LEAST_POLL: Final = 0.1
+_MOST_POLL: Final = 0.5
+_QUIET_POLL: Final = 1.0
+_QUIET: Final = 30.0
 _PAUSED_POLL: Final = 0.5
 _RETRY: Final = 1.0
 _NOT_DURABLE: Final = "The sink could not make its records durable; they will be put again"
@@ -169,11 +167,12 @@ class SinkLoop:
 
     def _patience(self) -> float:
         due = self._retry_due if self._pending else self._put_due
-        # The client cannot be interrupted: who has little to do hears of a stop a little later.
+        # The client cannot be interrupted. So a task hears of a stop after as long as it has waited already, at most.
         now = time.monotonic()
         quiet = now - self._found_at
-        longest = _LONG_QUIET_POLL if quiet >= _LONG_QUIET else _QUIET_POLL if quiet >= _QUIET else _POLL
-        return longest if due is None else min(longest, max(0.0, due - now))
+        longest = _QUIET_POLL if quiet >= _QUIET else min(max(_LEAST_POLL, quiet), _MOST_POLL)
+        until = self._metrics.next_report if due is None else min(due, self._metrics.next_report)
+        return min(longest, max(0.0, until - now))
 
     def _take(self, found: Sequence[Message]) -> None:
         if not found:

@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError
 
 from connect.data import SourceRecord
 from connect.delivery.delivery import Delivery
-from connect.delivery.submitted import Submission, SubmittedRecords
+from connect.delivery.submissions import Submission, SubmittedRecords
 from connect.errors import ConnectError
 from connect.kafka.auth.rights import PRODUCER, explained, on_topics
 from connect.source import Delivered, SourceTask

@@ -31,7 +31,7 @@ from confluent_kafka import KafkaError
 from connect.chain.tolerance import StopRequested
 from connect.crash import crash_point
 from connect.delivery.delivery import Delivery
-from connect.delivery.submitted import Submission
+from connect.delivery.submissions import Submission
 from connect.errors import ConnectError, RetriableError
 from worker.runtime.control import Control
 from worker.runtime.metrics import TaskMetrics

@@ -8,12 +8,15 @@ from typing import Final
 
 from confluent_kafka import KafkaException
 
+from connect.chain.tolerance import StopRequested
 from connect.errors import ConnectError
 from connect.kafka.auth.rights import PRODUCER, explained, on_transactional_id
 from connect.kafka.clients import librdkafka
-from connect.kafka.settings.kind import ClientProperties
+from connect.kafka.settings.client import ClientProperties
+from worker.runtime.control import Control
+from worker.supervisor.messages import messages
 
-__all__ = ["fence"]
+__all__ = ["confirm_ownership", "fence"]
 
 _TIMEOUT: Final = 60.0
 _AT_ONCE: Final = 8
@@ -37,3 +40,13 @@ def _fence(named: tuple[str, ClientProperties]) -> None:
         right = on_transactional_id(str(properties.properties["transactional.id"]), "Write")
         told = explained(error.args[0], PRODUCER, right)
         raise ConnectError(f"The former producer of {owner} cannot be fenced: {told}.") from error
+
+
+def confirm_ownership(control: Control) -> None:
+    """Return when the worker has confirmed it. One that does not stops this process: :class:`StopRequested`."""
+    request = control.request()
+    control.send(messages.ConfirmOwnership(request))
+    while control.reply(request) is None:
+        if control.stopping:
+            raise StopRequested
+        control.wait_for_command()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from connect.delivery.delivery import Delivery
-from connect.delivery.submitted import SubmittedRecords
+from connect.delivery.submissions import SubmittedRecords
 from connect.kafka.clients import librdkafka
 from connect.source import TransactionContext
 from worker.kafka.clients import roles
@@ -27,7 +27,7 @@ from worker.runtime.offsets.offsets import (
 from worker.runtime.offsets.topic import MergedOffsetReader, OffsetReader, TopicOffsetReader, TopicOffsetWriter
 from worker.runtime.source.commits import AtLeastOnce, ToldTask
 from worker.runtime.source.exactly_once import ExactlyOnce, TransactionOffsets, TransactionSizes
-from worker.runtime.source.ownership import confirm_ownership
+from worker.runtime.source.fencing import confirm_ownership
 from worker.runtime.source.producer import TransactionalProducer
 from worker.runtime.source.transactions import (
     Boundary,

@@ -28,14 +28,14 @@ from connect.chain.source import by_source_partition
 from connect.chain.tolerance import Failure, Stage, StopRequested, Tolerance
 from connect.data import Offset, SourceBatch, SourceRecord
 from connect.delivery.delivery import Delivery
-from connect.delivery.failures import PRODUCER_FAILURES, kafka_error
 from connect.delivery.outcomes import Refusal
-from connect.delivery.submitted import Receipt, SentRecords, Submission
+from connect.delivery.producer_errors import PRODUCER_FAILURES, kafka_error
+from connect.delivery.submissions import Receipt, SentRecords, Submission
 from connect.errors import ConnectError, RetriableError
 from connect.kafka.auth.rights import PRODUCER, explained, on_topic
 from connect.plugins import class_name
 from connect.source import SourceTask
-from worker.metrics.buckets import POLL
+from worker.metrics.histograms import POLL
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.control import Control

@@ -11,13 +11,13 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, Producer, TopicPartition
 
 from connect.chain.tolerance import StopRequested
-from connect.delivery.failures import PRODUCER_FAILURES, kafka_error
+from connect.delivery.producer_errors import PRODUCER_FAILURES, kafka_error
 from connect.errors import ConnectError
 from connect.kafka.auth.rights import PRODUCER, explained, on_transactional_id
 from worker.errors import FencedError
 from worker.stores.offset.store import NO_OFFSET_KEY
 
-__all__ = ["TransactionalProducer"]
+__all__ = ["RestingProducer", "TransactionalProducer"]
 
 logger = logging.getLogger(__name__)
 _SLICE: Final = 0.5
@@ -180,3 +180,46 @@ class TransactionalProducer:
             call()
         except PRODUCER_FAILURES as error:
             raise self.failure(kafka_error(error)) from error
+
+
+class RestingProducer:
+    """A producer that can rest. Used by the task's thread alone.
+
+    It is there from the beginning, so that a login which is refused is known before the first record.
+    """
+
+    def __init__(self, make: Callable[[], Producer], on_rest: Callable[[], None] = lambda: None) -> None:
+        self._make = make
+        self._on_rest = on_rest
+        self._producer: Producer | None = make()
+
+    @property
+    def produce(self) -> Callable[..., Any]:
+        """See ``Producer.produce``; for several records in a row it need be asked for once."""
+        if self._producer is None:
+            self._producer = self._make()
+        return self._producer.produce
+
+    def poll(self, seconds: float = 0.0) -> int:
+        """See ``Producer.poll``. While it rests there is nothing to hear of, but the time passes."""
+        if self._producer is not None:
+            return self._producer.poll(seconds)
+        if seconds:
+            time.sleep(seconds)
+        return 0
+
+    def flush(self, seconds: float = -1.0) -> int:
+        """See ``Producer.flush``."""
+        return 0 if self._producer is None else self._producer.flush(seconds)
+
+    def list_topics(self, topic: str, /, *, timeout: float) -> Any:
+        """See ``Producer.list_topics``. While it rests there is nobody to learn of it."""
+        return None if self._producer is None else self._producer.list_topics(topic, timeout=timeout)
+
+    def rest(self) -> None:
+        """Let go of the client until there is something to send, unless it has not heard of all that it was given."""
+        if self._producer is None or len(self._producer):
+            return
+        self._producer.close()
+        self._producer = None
+        self._on_rest()

@@ -16,7 +16,7 @@ from typing import Final
 
 from connect.config.errors import ConfigRuleError
 from connect.errors import ConnectError, DataError, RetriableError
-from connect.kafka.settings.kind import ClientKind
+from connect.kafka.settings.client import ClientKind
 from worker.config.worker import DistributedConfig
 from worker.errors import BadRequestError, FencedError
 from worker.kafka.clients.fencing_producer import FencingProducer

@@ -16,7 +16,7 @@ from typing import Final
 import orjson
 
 from connect.errors import DataError
-from connect.kafka.settings.kind import ClientKind, ClientProperties
+from connect.kafka.settings.client import ClientKind, ClientProperties
 from worker.config.worker import DistributedConfig
 from worker.kafka.clients.roles import internal_properties
 from worker.kafka.topics.compacted import CompactedTopic, TopicRecord

@@ -17,11 +17,11 @@ from typing import Any, Final
 import orjson
 
 from connect.errors import DataError
-from connect.kafka.settings.kind import ClientKind
+from connect.kafka.settings.client import ClientKind
 from worker.config.worker import DistributedConfig
 from worker.kafka.clients.roles import internal_properties
 from worker.kafka.topics.internal import ensure_internal_topic
-from worker.kafka.topics.seldom import SeldomTopic
+from worker.kafka.topics.on_demand_topic import OnDemandTopic
 from worker.stores.java_json import dump
 from worker.stores.versions.version import MOST_VERSIONS, Version, VersionStore, document, parse
 
@@ -44,7 +44,7 @@ class KafkaVersionStore(VersionStore):
         named = {**props, f"{_PREFIX}topic": config.history_topic}
         factor = config.config_storage_replication_factor
         self._name = config.history_topic
-        self._topic = SeldomTopic(
+        self._topic = OnDemandTopic(
             self._name,
             internal_properties(props, ClientKind.CONSUMER, "history"),
             internal_properties(props, ClientKind.PRODUCER, "history"),

@@ -10,10 +10,13 @@ from typing import Final, Protocol
 
 from worker.unit import Unit
 
-__all__ = ["ROOM", "Group", "Isolation", "Place", "group_of", "place_for", "placed"]
+__all__ = ["FEW", "ROOM", "Crowd", "Group", "Isolation", "Place", "group_of", "place_for", "placed"]
 
 ROOM: Final = 50
 """The most units that a host has which units of several connectors share."""
+
+FEW: Final = 16
+"""As many tasks, and as many connectors, each have a process of their own."""
 
 
 class Isolation(enum.Enum):
@@ -115,3 +118,40 @@ def placed(groups: Mapping[Unit, Group], hosts: Collection[Place], unused: int) 
         places[unit] = there[0]
         filled[there[0]] += 1
     return places
+
+
+class Crowd:
+    """The units that may live alone or together, as is best, and those of them that live alone since they are few."""
+
+    def __init__(self) -> None:
+        self._units: dict[bool, set[Unit]] = {True: set(), False: set()}
+        self._alone: set[Unit] = set()
+
+    def comes(self, unit: Unit) -> bool:
+        """Take note that a unit is about to begin; whether others are to move for that."""
+        there = self._units[unit.is_task]
+        there.add(unit)
+        if not self.is_many(unit):
+            self._alone.add(unit)
+            return False
+        # What a connector does is not measured, and it is seldom much.
+        leaving = frozenset() if unit.is_task else self._alone & there
+        self._alone -= {unit, *leaving}
+        return bool(leaving - {unit})
+
+    def goes(self, unit: Unit) -> None:
+        """Take note that a unit is to run no more, or not as is best for all."""
+        self._units[unit.is_task].discard(unit)
+        self._alone.discard(unit)
+
+    def is_many(self, unit: Unit) -> bool:
+        """Whether there are too many of a unit's kind for a process each."""
+        return len(self._units[unit.is_task]) > FEW
+
+    def is_alone(self, unit: Unit) -> bool:
+        """Whether a unit lives alone since there are few, or were when it began."""
+        return unit in self._alone
+
+    def joins(self, unit: Unit) -> None:
+        """Take note that a unit is to live with others from now on."""
+        self._alone.discard(unit)

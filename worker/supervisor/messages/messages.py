@@ -12,7 +12,6 @@ from typing import Any, Final, TypeAlias
 import orjson
 
 from connect.errors import ConnectError
-from worker.supervisor.messages.compaction import CompactionEnded, CompactTables, TableCompacted
 from worker.supervisor.messages.dead_letters import (
     DeadLetterRead,
     DeadLetterRepaired,
@@ -25,7 +24,23 @@ from worker.supervisor.messages.dead_letters import (
     ReplayDeadLetters,
 )
 from worker.supervisor.messages.hangs import Hanging, HangOver, Silent, Watched
-from worker.supervisor.messages.measurements import ClientMetrics, Loads, Metrics
+from worker.supervisor.messages.inquiries import (
+    CompactionEnded,
+    CompactTables,
+    DescribePlugin,
+    Fenced,
+    FenceProducers,
+    LookUpValues,
+    PluginDescribed,
+    PreviewConnector,
+    Previewed,
+    PreviewEnded,
+    Refused,
+    TableCompacted,
+    ValidateConfig,
+    Validated,
+    ValuesFound,
+)
 from worker.supervisor.messages.offsets import (
     AlterSinkOffsets,
     AlterSourceOffsets,
@@ -43,8 +58,6 @@ from worker.supervisor.messages.offsets import (
     SourceOffsetsWritten,
     WriteSourceOffsets,
 )
-from worker.supervisor.messages.reconfiguring import Declined, TakeConfig
-from worker.supervisor.messages.resting import Idle, Rest
 from worker.supervisor.messages.source_requests import (
     CommitOffsets,
     ConfirmOwnership,
@@ -173,63 +186,6 @@ class RunUnits:
 
 
 @dataclass(frozen=True, slots=True)
-class ValidateConfig:
-    """Check a connector's configuration; the answer is :class:`Validated`. A value may be null, which is a mistake."""
-
-    config: dict[str, str | None]
-    worker: dict[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class DescribePlugin:
-    """Tell the keys of a plugin; the answer is :class:`PluginDescribed`."""
-
-    kind: str
-    name: str
-    version: str
-    worker: dict[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class PreviewConnector:
-    """Show what a connector would do with its next ``records``, within ``seconds`` and so many bytes of documents, and
-    change nothing.
-
-    Each is a :class:`Previewed`, and :class:`PreviewEnded` comes after the last. ``offsets`` are those that the worker
-    keeps; without them they are read from the worker's topic. ``from_beginning`` leaves them aside.
-    """
-
-    config: dict[str, str]
-    worker: dict[str, str]
-    records: int
-    seconds: float
-    bytes: int
-    from_beginning: bool
-    offsets: OffsetPairs | None
-
-
-@dataclass(frozen=True, slots=True)
-class LookUpValues:
-    """Ask a config provider of the worker's for values, all of a path without ``keys``; the answer is
-    :class:`ValuesFound`.
-    """
-
-    worker: dict[str, str]
-    provider: str
-    path: str
-    keys: list[str] | None
-
-
-@dataclass(frozen=True, slots=True)
-class FenceProducers:
-    """Fence the transactional producers of these tasks of a source connector; the answer is :class:`Fenced`."""
-
-    config: dict[str, str]
-    worker: dict[str, str]
-    tasks: list[int]
-
-
-@dataclass(frozen=True, slots=True)
 class SetLogLevel:
     """Log from this level on in this logger and below; ``root`` is every logger."""
 
@@ -267,6 +223,18 @@ class Drain:
 @dataclass(frozen=True, slots=True)
 class Stop:
     """Commit what can be committed and exit."""
+
+
+@dataclass(frozen=True, slots=True)
+class TakeConfig:
+    """Go on with this task config, which has a larger share; a task that cannot says :class:`Declined`."""
+
+    config: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Stop the connector and exit: it counts as running, and its task configs are known (connectors only)."""
 
 
 Inquiry: TypeAlias = (
@@ -407,61 +375,6 @@ class TaskConfigs:
 
 
 @dataclass(frozen=True, slots=True)
-class Validated:
-    """The outcome of :class:`ValidateConfig`: Kafka Connect's ``ConfigInfos``, and what the worker must
-    know of them.
-    """
-
-    infos: dict[str, Any]
-    type: str
-    warnings: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class Previewed:
-    """One record of a preview, with all that became of it, or a table of it, as a document."""
-
-    record: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class PreviewEnded:
-    """The end of a preview: why there are no more records; if that is a failure, ``trace`` may tell more of it."""
-
-    reason: str
-    trace: str | None = None
-    failed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class PluginDescribed:
-    """The outcome of :class:`DescribePlugin`: Kafka Connect's ``ConfigKeyInfo``, one a key."""
-
-    keys: list[dict[str, Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class ValuesFound:
-    """The outcome of :class:`LookUpValues`, and for how long it holds. It is secret, and never logged."""
-
-    values: dict[str, str] = field(repr=False)
-    ttl_ms: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Fenced:
-    """The outcome of :class:`FenceProducers`: none of them can write any more."""
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """The answer to an inquiry that failed; ``invalid`` says whether the question itself was wrong."""
-
-    message: str
-    invalid: bool
-
-
-@dataclass(frozen=True, slots=True)
 class ActiveTopics:
     """Topics that the task has written to or read from since its last report of them."""
 
@@ -476,6 +389,55 @@ class LogRecord:
     level: int
     created: float
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """All that the connector has to say is said, and it watches nothing: its process is of no use for now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declined:
+    """The task does not take a new configuration while it runs, and is to be started anew with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """Counters and gauges of a task by name; counters only grow while the process lives.
+
+    ``values`` are shown in statuses, ``details`` only to who scrapes; ``histograms`` have a sum and the counts of the
+    buckets (:mod:`worker.metrics.buckets`). ``own`` is what has changed of the plugin's own: of each a name, its labels
+    by turns with their values, a sentence about it, and the number; ``None`` if it is there no longer. ``cpu`` is how
+    many seconds of a core the task's threads have taken since it began.
+    """
+
+    values: dict[str, float]
+    details: dict[str, float] = field(default_factory=dict)
+    histograms: dict[str, list[float]] = field(default_factory=dict)
+    own: list[tuple[str, list[str], str, float | None]] = field(default_factory=list)
+    cpu: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ClientMetrics:
+    """What the statistics of a Kafka client say: its kind, its values, and the lag by topic and partition."""
+
+    kind: str
+    client_id: str
+    values: dict[str, float]
+    lags: list[tuple[str, int, int]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Loads:
+    """The load of a bulk sink that is under way, if any, and the last ones, the newest first, as documents.
+
+    ``retry`` tells when one that has failed is tried again.
+    """
+
+    current: dict[str, Any] | None
+    last: list[dict[str, Any]]
+    retry: dict[str, Any] | None
 
 
 Report: TypeAlias = (

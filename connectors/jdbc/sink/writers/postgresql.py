@@ -16,9 +16,8 @@ from connect.data import Schema, Type
 from connect.data.schema import DATE_NAME, DECIMAL_NAME, TIME_NAME, TIMESTAMP_NAME
 from connect.errors import DataError
 from connectors.jdbc.dialects.column import Column
-from connectors.jdbc.sink.nested import JSON_NAME
-from connectors.jdbc.sink.precise import PRECISE_NAME
-from connectors.jdbc.sink.steps import Action, Step
+from connectors.jdbc.sink.conversions import JSON_NAME, PRECISE_NAME
+from connectors.jdbc.sink.write_plan import Action, Step
 from connectors.jdbc.sink.writers.writer import (
     Encode,
     Kind,

@@ -17,9 +17,8 @@ from connect.errors import DataError
 from connectors.jdbc.dialects.column import Column, TableId
 from connectors.jdbc.dialects.dialect import Dialect
 from connectors.jdbc.dialects.values import PRECISION
-from connectors.jdbc.sink.nested import JSON_NAME
-from connectors.jdbc.sink.precise import PRECISE_NAME
-from connectors.jdbc.sink.steps import Step
+from connectors.jdbc.sink.conversions import JSON_NAME, PRECISE_NAME
+from connectors.jdbc.sink.write_plan import Step
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

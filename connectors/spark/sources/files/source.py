@@ -14,8 +14,8 @@ from connect.source import ExactlyOnceSupport, SourceConnector
 from connectors.spark.sources.files.bookmark import Bookmark, Due, Limits, files_due
 from connectors.spark.sources.files.config import PartitionFields, SparkFileSourceConfig
 from connectors.spark.sources.files.listing import FileFilter, listed_files
-from connectors.spark.sources.files.reading import BadFile, FilePart, FileReader, file_groups
-from connectors.spark.sources.pieces import unmarked
+from connectors.spark.sources.files.reader import BadFile, FilePart, FileReader, file_groups
+from connectors.spark.sources.marks import unmarked
 from connectors.spark.sources.session import SourceSession
 from connectors.spark.stores.access import store_access
 
@@ -58,7 +58,7 @@ class SparkFileSourceTask(BulkSourceTask[SparkFileSourceConfig]):
         self._session.stop()
 
     def _load(self) -> bool:
-        from connectors.spark.sources.publishing import Load  # noqa: PLC0415 - brings pyspark
+        from connectors.spark.sources.row_publisher import Load  # noqa: PLC0415 - brings pyspark
 
         load = Load(self._partition, _LOAD)
         self._bookmark = Bookmark.of(self.context.offset_storage_reader.offset(self._partition))
@@ -88,7 +88,7 @@ class SparkFileSourceTask(BulkSourceTask[SparkFileSourceConfig]):
 
     def _send(self, due: Due) -> None:
         """Publish the files, and commit the offset after each part of them that is read together."""
-        from connectors.spark.sources.publishing import Load, Unit  # noqa: PLC0415 - brings pyspark
+        from connectors.spark.sources.row_publisher import Load, Unit  # noqa: PLC0415 - brings pyspark
 
         publisher, load = self._session.publisher, Load(self._partition, _LOAD)
         reader = FileReader(self._session.spark, publisher, self.config)

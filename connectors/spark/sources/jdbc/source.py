@@ -13,18 +13,18 @@ from connect.bulk_source import BulkSourceTask, BulkSourceTaskContext
 from connect.data import Offset
 from connect.errors import ConnectError, RetriableError
 from connect.source import ExactlyOnceSupport, SourceConnector
-from connectors.spark.failure import root_cause
+from connectors.spark.errors import root_cause
 from connectors.spark.sources.jdbc.config import SparkJdbcSourceConfig
 from connectors.spark.sources.jdbc.drivers import driver_url
 from connectors.spark.sources.jdbc.snapshot import Bounds, Snapshot, bounds_of, predicates
-from connectors.spark.sources.pieces import numbered_pieces, shares, unmarked
+from connectors.spark.sources.marks import numbered_pieces, shares, unmarked
 from connectors.spark.sources.session import SourceSession
 from connectors.spark.stores.access import Access
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from connectors.spark.sources.publishing import Load
+    from connectors.spark.sources.row_publisher import Load
 
 __all__ = ["SparkJdbcSourceConnector", "SparkJdbcSourceTask"]
 
@@ -58,7 +58,7 @@ class SparkJdbcSourceTask(BulkSourceTask[SparkJdbcSourceConfig]):
         self._session.stop()
 
     def _load(self, table: str) -> bool:
-        from connectors.spark.sources.publishing import Load  # noqa: PLC0415 - brings pyspark
+        from connectors.spark.sources.row_publisher import Load  # noqa: PLC0415 - brings pyspark
 
         config, partition, publisher = self.config, _partition(table), self._session.publisher
         snapshot = Snapshot.of(self.context.offset_storage_reader.offset(partition))
@@ -81,8 +81,8 @@ class SparkJdbcSourceTask(BulkSourceTask[SparkJdbcSourceConfig]):
         return True
 
     def _publish(self, table: str, load: Load, conditions: Mapping[int, str]) -> None:
-        from connectors.spark.sources.frames import RowReading  # noqa: PLC0415 - brings pyspark
-        from connectors.spark.sources.publishing import Unit  # noqa: PLC0415 - as above
+        from connectors.spark.sources.record_frame import RowReading  # noqa: PLC0415 - brings pyspark
+        from connectors.spark.sources.row_publisher import Unit  # noqa: PLC0415 - as above
 
         publisher = self._session.publisher
         topic = self.config.topic_of(table=table)

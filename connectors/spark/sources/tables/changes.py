@@ -10,7 +10,7 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as spark
 
 from connect.data import Schema
-from connectors.spark.sources.frames import RecordFrame, RowReading
+from connectors.spark.sources.record_frame import RecordFrame, RowReading
 from connectors.spark.sources.rows import KEY, TIMESTAMP, VALUE
 from connectors.spark.sources.tables.lake_table import CHANGE, DELETED, INSERTED
 

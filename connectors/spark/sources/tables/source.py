@@ -12,7 +12,7 @@ from connect.bulk_source import BulkSourceTask, BulkSourceTaskContext
 from connect.data import Offset
 from connect.errors import ConnectError
 from connect.source import ExactlyOnceSupport, SourceConnector
-from connectors.spark.sources.pieces import numbered_pieces, shares, unmarked
+from connectors.spark.sources.marks import numbered_pieces, shares, unmarked
 from connectors.spark.sources.session import SourceSession
 from connectors.spark.sources.tables.config import SparkTableSourceConfig
 from connectors.spark.sources.tables.lake_table import CHANGE, LakeTable, files_within
@@ -54,7 +54,7 @@ class SparkTableSourceTask(BulkSourceTask[SparkTableSourceConfig]):
 
     def _load(self) -> bool:
         if self._opened_with is not self._session.spark:
-            from connectors.spark.sources.tables.opening import open_tables  # noqa: PLC0415 - brings pyspark
+            from connectors.spark.sources.tables.factory import open_tables  # noqa: PLC0415 - brings pyspark
 
             self._tables = open_tables(self._session.spark, self.config)
             self._opened_with = self._session.spark
@@ -89,7 +89,7 @@ class SparkTableSourceTask(BulkSourceTask[SparkTableSourceConfig]):
 
     def _send_files(self, name: str, table: LakeTable, step: FilesStep) -> Reached:
         """How far the table is sent when as many of its files as are read at once are."""
-        from connectors.spark.sources.publishing import Load, Unit  # noqa: PLC0415 - brings pyspark
+        from connectors.spark.sources.row_publisher import Load, Unit  # noqa: PLC0415 - brings pyspark
 
         publisher, load = self._session.publisher, Load(_partition(name), f"{step.after}-{step.upto}")
         publisher.begin(load.partition, Reached(step.after, step.upto, step.done).offset())
@@ -108,7 +108,7 @@ class SparkTableSourceTask(BulkSourceTask[SparkTableSourceConfig]):
         return Reached(step.upto) if is_whole else Reached(step.after, step.upto, pieces.end)
 
     def _send_changes(self, name: str, table: LakeTable, step: RowChanges) -> None:
-        from connectors.spark.sources.publishing import Load, Unit  # noqa: PLC0415 - brings pyspark
+        from connectors.spark.sources.row_publisher import Load, Unit  # noqa: PLC0415 - brings pyspark
 
         version = step.commit.version
         if not self.config.tells_deletes:
@@ -125,7 +125,7 @@ class SparkTableSourceTask(BulkSourceTask[SparkTableSourceConfig]):
     def _records(self, name: str, table: LakeTable, frame: DataFrame, step: FilesStep | RowChanges) -> TableRecords:
         from pyspark.sql.types import StructType  # noqa: PLC0415 - pyspark takes half a second to import
 
-        from connectors.spark.sources.frames import RowReading  # noqa: PLC0415 - brings pyspark
+        from connectors.spark.sources.record_frame import RowReading  # noqa: PLC0415 - brings pyspark
         from connectors.spark.sources.tables.changes import Origin, TableRecords  # noqa: PLC0415 - brings pyspark
 
         is_change = isinstance(step, RowChanges)

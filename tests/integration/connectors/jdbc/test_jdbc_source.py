@@ -15,8 +15,8 @@ from connect.data import Schema, SourceRecord, date_schema, decimal_schema, time
 from connect.errors import ConnectError
 from connect.testing import StoredOffsets, run_source, running_source
 from connect.testing.contexts import ConnectorTestContext
+from connect.testing.props import connector_props
 from connect.testing.source_run import SourceTaskRun
-from connect.testing.tasks import connector_props
 from connectors.jdbc import JdbcSourceConfig, JdbcSourceConnector
 from equipment.servers.lease import Database
 from equipment.waiting import wait_until

@@ -10,8 +10,7 @@ from connectors.mirror.config.source import MirrorSourceConfig
 from connectors.mirror.filters import config_property_filter
 from connectors.mirror.selection import TopicSelection
 from connectors.mirror.topics.cluster import ClusterTopics
-from connectors.mirror.topics.deletion import Deletions
-from connectors.mirror.topics.deletion_notes import DeletionNotes
+from connectors.mirror.topics.deletion import DeletionNotes, Deletions
 from connectors.mirror.topics.upkeep import TopicUpkeep
 from equipment.brokers.topics import create_topic
 from equipment.waiting import wait_until

@@ -7,8 +7,8 @@ from threading import Event, Thread
 
 from confluent_kafka import Consumer, Producer
 
-from connectors.mirror.asking import Asking
 from connectors.mirror.internal_topics import READING, InternalTopics
+from connectors.mirror.patience import Patience
 from equipment.brokers.topics import create_topic, produce
 
 
@@ -30,7 +30,7 @@ def test_a_topic_is_read_to_the_end_that_it_had_though_it_never_stops_growing(bo
     topics = InternalTopics(
         Consumer({"bootstrap.servers": bootstrap, "group.id": topic, **READING}),
         (topic,),
-        Asking("A", 60.0, lambda _: True),
+        Patience("A", 60.0, lambda _: True),
     )
     try:
         assert written.wait(30)

@@ -204,7 +204,7 @@ def test_what_is_gone_is_told_and_what_was_aborted_is_left_out(flow: Flow) -> No
     produce(source, topic, [b"%d" % number for number in range(100, 130)])
     flow.configure(mirror_gap_policy="fail")
     flow.worker.start()
-    wait_until("the task fails", lambda: "Reset the offsets of the partition" in flow.worker.log(), seconds=SECONDS)
+    wait_until("the task fails", lambda: "reset the offset of the partition" in flow.worker.log(), seconds=SECONDS)
     assert flow.worker.terminate() == 0
     assert len(flow.mirrored()) == 15
     flow.configure()
@@ -236,7 +236,7 @@ def test_a_topic_made_anew_is_noticed_though_all_was_killed_with_the_first_offse
     produce(source, topic, [b"%d" % number for number in range(100, 130)])
     flow.configure(mirror_gap_policy="fail")
     flow.worker.start()
-    wait_until("the task fails", lambda: "Reset the offsets of the partition" in flow.worker.log(), SECONDS)
+    wait_until("the task fails", lambda: "reset the offset of the partition" in flow.worker.log(), SECONDS)
     assert len(flow.mirrored()) == 20
 
 

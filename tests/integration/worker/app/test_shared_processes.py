@@ -1,11 +1,8 @@
-"""Connectors of a real worker that share a process, and one among them that kills it."""
+"""Connectors of a real worker that share a process, and one among them that keeps a core busy."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -15,65 +12,12 @@ import equipment
 from equipment.brokers.topics import create_topic, read_topic
 from equipment.waiting import wait_until
 from equipment.workers.distributed import DistributedWorker
-from equipment.workers.standalone import StandaloneWorker
-from worker.supervisor.hosts.crowd import FEW
+from worker.supervisor.hosts.placement import FEW
 
 pytestmark = pytest.mark.integration
 
 PLUGINS = Path(equipment.__file__).parent / "acting"
 TRAPS = Path(equipment.__file__).parent / "trapping"
-SOURCES = [f"lines-{number}" for number in range(5)]
-HALF = 100
-
-
-def lines_of(source: str, start: int) -> list[str]:
-    return [f"{source}:{number}" for number in range(start, start + HALF)]
-
-
-def append(file: Path, lines: list[str]) -> None:
-    with file.open("a") as to:
-        to.write("".join(f"{line}\n" for line in lines))
-
-
-def test_every_line_arrives_though_the_process_of_all_is_killed_in_the_middle(
-    standalone: Callable[..., StandaloneWorker], bootstrap: str, topic: str, tmp_path: Path
-) -> None:
-    create_topic(bootstrap, topic)
-    cue, copy = tmp_path / "cue", tmp_path / "copy.txt"
-    worker = standalone(plugin_path=str(PLUGINS), task_isolation="shared")
-    for source in SOURCES:
-        append(tmp_path / source, lines_of(source, 0))
-        worker.connector(source, connector_class="FileStreamSource", file=str(tmp_path / source), topic=topic)
-    worker.connector("copy", connector_class="FileStreamSink", file=str(copy), topics=topic)
-    worker.connector("bad", connector_class="acting.ActingSourceConnector", topic=topic, does="exits", cue=str(cue))
-    worker.start()
-
-    def copied() -> Counter[str]:
-        return Counter(copy.read_text().splitlines() if copy.exists() else ())
-
-    def states(name: str) -> list[Any]:
-        status = worker.status(name)
-        parts = [status.get("connector", {}), *status.get("tasks", [])]
-        return [part.get("state") for part in parts]
-
-    first = {line for source in SOURCES for line in lines_of(source, 0)}
-    wait_until("all runs", lambda: all(states(name) == ["RUNNING"] * 2 for name in [*SOURCES, "copy"]), 120)
-    wait_until("the first half is there", lambda: copied().keys() >= first, 120)
-    cue.touch()
-    for source in SOURCES:
-        append(tmp_path / source, lines_of(source, HALF))
-    wait_until("the bad one is found", lambda: states("bad")[:1] == ["FAILED"], 120)
-    everything = first | {line for source in SOURCES for line in lines_of(source, HALF)}
-    wait_until("every line is copied", lambda: copied().keys() >= everything, 120)
-    wait_until("all runs again", lambda: all(states(name) == ["RUNNING"] * 2 for name in [*SOURCES, "copy"]), 120)
-    worker.close()
-
-    assert copied().keys() == everything
-    arrived = [message.value().decode() for message in read_topic(bootstrap, topic)]
-    assert set(arrived) == everything
-    for source in SOURCES:
-        own = list(dict.fromkeys(line for line in arrived if line.startswith(f"{source}:")))
-        assert own == lines_of(source, 0) + lines_of(source, HALF), "in order, and none is left out"
 
 
 def test_one_that_keeps_a_core_busy_moves_out_while_it_produces_and_each_number_is_there_once(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from connect.errors import ConnectError
-from connect.kafka.settings.kind import ClientKind
+from connect.kafka.settings.client import ClientKind
 from equipment.brokers.proxied_broker import ProxiedBroker
 from equipment.brokers.topics import create_topic
 from worker.kafka.clients.fencing_producer import FencingProducer

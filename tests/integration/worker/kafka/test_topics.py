@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient
 
 from connect.errors import ConfigError, ConnectError
 from connect.kafka.clients import librdkafka
-from connect.kafka.settings.kind import ClientKind
+from connect.kafka.settings.client import ClientKind
 from equipment.waiting import wait_until
 from worker.kafka.clients import roles
 from worker.kafka.topics import admin as topics

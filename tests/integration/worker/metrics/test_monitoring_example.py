@@ -16,8 +16,8 @@ import pytest
 import yaml
 
 from equipment.snapshots import SINK, scraped, snapshot
-from worker.metrics.buckets import BOUNDS
 from worker.metrics.catalogue import TASK_METRICS
+from worker.metrics.histograms import BOUNDS
 
 EXAMPLE = Path(__file__).parents[4] / "examples" / "monitoring"
 PROMTOOL = os.environ.get("PROMTOOL") or shutil.which("promtool")

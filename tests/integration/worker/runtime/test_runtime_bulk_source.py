@@ -14,7 +14,7 @@ from connect.bulk_source import BulkSourceConfig, BulkSourceTask
 from connect.data import SourceBatch, SourceRecord
 from connect.errors import RetriableError
 from connect.source import SourceConnector
-from connectors.spark.engine.publishing import Publication, Published, Publisher, TopicsMissing, settle
+from connectors.spark.engine.publisher import Publication, Published, Publisher, TopicsMissing, settle
 from equipment.brokers.topics import read_topic
 from equipment.scripts.tasks import RunningTask, class_name
 from equipment.waiting import wait_until

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Message
 
 from connect.kafka.clients import librdkafka
-from connect.kafka.settings.kind import ClientKind
+from connect.kafka.settings.client import ClientKind
 from worker.kafka.clients import roles
 from worker.kafka.topics import admin as topics
 from worker.kafka.topics.creation import NewTopic

@@ -15,7 +15,7 @@ from connect.data import SinkBatch, TopicPartition
 from connect.sink import SinkConnector, SinkTask
 from equipment.brokers.topics import create_topic
 from worker.runtime.child import run
-from worker.runtime.line import Line
+from worker.runtime.link import Line
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import decode, encode
 

@@ -8,7 +8,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from connectors.mirror.filters import config_property_filter
 from connectors.mirror.selection import TopicSelection
-from connectors.mirror.topics.acls import AclBinding
+from connectors.mirror.topics.attributes import AclBinding
 from connectors.mirror.topics.cluster import ClusterTopics
 from connectors.mirror.topics.deletion import Deletions
 from connectors.mirror.topics.upkeep import TopicUpkeep

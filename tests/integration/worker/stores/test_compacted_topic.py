@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
 
 from connect.errors import ConnectError, RetriableError
-from connect.kafka.settings.kind import ClientKind
+from connect.kafka.settings.client import ClientKind
 from equipment.brokers.topics import create_topic
 from equipment.waiting import wait_until
 from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker

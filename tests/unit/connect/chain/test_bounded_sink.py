@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from connect.chain.bounded_sink import BoundedSink, GoesBackError
-from connect.chain.records import ConsumedBatch
+from connect.chain.raw_records import ConsumedBatch
 from connect.chain.sink_context import SinkContext
 from connect.chain.tolerance import ErrorPolicy, StopRequested, Tolerance
 from connect.config import Config

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connect.chain.converters import Converters
-from connect.chain.records import ConsumedBatch, EncodedBatch
+from connect.chain.raw_records import ConsumedBatch, EncodedBatch
 from connect.chain.sink import SinkChain
 from connect.chain.source import SourceChain
 from connect.chain.steps import Step, Steps

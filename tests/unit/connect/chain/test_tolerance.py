@@ -2,7 +2,7 @@ from collections.abc import Callable
 
 import pytest
 
-from connect.chain.records import RawRecord
+from connect.chain.raw_records import RawRecord
 from connect.chain.tolerance import ErrorPolicy, Failure, Stage, StageError, StopRequested, Tolerance
 from connect.data import SourceRecord
 from connect.errors import ConfigError, ConnectError, DataError, PluginError, RetriableError, SchemaError

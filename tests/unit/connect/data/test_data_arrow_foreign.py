@@ -19,7 +19,7 @@ from connect.data.arrow import (
     schema_from_arrow_type,
     to_values,
 )
-from connect.data.tables import struct_array
+from connect.data.arrow_tables import struct_array
 from connect.errors import DataError, SchemaError
 
 UTC_NOON = dt.datetime(2020, 1, 1, 12, tzinfo=dt.UTC)

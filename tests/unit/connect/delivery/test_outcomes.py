@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from connect.chain.records import EncodedBatch
+from connect.chain.raw_records import EncodedBatch
 from connect.data import Constant
 from connect.delivery.delivery import Delivery
 from connect.delivery.outcomes import Refusal
-from connect.delivery.submitted import SentRecords, Submission
+from connect.delivery.submissions import SentRecords, Submission
 
 TOO_LARGE = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)
 

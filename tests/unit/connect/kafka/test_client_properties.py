@@ -9,8 +9,8 @@ import pytest
 
 from connect.errors import ConfigError
 from connect.kafka.clients import librdkafka
-from connect.kafka.settings.keys import CLIENT_KEYS, Ignored, Mapped
-from connect.kafka.settings.kind import ClientKind
+from connect.kafka.settings.client import ClientKind
+from connect.kafka.settings.java_keys import CLIENT_KEYS, Ignored, Mapped
 from connect.kafka.settings.native_keys import ALIASES, is_native_key, native_keys
 from connect.kafka.settings.properties import JAVA_DEFAULTS, UNKNOWN_KEY, layered, librdkafka_properties
 

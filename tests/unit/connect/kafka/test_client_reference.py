@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from connect.kafka.settings.keys import CLIENT_KEYS
-from connect.kafka.settings.kind import ClientKind
+from connect.kafka.settings.client import ClientKind
+from connect.kafka.settings.java_keys import CLIENT_KEYS
 from connect.kafka.settings.reference import client_properties_page
 
 PAGE = Path(__file__).parents[4] / "docs" / "reference" / "client-properties.md"

@@ -6,7 +6,7 @@ import pytest
 
 from connect.config.errors import keys_of
 from connect.errors import ConfigError
-from connect.kafka.settings.kind import ClientKind
+from connect.kafka.settings.client import ClientKind
 from connect.kafka.settings.overrides import check_overrides, policy_name, refused_overrides
 from worker.kafka.clients import roles
 

@@ -7,7 +7,7 @@ import pytest
 from connect.errors import ConfigError
 from connect.kafka.auth.sasl import sasl_properties
 from connect.kafka.clients import librdkafka
-from connect.kafka.settings.kind import ClientKind
+from connect.kafka.settings.client import ClientKind
 from connect.kafka.settings.properties import librdkafka_properties
 
 SECURITY = "org.apache.kafka.common.security"

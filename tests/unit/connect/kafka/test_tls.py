@@ -9,7 +9,7 @@ import pytest
 from connect.errors import ConfigError
 from connect.kafka.auth.ssl import OPENSSL_CIPHERS, ssl_properties
 from connect.kafka.clients import librdkafka
-from connect.kafka.settings.kind import ClientKind
+from connect.kafka.settings.client import ClientKind
 from connect.kafka.settings.properties import librdkafka_properties
 from connect.tls.pem import normalized_pem
 from worker.kafka.clients import roles

@@ -17,10 +17,10 @@ from connect.testing import StoredOffsets
 from connect.testing.source_run import run_splits
 from connectors.http import HttpSourceConnector
 from connectors.http.client.messages import Request, Response
+from connectors.http.list_reading import ListReading
 from connectors.http.places import Place
-from connectors.http.reading import Reading
 from connectors.http.source_config import HttpSourceConfig
-from connectors.http.splitting import ListSplits, divided
+from connectors.http.splits import ListSplits, divided
 from connectors.http.steps import Ask, Outcome, Publish
 from equipment.fakes.http_api import Answer, HttpApi, paged, serving_api
 
@@ -137,7 +137,7 @@ def test_splits_go_on_where_each_was_interrupted(api: HttpApi) -> None:
 
 def records_of(props: dict[str, str], items: list[Any], given: int) -> list[SourceRecord]:
     """What a split publishes of a server that gives so many records at a time, whatever it is asked for."""
-    steps = Reading(HttpSourceConfig.parse(props), {}).steps(Place())
+    steps = ListReading(HttpSourceConfig.parse(props), {}).steps(Place())
     records: list[SourceRecord] = []
     outcome: Outcome = None
 

@@ -14,7 +14,7 @@ from connect.data import Schema, SourceRecord
 from connect.errors import ConnectError, RetriableError
 from connect.testing import StoredOffsets, run_source, running_source
 from connect.testing.contexts import ConnectorTestContext
-from connect.testing.tasks import connector_props
+from connect.testing.props import connector_props
 from connectors.jdbc import JdbcSourceConfig, JdbcSourceConnector
 from equipment.waiting import wait_until
 

@@ -14,7 +14,7 @@ from connect.testing import SourceTaskTestContext, StoredOffsets
 from connectors.jdbc.dialects.column import TableId
 from connectors.jdbc.source.config import JdbcSourceConfig, JdbcTaskConfig
 from connectors.jdbc.source.source import JdbcSourceTask
-from connectors.jdbc.source.splitting import TableSplits, ranges
+from connectors.jdbc.source.splits import TableSplits, ranges
 
 BIG, SMALL = TableId("big"), TableId("small")
 SIZES = {BIG: 90, SMALL: 2}

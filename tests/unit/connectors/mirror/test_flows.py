@@ -88,6 +88,5 @@ def test_keys_without_effect_are_named_with_a_remedy() -> None:
     assert lost_keys(props, Flows(props, KEYS), KEYS) == [
         "group.id has no effect: write A.group.id for the workers and clients of a cluster, or A->B.group.id for the "
         "connectors of a flow",
-        "producer.linger.ms has no effect: settings of clients need the cluster they are for, as in "
-        "A.producer.linger.ms",
+        "producer.linger.ms has no effect: a client setting needs the alias of its cluster, as in A.producer.linger.ms",
     ]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from connectors.mirror.checking.comparison import Difference, Part, Piece, compared, pieces
-from connectors.mirror.checking.stretches import Content, Stretch
 from connectors.mirror.runs import Run
+from connectors.mirror.verification.comparison import Difference, Part, Piece, compared, pieces
+from connectors.mirror.verification.stretches import Content, Stretch
 
 
 def test_a_partition_is_divided_without_a_gap() -> None:
@@ -42,11 +42,11 @@ def _stretch(first: int, *records: Content | None, start: int = 0, is_compacted:
 @pytest.mark.parametrize(
     ("copy", "what"),
     [
-        ((b"j", b"v", (("h", None),), 7), "another key"),
-        ((b"k", None, (("h", None),), 7), "another value"),
-        ((b"k", b"v", (("h", b""),), 7), "other headers"),
-        ((b"k", b"v", (("h", None),), 8), "another timestamp"),
-        (None, "it is missing at the target"),
+        ((b"j", b"v", (("h", None),), 7), "different key"),
+        ((b"k", None, (("h", None),), 7), "different value"),
+        ((b"k", b"v", (("h", b""),), 7), "different headers"),
+        ((b"k", b"v", (("h", None),), 8), "different timestamp"),
+        (None, "missing at the target"),
     ],
 )
 def test_the_first_record_that_differs_is_told(copy: Content | None, what: str) -> None:
@@ -69,7 +69,7 @@ def test_what_has_expired_or_was_compacted_is_no_difference() -> None:
         None,
     )
     other = compared(PIECE, _stretch(10, None, RECORD, RECORD), _stretch(20, RECORD, RECORD, RECORD))
-    assert other == (0, 0, Difference(10, 20, "the target has a record, the source none"))
+    assert other == (0, 0, Difference(10, 20, "only the target has this record"))
 
 
 def test_only_what_was_reached_at_both_ends_counts() -> None:

@@ -1,4 +1,4 @@
-"""Asking a cluster for its groups, where it does not answer."""
+"""Patience a cluster for its groups, where it does not answer."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from connect.errors import RetriableError
-from connectors.mirror.asking import Asking
 from connectors.mirror.checkpoints import GroupOffset
 from connectors.mirror.groups import Groups
+from connectors.mirror.patience import Patience
 
 
 class Away:
@@ -42,7 +42,7 @@ def groups(made: list[Away]) -> Groups:
         made.append(Away())
         return made[-1]
 
-    return Groups(connect, Asking("A", 0.01, lambda _: True))
+    return Groups(connect, Patience("A", 0.01, lambda _: True))
 
 
 def test_a_client_is_given_up_before_its_requests_time_out(groups: Groups, made: list[Away]) -> None:

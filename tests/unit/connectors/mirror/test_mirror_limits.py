@@ -8,9 +8,9 @@ import pytest
 
 from connect.data import TopicPartition
 from connect.errors import ConnectError
+from connectors.mirror.source.batches import Provenance
 from connectors.mirror.source.gaps import Gap, Gaps, Reason
-from connectors.mirror.source.provenance import Provenance
-from connectors.mirror.source.throttle import Throttle
+from connectors.mirror.source.reader import Throttle
 from connectors.mirror.topics.deletion import Deletions
 
 PLACE = TopicPartition("orders", 3)
@@ -20,15 +20,15 @@ GAP = Gap(PLACE, Reason.EXPIRED, 10, 14, 15)
 @pytest.mark.parametrize(
     ("gap", "told"),
     [
-        (GAP, "Offsets 10 to 14 of orders-3 are gone at the source before they were mirrored."),
+        (GAP, "Offsets 10 to 14 of orders-3 were deleted before they could be mirrored."),
         (
             Gap(PLACE, Reason.LOST, 10, None, 0),
-            "orders-3 ends at the source before offset 10, which was to be read next",
+            "orders-3 ends before offset 10 at the source, where reading should continue",
         ),
-        (Gap(PLACE, Reason.SOURCE_ANEW, 10, None, 0), "Topic orders was made anew at the source, so that the stored"),
+        (Gap(PLACE, Reason.SOURCE_ANEW, 10, None, 0), "Topic orders was recreated at the source, so the stored"),
         (
             Gap(PLACE, Reason.TARGET_ANEW, 0, 9, 10),
-            "The topic that orders-3 is mirrored to was made anew at the target",
+            "The topic that orders-3 is mirrored to was recreated at the target",
         ),
     ],
 )
@@ -37,7 +37,7 @@ def test_a_task_fails_before_a_gap_and_is_told_what_to_do(gap: Gap, told: str) -
     with pytest.raises(ConnectError) as failure:
         gaps.meet(gap)
     assert str(failure.value).startswith(told)
-    assert "by the REST API" in str(failure.value)
+    assert "with the REST API" in str(failure.value)
     assert gaps.take_mark() is None
 
 

@@ -34,20 +34,20 @@ def test_each_topic_and_group_has_its_place_or_a_reason() -> None:
         {"g1": {"orders"}, "console-consumer-1": {"orders"}, "idle": set()},
     )
     planned = plan_flow(_flow(), source, _survey("b", {"back": 1, "A.orders": 2}))
-    by_name = "If it is a topic of A's own, rename it, or give the cluster another alias"
+    by_name = "If it is a topic of A's own, rename it or choose another alias for the cluster"
     assert planned == FlowPlan(
         "A->B",
         (
             PlannedTopic("B.back", 1, None, "cycle: it was mirrored from B"),
             PlannedTopic("B.loop", 1, None, f"cycle by its name alone: B has no topic loop. {by_name}"),
             PlannedTopic("__consumer_offsets", 5, None, "internal: it belongs to Kafka or to a mirror"),
-            PlannedTopic("orders", 3, "A.orders", None, "exists with 2 partitions and is to grow"),
-            PlannedTopic("x.replica", 1, None, "filter: topics does not name it, or topics.exclude does"),
+            PlannedTopic("orders", 3, "A.orders", None, "exists with 2 partitions and will get more"),
+            PlannedTopic("x.replica", 1, None, "filter: topics does not match it, or topics.exclude does"),
         ),
         (
-            PlannedGroup("console-consumer-1", "filter: groups does not name it, or groups.exclude does"),
+            PlannedGroup("console-consumer-1", "filter: groups does not match it, or groups.exclude does"),
             PlannedGroup("g1"),
-            PlannedGroup("idle", "no offsets: it has committed none of a topic that topics takes"),
+            PlannedGroup("idle", "no offsets: it has committed none in a topic that topics matches"),
         ),
         (),
     )
@@ -58,7 +58,7 @@ def test_what_cannot_work_is_a_problem() -> None:
     topics = {long: 1}
     problems = plan_flow(_flow(replication_factor="2"), _survey("a", topics), _survey("b", {})).problems
     assert problems == (
-        "replication.factor is 2, and the cluster has 1 brokers: its topics cannot be created.",
+        "replication.factor is 2, more than the cluster has brokers (1): topics cannot be created.",
         f"{long}: Kafka allows no topic A.{long}. A name has at most 249 of letters, digits, . _ -",
     )
     assert plan_flow(_flow(), _survey("a", {}), _survey("b", {})).problems == ("No topic would be mirrored.",)
@@ -73,7 +73,7 @@ def test_topics_of_connect_do_not_feed_each_other() -> None:
         "my-connect-offsets": None,
     }
     assert planned.topics[-1].reason == (
-        "connect: it looks like a topic of Kafka Connect's own. If it is not, name it in topics"
+        "connect: it looks like an internal topic of Kafka Connect. If it is not, name it in topics"
     )
 
 
@@ -81,7 +81,7 @@ def test_aliases_of_one_cluster_are_told() -> None:
     surveys = {"A": _survey("same", {"t": 1}), "B": _survey("same", {"t": 1})}
     planned = plan_flow(_flow(), surveys["A"], surveys["B"])
     (problem,) = problems_between([_flow()], [planned], surveys)
-    assert problem.startswith("A and B are one cluster (same)")
+    assert problem.startswith("A and B are the same cluster (same)")
 
 
 def test_two_flows_into_one_topic_are_told() -> None:
@@ -89,7 +89,7 @@ def test_two_flows_into_one_topic_are_told() -> None:
     flows = [_flow(name, replication_policy_class=_IDENTITY) for name in ("A->C", "B->C")]
     plans = [plan_flow(flow, surveys[flow.source], surveys["C"]) for flow in flows]
     assert problems_between(flows, plans, surveys) == [
-        "t of C would be written by A->C (from t) and B->C (from t), mixed. Exclude it in all but one."
+        "t of C would be written by A->C (from t) and B->C (from t). Exclude it from all but one flow."
     ]
 
 

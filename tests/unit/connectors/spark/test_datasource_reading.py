@@ -20,8 +20,8 @@ import pyspark_sluice
 from connect.data import SourceRecord
 from connect.errors import ConfigError, ConnectError, DataError, PluginError, RetriableError
 from connectors.spark import register
-from connectors.spark.datasource.polling import polled_to_the_end
 from connectors.spark.datasource.source import SluiceDataSource
+from connectors.spark.datasource.source_tasks import polled_to_the_end
 
 PLUGINS = Path(__file__).parents[3] / "contract" / "plugins"
 

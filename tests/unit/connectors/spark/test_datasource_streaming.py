@@ -13,8 +13,8 @@ import pytest
 
 from connect.data import Schema, SourceBatch, SourceRecord
 from connect.errors import ConnectError
-from connectors.spark.datasource.places import Replay, advanced, known_offsets
 from connectors.spark.datasource.source import SluiceDataSource
+from connectors.spark.datasource.stream_offsets import Replay, advanced, known_offsets
 from equipment.waiting import wait_until
 
 PLUGINS = Path(__file__).parents[3] / "contract" / "plugins"

@@ -13,13 +13,13 @@ import pytest
 
 from connect.data import Schema
 from connect.data.logical import date_schema, decimal_schema, time_schema, timestamp_schema
+from connectors.spark.arrow_types import table_type
 from connectors.spark.decoding.part_files import PartFiles, PartWriter
 from connectors.spark.iceberg.data_files import DataWriting, file_columns, may_be_written
 from connectors.spark.iceberg.metadata import TableMetadata
-from connectors.spark.stores.objects import Service
 from connectors.spark.stores.parts import DataFolder
-from connectors.spark.stores.uploads import ObjectFolder
-from connectors.spark.types import table_type
+from connectors.spark.stores.s3_objects import Service
+from connectors.spark.stores.s3_parts import ObjectFolder
 
 MARK = "0b9dd6ac-4a43-4ed1-a4ce-0a6a3b0a3c53"
 

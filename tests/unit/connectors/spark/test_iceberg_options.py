@@ -15,8 +15,8 @@ from connect.jvm.jars import Jar, read_lock
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.iceberg.catalog import TableName
 from connectors.spark.iceberg.layout import partitions_of, write_options
-from connectors.spark.iceberg.naming import Naming
 from connectors.spark.iceberg.partitions import PartitionBy, parse_partition_by
+from connectors.spark.iceberg.table_names import Naming
 from connectors.spark.iceberg.types import columns_of
 from connectors.spark.schema import table_schema
 from connectors.spark.session import without_doubles

@@ -9,7 +9,7 @@ import pytest
 from connect.data import Schema
 from connect.errors import ConnectError
 from connectors.spark.iceberg.catalog import TableName
-from connectors.spark.iceberg.merging import Written
+from connectors.spark.iceberg.merge import Written
 from connectors.spark.iceberg.staging import Staging
 from connectors.spark.tables.changes import CHANGE_COLUMN
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from connect.bulk import OffsetRange
-from connectors.spark.engine.orders import shares_of
+from connectors.spark.engine.sink_orders import shares_of
 
 
 def test_each_task_has_about_as_many_records() -> None:

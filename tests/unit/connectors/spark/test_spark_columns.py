@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from connect.converter import Converter
 from connect.data import Schema
 from connect.data.arrow import to_array
+from connectors.spark.decoding.column_reader import UncertainReadingError
 from connectors.spark.decoding.columns import column_reader
 from connectors.spark.decoding.inference import as_row, infer_rows, prune
-from connectors.spark.decoding.reading import UncertainReadingError
 from converters.byte_array import ByteArrayConverter
 from converters.json import JsonConverter
 from converters.numbers import LongConverter

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from connect.chain.records import RawRecord
+from connect.chain.raw_records import RawRecord
 from connect.chain.tolerance import Stage
 from connect.config import HIGH, Config, option
 from connect.data import Record, Schema
@@ -20,7 +20,7 @@ from connect.offset_set import OffsetSet
 from connect.transformation import Transformation
 from connectors.spark.decoding.decoder import DecodePlan, Decoder, Mode
 from connectors.spark.decoding.failures import FAILURE_ROWS, Examiner, failures_of
-from connectors.spark.decoding.names import adjusted_name
+from connectors.spark.decoding.field_names import adjusted_name
 from connectors.spark.decoding.report import LoadStop, Report
 from connectors.spark.schema import BesideColumns, Evolution
 

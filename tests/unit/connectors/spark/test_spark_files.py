@@ -18,11 +18,10 @@ from pyarrow import orc
 
 from connect.data import Schema
 from connect.errors import SchemaError
-from connectors.spark import field_paths, row_counts
-from connectors.spark.avro_file import avro_rows
+from connectors.spark import file_metadata
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.formats import make_format, paths_of
-from connectors.spark.ledger.merging import DataFile, all_groups, data_file, merge_groups
+from connectors.spark.ledger.merge_groups import DataFile, all_groups, data_file, merge_groups
 
 RECORDS = {
     "type": "record",
@@ -57,15 +56,15 @@ def written(write: Callable[[Any], object]) -> bytes:
 @pytest.mark.parametrize(
     ("count", "data", "rows"),
     [
-        (row_counts.of_parquet, written(lambda file: pq.write_table(columns(5), file)), 5),
-        (row_counts.of_orc, written(lambda file: orc.write_table(columns(5).select(["id"]), file)), 5),
-        (avro_rows, avro(1000, sync_interval=100, codec="deflate"), 1000),
-        (avro_rows, avro(0), 0),
-        (row_counts.of_lines, b"a\n\nb\n", 3),
-        (row_counts.of_lines, b"", 0),
-        (row_counts.of_lines, gzip.compress(b"a\nb\n", mtime=0), 2),
-        (row_counts.of_csv, b'id,text\n1,"two\nlines, and ""quotes"""\n2,\n', 2),
-        (row_counts.of_csv, gzip.compress(b"id\n1\n", mtime=0), 1),
+        (file_metadata.parquet_rows, written(lambda file: pq.write_table(columns(5), file)), 5),
+        (file_metadata.orc_rows, written(lambda file: orc.write_table(columns(5).select(["id"]), file)), 5),
+        (file_metadata.avro_rows, avro(1000, sync_interval=100, codec="deflate"), 1000),
+        (file_metadata.avro_rows, avro(0), 0),
+        (file_metadata.line_rows, b"a\n\nb\n", 3),
+        (file_metadata.line_rows, b"", 0),
+        (file_metadata.line_rows, gzip.compress(b"a\nb\n", mtime=0), 2),
+        (file_metadata.csv_rows, b'id,text\n1,"two\nlines, and ""quotes"""\n2,\n', 2),
+        (file_metadata.csv_rows, gzip.compress(b"id\n1\n", mtime=0), 1),
     ],
 )
 def test_rows_are_counted(count: Callable[[BinaryIO], int], data: bytes, rows: int) -> None:
@@ -75,15 +74,15 @@ def test_rows_are_counted(count: Callable[[BinaryIO], int], data: bytes, rows: i
 @pytest.mark.parametrize(
     ("count", "data"),
     [
-        (row_counts.of_parquet, b"PAR1"),
-        (row_counts.of_orc, b"ORC"),
-        (avro_rows, avro(10)[:-1]),
-        (avro_rows, avro(10)[:-1] + b"x"),
-        (avro_rows, avro(10)[:20]),
-        (avro_rows, b"Obj\x01" + b"\xff" * 20),
-        (row_counts.of_lines, b"a\nb"),
-        (row_counts.of_lines, gzip.compress(b"a\nb\n" * 1000, mtime=0)[:-9]),
-        (row_counts.of_csv, b'id\n"1'),
+        (file_metadata.parquet_rows, b"PAR1"),
+        (file_metadata.orc_rows, b"ORC"),
+        (file_metadata.avro_rows, avro(10)[:-1]),
+        (file_metadata.avro_rows, avro(10)[:-1] + b"x"),
+        (file_metadata.avro_rows, avro(10)[:20]),
+        (file_metadata.avro_rows, b"Obj\x01" + b"\xff" * 20),
+        (file_metadata.line_rows, b"a\nb"),
+        (file_metadata.line_rows, gzip.compress(b"a\nb\n" * 1000, mtime=0)[:-9]),
+        (file_metadata.csv_rows, b'id\n"1'),
     ],
 )
 def test_a_broken_file_is_told(count: Callable[[BinaryIO], int], data: bytes) -> None:
@@ -93,7 +92,7 @@ def test_a_broken_file_is_told(count: Callable[[BinaryIO], int], data: bytes) ->
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_counted_or_refused(data: bytes) -> None:
-    for count in (avro_rows, row_counts.of_lines, row_counts.of_parquet):
+    for count in (file_metadata.avro_rows, file_metadata.line_rows, file_metadata.parquet_rows):
         try:
             assert count(io.BytesIO(data)) >= 0
         except (ValueError, OSError):
@@ -101,9 +100,9 @@ def test_any_bytes_are_counted_or_refused(data: bytes) -> None:
 
 
 def test_the_fields_of_a_file_are_told_as_those_of_a_table() -> None:
-    assert field_paths.of_avro(io.BytesIO(avro(1))) == PATHS
+    assert file_metadata.avro_fields(io.BytesIO(avro(1))) == PATHS
     parquet = written(lambda file: pq.write_table(columns(1), file))
-    assert field_paths.of_parquet(io.BytesIO(parquet)) == PATHS
+    assert file_metadata.parquet_fields(io.BytesIO(parquet)) == PATHS
     tags = Schema.array(Schema.map(Schema.string(), Schema.string()))
     table = Schema.struct({"id": Schema.int64(), "tags": tags, "gate": Schema.struct({"floor": Schema.int64()})})
     assert paths_of(table) - {""} == PATHS

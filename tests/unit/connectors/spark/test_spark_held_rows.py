@@ -10,7 +10,7 @@ from connect.data import Schema
 from connect.errors import ConnectError
 from connectors.spark.sql.windows import Heard, OpenWindows
 from connectors.spark.stores.local import LocalStore
-from connectors.spark.tables.windows import NO_STATE, HeldRows, HeldTable
+from connectors.spark.tables.held_rows import NO_STATE, HeldRows, HeldTable
 
 ROWS = Schema.struct({"id": Schema.int64(optional=True)})
 

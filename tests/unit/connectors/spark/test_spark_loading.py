@@ -11,8 +11,8 @@ import pytest
 
 from connect.data import Schema
 from connect.errors import DataError, RetriableError
-from connectors.spark.loading.agreement import agreed_tables, disagreeing_loads
 from connectors.spark.loading.jobs import Jobs, Work, width_for
+from connectors.spark.loading.shared_tables import agreed_tables, disagreeing_loads
 
 DEADLINE = 60
 

@@ -19,9 +19,9 @@ from connect.jvm.lock import read_lock
 from connectors import spark
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.decoding.daemon import without_archives
-from connectors.spark.failure import root_cause
+from connectors.spark.errors import root_cause
 from connectors.spark.ledger.ledger import Ledger
-from connectors.spark.reader import splits_of, tasks_for
+from connectors.spark.loading.splits import splits_of, tasks_for
 from connectors.spark.session import check_java, session_settings
 from connectors.spark.sink import SparkSinkConnector, SparkSinkTask
 from connectors.spark.stores.local import LocalStore

@@ -11,12 +11,18 @@ from pathlib import Path
 import pytest
 
 from connect.errors import ConfigError
-from connect.jvm.shared import Membership, has_members
-from connectors.spark.cluster.application import Application, ApplicationFolder
+from connect.jvm.shared_process import Membership, has_members
+from connectors.spark.cluster.application import (
+    Application,
+    ApplicationFolder,
+    Terms,
+    agree,
+    session_name,
+    split_settings,
+)
 from connectors.spark.cluster.code import is_local, plugin_folders, shipped_folders, shipping_settings
 from connectors.spark.cluster.executors import Answer, ExecutorWatch, unfit_executors
-from connectors.spark.cluster.terms import Terms, agree, session_name, split_settings
-from connectors.spark.failure import failed_executor
+from connectors.spark.errors import failed_executor
 
 CLUSTER = {"spark.master": "spark://host:7077"}
 

@@ -13,9 +13,9 @@ from connect.data import Schema
 from connect.errors import ConnectError, SchemaError
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.decoding.report import PassReports, Report, Reports
+from connectors.spark.file_metadata import parquet_rows
 from connectors.spark.ledger.staging import FileNames, staged_moves
 from connectors.spark.partitioner import DefaultPartitioner, FieldPartitioner, make_partitioner
-from connectors.spark.row_counts import of_parquet
 from connectors.spark.stores.local import LocalStore
 
 UUID = "0f3c9a52-5d0e-4a58-9a87-3f5f0c5c1f11"
@@ -34,7 +34,7 @@ def report(partition: int, first: int, last: int, written: int) -> Report:
 
 
 def moves(root: Path, reports: Mapping[int, Report], names: FileNames = NAMES) -> dict[str, tuple[str, int]]:
-    found = staged_moves(LocalStore(root), "staging", "table", Reports(dict(reports)), names, of_parquet)
+    found = staged_moves(LocalStore(root), "staging", "table", Reports(dict(reports)), names, parquet_rows)
     assert all(move.size == (root / move.source).stat().st_size for move in found)
     return {move.source.removeprefix("staging/"): (move.target, move.rows) for move in found}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from connectors.spark.engine.reading import KnownOffsets, OffsetsMissing
 from connectors.spark.engine.source import SplitOrder
+from connectors.spark.engine.source_executor import KnownOffsets, OffsetsMissing
 
 TABLE = {"table": "orders"}
 

@@ -16,9 +16,9 @@ from equipment.fakes.herding import Clock
 from rest.access.access import Access
 from rest.access.auditing import Auditing
 from rest.access.guards import Guards
-from rest.access.inventory import Inventory
 from rest.access.rates import RequestRate
 from rest.access.sign_in import SignIn
+from rest.access.stored_configs import StoredConfigs
 from rest.app import create_app
 from worker.herder.herder import Herder
 from worker.security.audit import AuditEntry, AuditFile, AuditKind, AuditLog, AuditLogger
@@ -71,11 +71,11 @@ def client_of(herder: Herder, folder: Path, kept: Kept, *, required: bool = Fals
     (folder / "users.properties").write_text("alice: pw\nbob: pw\n")
     (folder / "roles.toml").write_text(ROLES)
     roles: WatchedFile[Roles] = WatchedFile(folder / "roles.toml", "file of roles", parse_roles, Roles())
-    inventory = Inventory(herder)
+    configs = StoredConfigs(herder)
     log = AuditLog([kept], "host:8083", required=required, hide=lambda text: text.replace(SECRET, "[hidden]"))
     guards = Guards(
-        access=Access(SignIn(users=Users(folder / "users.properties")), roles, inventory),
-        auditing=Auditing(log, inventory, lambda: None),
+        access=Access(SignIn(users=Users(folder / "users.properties")), roles, configs),
+        auditing=Auditing(log, configs, lambda: None),
     )
     return create_app(herder, "cluster", guards=guards).test_client()
 

@@ -12,7 +12,7 @@ from flask.testing import FlaskClient
 
 from equipment.fakes.cluster_herder import ClusterHerder
 from equipment.fakes.guarded_api import PLUGIN, basic, guards_of, small_herder
-from rest.access.access import AllowedHosts
+from rest.access.guards import AllowedHosts
 from rest.access.rights import NEEDS, InBody, Who, need_of
 from rest.access.sign_in import SignIn
 from rest.app import create_app
@@ -265,7 +265,7 @@ def test_roles_change_with_their_file_and_a_broken_one_changes_nothing(client: F
     health = ask(client, "nobody", "GET", "/health").get_json()
     assert health["status"] == "healthy"
     assert health["warnings"] == [
-        "The file of roles is broken; what it said before holds on. The worker's log says why."
+        "The file of roles is broken, so its previous contents stay in force. The worker's log says what is wrong."
     ]
     roles_file.write_text(ROLES)
     assert ask(client, "nobody", "GET", "/connectors").get_json() == []

@@ -15,12 +15,12 @@ from equipment.fakes.guarded_api import basic, guards_of, small_herder
 from equipment.fakes.herding import Clock
 from rest.access.access import Access
 from rest.access.guards import Guards
-from rest.access.inventory import Inventory
 from rest.access.sign_in import SignIn
+from rest.access.stored_configs import StoredConfigs
 from rest.app import create_admin_app, create_app
 from rest.http.headers import AnswerHeaders
 from rest.server.tls import CLIENT_CERTIFICATE
-from rest.ui.web import PageSettings
+from rest.ui.web_page import PageSettings
 from worker.herder.herder import Herder
 from worker.security.api_tokens import ApiTokens, TokenFile
 from worker.security.attempts import Attempts
@@ -312,7 +312,7 @@ def test_a_session_ends() -> None:
 
 def test_a_page_below_a_path_is_sent_to_its_own_sign_in(herder: Herder, tmp_path: Path) -> None:
     (tmp_path / "below").write_text("ann: pw\n")
-    access = Access(SignIn(users=Users(tmp_path / "below")), None, Inventory(herder), page="/connect/ui")
+    access = Access(SignIn(users=Users(tmp_path / "below")), None, StoredConfigs(herder), page="/connect/ui")
     site = PageSettings(base="/connect")
     client = create_app(herder, "cluster", guards=Guards(access=access), page=site).test_client()
     away = client.get("/ui/cluster?x=1")

@@ -13,7 +13,7 @@ from equipment.fakes.guarded_api import PLUGIN, basic, guards_of, small_herder
 from rest.access.sign_in import SignIn
 from rest.app import create_app
 from rest.http.headers import AnswerHeaders
-from rest.ui.web import PageSettings
+from rest.ui.web_page import PageSettings
 from worker.herder.herder import Herder
 from worker.security.permissions import Roles, parse_roles
 from worker.security.users import Users

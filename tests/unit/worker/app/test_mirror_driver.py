@@ -15,11 +15,10 @@ import pytest
 from connectors.mirror.flows import Flow, Flows
 from equipment.mirror_recordings import mirror_vectors
 from equipment.waiting import wait_until
-from rest.flows import FlowState
-from worker.app.mirror.driver import Driver
+from rest.mirror_driver import FlowState
+from worker.app.mirror.connectors import connector_keys
+from worker.app.mirror.driver import Driver, End, Restart, after
 from worker.app.mirror.flow import REFUSED, Relay, worker_properties
-from worker.app.mirror.keys import connector_keys
-from worker.app.mirror.supervision import End, Restart, after
 
 _FILE = {
     "clusters": "A,B",

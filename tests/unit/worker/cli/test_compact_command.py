@@ -13,7 +13,7 @@ def test_a_sink_without_tables_has_nothing_to_compact(tmp_path: Path) -> None:
     file = tmp_path / "a.properties"
     file.write_text("name=a\nconnector.class=FileStreamSink\ntopics=t\nfile=/f\n")
     done = CliRunner().invoke(main, ["compact", str(file)])
-    told = "FileStreamSinkConnector does not write tables of files, so that there is nothing to compact."
+    told = "FileStreamSinkConnector does not write tables of files: there is nothing to compact."
     assert (done.exit_code, done.output) == (1, f"Error: {told}\n")
 
 

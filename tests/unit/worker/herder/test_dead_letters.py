@@ -9,8 +9,7 @@ import pytest
 from worker.config.connector import SinkConnectorConfig
 from worker.errors import BadRequestError
 from worker.herder.dead_letters import Replay, listed_document, read_after, read_limit, read_replay, replayed_document
-from worker.runtime.dead_letters.dead_letter import REPLAYED, DeadLetter
-from worker.runtime.dead_letters.origins import DeadLetterOrigins
+from worker.runtime.dead_letters.dead_letter import REPLAYED, DeadLetter, DeadLetterOrigins
 from worker.runtime.dead_letters.reading import Range, ranges_after, ranges_of, ranges_to_replay, rest_of
 from worker.security.redaction import Redaction
 from worker.supervisor.messages.messages import DeadLettersListed, DeadLettersReplayed

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 from worker.herder.reconcile import Desired, Running, Start, Stop, Tell, desired_units, reconcile
 from worker.stores.config.store import ConnectorEntry, TargetState
 from worker.supervisor.lifecycle import Phase
-from worker.supervisor.messages.messages import Drain, Pause, Resume, RunConnector, RunTask
-from worker.supervisor.messages.reconfiguring import TakeConfig
+from worker.supervisor.messages.messages import Drain, Pause, Resume, RunConnector, RunTask, TakeConfig
 from worker.unit import Unit
 
 CONNECTOR = Unit("c")

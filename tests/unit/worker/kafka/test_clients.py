@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError
 
 from connect.errors import ConfigError
 from connect.kafka.clients import librdkafka
-from connect.kafka.settings.kind import ClientKind, ClientProperties
+from connect.kafka.settings.client import ClientKind, ClientProperties
 from connect.kafka.settings.properties import librdkafka_properties
 from worker.kafka.clients import roles
 

@@ -16,7 +16,7 @@ import pytest
 from kafka.errors import KafkaConnectionError
 
 from connect.errors import ConfigError
-from connect.kafka.settings.kind import ClientKind
+from connect.kafka.settings.client import ClientKind
 from equipment.brokers.certificates import Authority
 from worker.kafka.clients.roles import internal_properties
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from connect.config import Config
 from connect.source import SourceTask
 from worker.herder.offsets.lag import lag_document, source_lag_document
 from worker.runtime.metrics import TaskMetrics, remaining_gauges
-from worker.runtime.rates import Rates
+from worker.runtime.timings import Rates
 from worker.supervisor.messages import messages
 
 
@@ -68,22 +67,6 @@ def test_rates_go_with_the_counters_to_the_worker() -> None:
     metrics.report()
     assert sent[0].values["sink-record-send-total"] == 3.0
     assert sent[0].values["sink-record-send-rate"] == 3.0, "the first second counts as a whole one"
-
-
-def test_a_task_at_rest_reports_less_often() -> None:
-    metrics = TaskMetrics(lambda _: None, ErrorCounts())
-
-    def is_next_after(seconds: float) -> bool:
-        began = time.monotonic()
-        metrics.report()
-        return began + seconds <= metrics.next_report <= time.monotonic() + seconds
-
-    for lag in (1.0, 0.0):
-        metrics.gauge("sink-record-lag", lag)
-        assert is_next_after(1.0)
-        assert is_next_after(5.0)
-    metrics.count("sink-record-send-total", 1)
-    assert metrics.next_report <= time.monotonic() + 1.0, "there is something to tell"
 
 
 class Telling(SourceTask[Config]):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 
-from worker.metrics.processes import ProcessUse
-from worker.metrics.usage import processes_document
+from worker.metrics.processes import ProcessUse, processes_document
 from worker.unit import Unit
 
 USES = {1: ProcessUse(1.5, 100, 3, 0.0), 2: ProcessUse(0.5, 200, 4, 0.0), os.getpid(): ProcessUse(9.0, 50, 5, 0.0)}

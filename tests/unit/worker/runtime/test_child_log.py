@@ -10,8 +10,7 @@ from multiprocessing.connection import Connection, Pipe
 import pytest
 
 from connect.kafka.settings.secrets import client_secrets
-from worker.runtime.control import Link
-from worker.runtime.line import Line
+from worker.runtime.link import Line, Link
 from worker.runtime.log import PipeHandler
 from worker.security.redaction import Redaction
 from worker.supervisor.messages import messages

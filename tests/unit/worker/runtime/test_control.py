@@ -12,8 +12,8 @@ import pytest
 
 from connect.chain.tolerance import StopRequested
 from equipment.waiting import wait_until
-from worker.runtime.control import Control, Link
-from worker.runtime.line import Line
+from worker.runtime.control import Control
+from worker.runtime.link import Line, Link
 from worker.runtime.offsets.offsets import WorkerOffsetReader
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import decode, encode

@@ -9,7 +9,7 @@ import pytest
 
 ARENAS = """
 import ctypes, sys, threading
-from worker.runtime.heap import give_back, share_arenas
+from worker.runtime.usage import give_back, share_arenas
 
 if sys.argv[1] == "shared":
     share_arenas()

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from connect.chain.records import RawRecord
+from connect.chain.raw_records import RawRecord
 from connect.chain.tolerance import Failure, Stage
 from connect.data import SourceRecord
 from connect.errors import DataError

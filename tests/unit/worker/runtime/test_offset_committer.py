@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from connect.delivery.submitted import Submission, SubmittedRecords
+from connect.delivery.submissions import Submission, SubmittedRecords
 from worker.runtime.offsets.offsets import OffsetCommitter, Written
 from worker.runtime.timings import Timings
 from worker.supervisor.messages import messages

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from worker.runtime.source.resting import RestingProducer
+from worker.runtime.source.producer import RestingProducer
 
 
 class Client:

@@ -8,7 +8,7 @@ from multiprocessing.connection import Pipe
 import pytest
 
 from worker.runtime.child import run
-from worker.runtime.line import Line
+from worker.runtime.link import Line
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import Report, decode, encode
 

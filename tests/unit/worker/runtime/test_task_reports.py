@@ -1,38 +1,107 @@
-"""How often a task reports its numbers."""
+"""When a task reports its measurements, and those of its Kafka client."""
 
 from __future__ import annotations
 
-import time
-
-from connect.chain.tolerance import ErrorCounts
-from worker.metrics.buckets import POLL
-from worker.runtime.metrics import TaskMetrics
-from worker.supervisor.messages.messages import Metrics
+from connect.kafka.clients.statistics import ClientStatistics
+from worker.runtime.reports import ReportPace, ToldStatistics
+from worker.supervisor.messages.messages import ClientMetrics
 
 
-def pauses_for(metrics: TaskMetrics, seconds: float) -> bool:
-    before = time.monotonic()
-    metrics.report()
-    return before + seconds <= metrics.next_report <= time.monotonic() + seconds
+class World:
+    """A client that says what the test wants, and a clock that stands until the test moves it."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.told: list[ClientMetrics] = []
+        self.statistics = ToldStatistics(self.told.append, lambda: self.now)
+
+    def say(self, records: int, requests: int, lag: int = 0) -> int:
+        """Have the client say this five seconds later; how often the worker was told until now."""
+        self.now += 5.0
+        values = {"records-consumed-total": float(records), "request-total": float(requests), "connection-count": 1.0}
+        self.statistics.take(ClientStatistics("consumer", "c", values, [("t", 0, lag)]))
+        return len(self.told)
+
+
+def test_all_is_told_while_records_move() -> None:
+    world = World()
+    assert [world.say(records=10 * number, requests=number) for number in range(4)] == [1, 2, 3, 4]
+
+
+def test_while_none_do_it_is_told_every_twenty_seconds() -> None:
+    world = World()
+    assert [world.say(records=10, requests=number) for number in range(10)] == [1, 1, 1, 1, 2, 2, 2, 2, 3, 3]
+    assert world.told[-1].values["request-total"] == 8.0
+
+
+def test_a_lag_that_grows_is_told_though_nothing_is_consumed() -> None:
+    world = World()
+    assert [world.say(records=10, requests=number, lag=number) for number in range(3)] == [1, 2, 3]
+
+
+def test_a_client_that_is_closed_has_no_connections() -> None:
+    world = World()
+    world.statistics.rest()
+    assert world.told == [], "it has said nothing yet"
+    world.say(records=10, requests=1)
+    world.statistics.rest()
+    assert [said.values["connection-count"] for said in world.told] == [1.0, 0.0]
+    assert world.told[-1].values["records-consumed-total"] == 10.0
+
+
+class Reporting:
+    """A task that reports whenever that is due, and a clock that goes on only then."""
+
+    def __init__(self, start: float = 100.0, phase: float = 0.0) -> None:
+        self.now = start
+        self.pace = ReportPace(lambda: self.now, phase)
+
+    def report(self, *, changed: bool) -> float:
+        """Report; the seconds until the next report, to which the clock is set."""
+        before = self.now
+        self.pace.reported(changed=changed)
+        self.now = self.pace.next_report
+        assert self.pace.due()
+        return self.now - before
 
 
 def test_a_task_that_rests_reports_less_and_less_often_until_something_moves() -> None:
-    told: list[Metrics] = []
-    metrics = TaskMetrics(told.append, ErrorCounts())
-    assert [pauses_for(metrics, seconds) for seconds in (1.0, 5.0, 10.0, 20.0, 20.0)] == [True] * 5
-    assert len(told) == 5
-    metrics.count("sink-record-read-total", 1)
-    assert metrics.next_report <= time.monotonic() + 1.0
-    assert pauses_for(metrics, 1.0)
+    task = Reporting(start=0.0)
+    assert [task.report(changed=False) for _ in range(5)] == [5.0, 15.0, 20.0, 20.0, 20.0]
+    task.now -= 10.0
+    task.pace.counted(1)
+    assert task.pace.next_report == task.now + 1.0
 
 
-def test_rates_and_means_that_pass_away_make_no_task_report_more_often() -> None:
-    told: list[Metrics] = []
-    metrics = TaskMetrics(told.append, ErrorCounts())
-    metrics.count("sink-record-read-total", 5)
-    metrics.timings.took(POLL, 0.1)
-    assert [pauses_for(metrics, seconds) for seconds in (1.0, 5.0, 10.0, 20.0)] == [True] * 4
-    assert told[0].values["sink-record-read-rate"] > 0.0
-    metrics.gauge("sink-record-lag", 7.0)
-    assert pauses_for(metrics, 1.0)
-    assert told[-1].values["sink-record-lag"] == 7.0
+def test_a_task_that_moves_much_reports_every_second_and_one_that_moves_little_every_two_and_a_half() -> None:
+    task = Reporting(start=100.0)
+    assert [task.report(changed=True) for _ in range(3)] == [2.5, 2.5, 2.5]
+    task.pace.counted(99)
+    assert task.pace.next_report == task.now
+    assert task.report(changed=True) == 2.5
+    task.pace.counted(60)
+    task.pace.counted(60)
+    assert task.report(changed=True) == 1.0
+    task.pace.counted(1000)
+    assert task.report(changed=True) == 1.0
+
+
+def test_one_that_comes_to_move_much_does_not_wait_for_the_report_of_little() -> None:
+    task = Reporting(start=100.0)
+    task.pace.reported(changed=True)
+    task.now += 0.5
+    task.pace.counted(100)
+    assert task.pace.next_report == task.now + 1.0
+    task.now += 0.5
+    task.pace.counted(100)
+    assert task.pace.next_report == task.now + 0.5
+
+
+def test_tasks_of_one_process_report_at_the_same_moments() -> None:
+    tasks = [Reporting(start=100.0 + number / 7, phase=3.0) for number in range(30)]
+    for task in tasks:
+        for _ in range(6):
+            task.report(changed=False)
+    moments = {task.now for task in tasks}
+    assert len({moment % 20.0 for moment in moments}) == 1
+    assert {moment % 20.0 for moment in moments} == {3.0}

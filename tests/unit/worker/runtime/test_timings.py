@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from worker.metrics.buckets import BOUNDS, COMMIT, LATENCY, PUT
+from worker.metrics.histograms import BOUNDS, COMMIT, LATENCY, PUT
 from worker.runtime.timings import Timings, Window
 
 

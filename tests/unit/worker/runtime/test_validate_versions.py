@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from worker.runtime.assembly import Assembly
-from worker.runtime.control import Link
 from worker.runtime.inquiries.inquiries import answer
-from worker.runtime.line import Line
+from worker.runtime.link import Line, Link
 from worker.security.redaction import Redaction
 from worker.supervisor.messages import messages
 

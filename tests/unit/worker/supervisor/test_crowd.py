@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worker.supervisor.hosts.crowd import FEW, Crowd
+from worker.supervisor.hosts.placement import FEW, Crowd
 from worker.unit import Unit
 
 CONNECTORS = [Unit(f"c{number:02}") for number in range(FEW + 4)]

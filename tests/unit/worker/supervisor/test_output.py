@@ -13,8 +13,7 @@ import pytest
 
 from worker.supervisor.messages import messages
 from worker.supervisor.output import OUTPUT, Output
-from worker.supervisor.silence import Silence
-from worker.supervisor.stacks import hang_place, hang_places, last_words
+from worker.supervisor.stacks import Silence, hang_place, hang_places, last_words
 
 STACKS = """Thread 0x0000000000000002 (most recent call first):
   File "/python/threading.py", line 331 in wait

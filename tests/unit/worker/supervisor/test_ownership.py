@@ -10,9 +10,9 @@ import pytest
 from connect.chain.tolerance import StopRequested
 from equipment.fakes.herding import WorkedInbox
 from worker.herder.cluster.ownership import Ownership
-from worker.runtime.control import Control, Link
-from worker.runtime.line import Line
-from worker.runtime.source.ownership import confirm_ownership
+from worker.runtime.control import Control
+from worker.runtime.link import Line, Link
+from worker.runtime.source.fencing import confirm_ownership
 from worker.stores.config.store import MemoryConfigStore
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import decode, encode

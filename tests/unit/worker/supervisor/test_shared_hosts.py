@@ -10,7 +10,7 @@ from queue import Empty, SimpleQueue
 import pytest
 
 from worker.runtime.entry import main
-from worker.supervisor.hosts.crowd import FEW
+from worker.supervisor.hosts.placement import FEW
 from worker.supervisor.lifecycle import Phase
 from worker.supervisor.messages import messages
 from worker.supervisor.notices import Changed, Launched, Notice

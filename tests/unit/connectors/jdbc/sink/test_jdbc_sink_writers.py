@@ -16,7 +16,7 @@ from connect.data import Schema, decimal_schema, time_schema, timestamp_schema
 from connect.errors import DataError
 from connectors.jdbc.dialects import Column, NativeType, TableId, TypeOptions, dialect_class
 from connectors.jdbc.dialects.values import parse_zone
-from connectors.jdbc.sink.steps import Action, Step
+from connectors.jdbc.sink.write_plan import Action, Step
 from connectors.jdbc.sink.writers import Target, Writer, writer_of
 from connectors.jdbc.sink.writers.mysql import MysqlWriter
 from connectors.jdbc.sink.writers.postgresql import PostgresqlWriter

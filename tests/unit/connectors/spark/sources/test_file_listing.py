@@ -8,7 +8,7 @@ from connect.errors import ConnectError
 from connectors.spark.sources.files.bookmark import FoundFile
 from connectors.spark.sources.files.config import SparkFileSourceConfig
 from connectors.spark.sources.files.listing import FileFilter, parse_statuses
-from connectors.spark.sources.files.reading import BadFile, FilePart, file_groups, readable_parts
+from connectors.spark.sources.files.reader import BadFile, FilePart, file_groups, readable_parts
 
 REST = "access_time=0; owner=; group=; permission=rw-; isSymlink=false}"
 

@@ -12,7 +12,7 @@ from pyspark.sql import types as spark
 from connect.data import Schema
 from connect.data.logical import timestamp_schema
 from connect.errors import SchemaError
-from connectors.spark.sources.columns import record_schema
+from connectors.spark.sources.record_schema import record_schema
 from connectors.spark.sources.rows import RowPlan, rows_of
 
 INSTANT = pa.timestamp("us", "UTC")

@@ -10,11 +10,11 @@ import pytest
 from equipment.fakes.herding import Place, WorkedInbox
 from worker.herder.cluster.fencing import Fencing, producers_to_fence
 from worker.herder.cluster.leadership import Leadership
-from worker.herder.cluster.publication import Publication
+from worker.herder.cluster.publishing import Publication
+from worker.herder.connectors.change_queue import ChangeQueue
 from worker.herder.inbox import Request
 from worker.herder.inquiries import Inquiries
 from worker.herder.settings import ClusterSettings, WorkerSettings
-from worker.herder.turns import Turns
 from worker.stores.config.store import MemoryConfigStore, SessionKey
 from worker.supervisor.lease import Lease
 from worker.supervisor.messages import messages
@@ -73,7 +73,7 @@ class Cluster:
             lambda number, inquiry: self.inquiries.append((number, inquiry)), self.given_up.append
         )
         self.place, self.leadership = place, leadership
-        self.turns = Turns(leadership, self.inbox.post)
+        self.turns = ChangeQueue(leadership, self.inbox.post)
         cluster = ClusterSettings(
             leader=self.far,
             owners=None,  # type: ignore[arg-type] - nothing is asked of it here

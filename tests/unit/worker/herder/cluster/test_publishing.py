@@ -10,11 +10,10 @@ import pytest
 from equipment.fakes.herding import Place, WorkedInbox
 from worker.errors import BadRequestError, ConflictError, ForwardingError, RebalanceInProgressError
 from worker.herder.cluster.leadership import Leadership
-from worker.herder.cluster.publication import Publication, Publications
-from worker.herder.cluster.publishing import Publishing
+from worker.herder.cluster.publishing import Publication, Publications, Publishing
+from worker.herder.connectors.change_queue import ChangeQueue
 from worker.herder.connectors.writes import Writes
 from worker.herder.inbox import Request
-from worker.herder.turns import Turns
 from worker.stores.config.store import ConfigChange, MemoryConfigStore, SessionKey, TargetState, TasksChanged
 
 CONFIG = {"name": "source"}
@@ -73,7 +72,7 @@ class FarLeader:
 
 def writes(store: MemoryConfigStore, place: Place, leadership: Leadership, inbox: WorkedInbox) -> Writes:
     """The writes of a leader that validates nothing."""
-    turns, nothing = Turns(leadership, inbox.post), None
+    turns, nothing = ChangeQueue(leadership, inbox.post), None
     return Writes({}, store, place, _Known(store), leadership, nothing, inbox, turns)  # type: ignore[arg-type]
 
 

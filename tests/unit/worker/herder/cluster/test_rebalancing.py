@@ -14,7 +14,7 @@ from connect.plugins import PluginRegistry
 from equipment.fakes.herding import Clock, Place
 from equipment.waiting import wait_until
 from worker.errors import NotAssignedError, NotLeaderError
-from worker.herder.cluster.publication import Publication
+from worker.herder.cluster.publishing import Publication
 from worker.herder.herder import Herder
 from worker.herder.inbox import Inbox
 from worker.herder.settings import ClusterSettings, Stores, WorkerSettings

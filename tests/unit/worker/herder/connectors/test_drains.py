@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from equipment.fakes.herding import Place, WorkedInbox
 from worker.herder.cluster.leadership import Leadership
+from worker.herder.connectors.change_queue import ChangeQueue
 from worker.herder.connectors.drains import Drains
-from worker.herder.turns import Turns
 from worker.stores.config.store import MemoryConfigStore, TargetState
 from worker.stores.status.store import MemoryStatusStore, State, Status
 from worker.unit import Unit
@@ -21,7 +21,7 @@ class Leader:
     def __init__(self) -> None:
         self.inbox, self.configs, self.statuses = WorkedInbox(), MemoryConfigStore(), MemoryStatusStore()
         leadership = Leadership(Place(), self.configs, self.inbox)
-        turns = Turns(leadership, self.inbox.post)
+        turns = ChangeQueue(leadership, self.inbox.post)
         self.drains = Drains(
             self.configs, self.statuses, leadership, turns, self.inbox, lambda _: True, lambda _: False, together=False
         )

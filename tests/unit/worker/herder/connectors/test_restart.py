@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from worker.herder.connectors.restart_plans import restart_plan, restarting
+from worker.herder.connectors.restarts import restart_plan, restarting
 from worker.stores.status.store import State, Status
 from worker.unit import Unit
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from worker.herder.connectors.restart_plans import RestartPolicy
+from worker.herder.connectors.automatic_restarts import RestartPolicy
 
 CONFIG = {
     "name": "c",

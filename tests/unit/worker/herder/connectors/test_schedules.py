@@ -10,8 +10,8 @@ from connect.errors import ConfigError
 from equipment.fakes.herding import Place, WorkedInbox
 from worker.config.connector import SourceConnectorConfig
 from worker.herder.cluster.leadership import Leadership
+from worker.herder.connectors.change_queue import ChangeQueue
 from worker.herder.connectors.schedules import Schedules, due, next_run
-from worker.herder.turns import Turns
 from worker.stores.config.store import ConnectorEntry, MemoryConfigStore, TargetState
 
 CONFIG = {"name": "nightly", "connector.class": "C", "run.until": "drained", "schedule": "0 2 * * *"}
@@ -62,7 +62,7 @@ def schedules(store: MemoryConfigStore, inbox: WorkedInbox, *, is_leader: bool =
     leadership = Leadership(Place(is_leader=is_leader), store, inbox)
     leadership.changed()
     inbox.work()
-    return Schedules(store, leadership, Turns(leadership, inbox.post), inbox)
+    return Schedules(store, leadership, ChangeQueue(leadership, inbox.post), inbox)
 
 
 def target(store: MemoryConfigStore) -> TargetState:

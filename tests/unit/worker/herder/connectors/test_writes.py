@@ -13,12 +13,12 @@ from connect.plugins import PluginRegistry
 from equipment.fakes.herding import Place, WorkedInbox
 from worker.errors import ConflictError, InvalidConnectorError, NotLeaderError
 from worker.herder.cluster.leadership import Leadership
-from worker.herder.cluster.publication import Publication
+from worker.herder.cluster.publishing import Publication
+from worker.herder.connectors.change_queue import ChangeQueue
 from worker.herder.connectors.connectors import Connectors, TopicTracking
 from worker.herder.connectors.writes import Writes
 from worker.herder.inbox import Request
 from worker.herder.inquiries import Inquiries
-from worker.herder.turns import Turns
 from worker.metrics.measurements import Measurements
 from worker.stores.config.store import MemoryConfigStore, TargetState
 from worker.stores.status.store import MemoryStatusStore
@@ -89,7 +89,7 @@ class Leader:
             self.leadership,
             inquiries,
             self.inbox,
-            Turns(self.leadership, self.inbox.post),
+            ChangeQueue(self.leadership, self.inbox.post),
         )
         self.leadership.changed()
         self.inbox.work()

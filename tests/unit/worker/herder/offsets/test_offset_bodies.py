@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 
 from worker.errors import BadRequestError
-from worker.herder.offsets.bodies import done_message, sink_document, sink_offsets, source_document, source_offsets
+from worker.herder.offsets.request_bodies import (
+    done_message,
+    sink_document,
+    sink_offsets,
+    source_document,
+    source_offsets,
+)
 
 T0 = {"kafka_topic": "t", "kafka_partition": 0}
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from worker.errors import BadRequestError
-from worker.herder.offsets.bodies import Reset, iso_date_time, iso_duration, read_reset
+from worker.herder.offsets.request_bodies import Reset, iso_date_time, iso_duration, read_reset
 
 NOW = 1_700_000_000.0
 

@@ -14,8 +14,7 @@ from connect.bulk import BulkSinkConfig, OffsetRange
 from connect.data import TopicPartition
 from connect.errors import ConfigError
 from worker.runtime.bulk.plan import Limits, Waiting, plan
-from worker.runtime.bulk.rotation import Clock, Rotation, limits_of
-from worker.runtime.bulk.schedule import last_due
+from worker.runtime.bulk.rotation import Clock, Rotation, last_due, limits_of
 
 A, B, C = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
 NOW = 1000.0

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from connect.chain.records import RawRecord
+from connect.chain.raw_records import RawRecord
 from connect.config import HIDDEN
 from equipment.growth import assert_grows_evenly
 from worker.errors import BadRequestError

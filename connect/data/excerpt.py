@@ -1,0 +1,21 @@
+"""Values as error messages show them: cut to a length that fits a log line."""
+
+from __future__ import annotations
+
+from connect.data.numerals import integer_text
+
+__all__ = ["excerpt"]
+
+_LONGEST = 200
+
+
+def excerpt(value: object) -> str:
+    """Return the ``repr`` of a value, cut where it is too long for a line of a log."""
+    try:
+        text = integer_text(value) if type(value) is int else repr(value)
+    except RecursionError:
+        return f"a {type(value).__name__} nested very deep"
+    except ValueError:
+        # Python does not write whole numbers of more than 4,300 digits.
+        return f"a {type(value).__name__} with a very long number in it"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text)} characters)"

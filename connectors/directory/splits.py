@@ -1,0 +1,91 @@
+"""Splits of the folder: the files that there is something to read of, divided by their sizes."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from contextlib import closing
+from typing import Final
+
+from connect.data import Offset
+from connect.errors import ConnectError, DataError
+from connect.source import OffsetStorageReader
+from connectors.directory.bookmark import Bookmark
+from connectors.directory.config import DirectoryTaskConfig
+from connectors.directory.content import Content, is_compressed, members
+from connectors.directory.finished_files import Finisher
+from connectors.directory.format_detection import file_format
+from connectors.directory.listing import SourceFile
+from connectors.directory.task_files import FileState, TaskFiles
+from connectors.directory.visit import source_partition
+
+__all__ = ["FileSplits", "divided"]
+
+_A_FILE: Final = 64 * 1024
+"""The bytes that opening a file counts as."""
+
+
+class FileSplits:
+    """Finds the files that are not read to their end, by the stored offsets. Used by the connector's thread alone.
+
+    A file that is to be moved or deleted is found until it is gone.
+    """
+
+    def __init__(self, config: DirectoryTaskConfig, offsets: OffsetStorageReader) -> None:
+        self._config = config
+        self._offsets = offsets
+        self._files = TaskFiles(config)
+        self._leaves = Finisher(config).leaves
+        self._read: dict[str, SourceFile] = {}
+
+    def next(self, max_splits: int) -> list[list[str]]:
+        """The names of the files of each split."""
+        files = [state for state in self._files.to_read() if self._read.get(state.file.name) != state.file]
+        unread = self._unread(files)
+        return divided([(state.file.name, state.file.size) for state in unread], max_splits)
+
+    def _unread(self, states: Sequence[FileState]) -> list[FileState]:
+        parts = [(state, member) for state in states for member in self._members(state)]
+        kept = self._offsets.offsets([source_partition(*part) for part in parts]) if parts else ()
+        unread = {
+            state.file.name
+            for (state, member), offset in zip(parts, kept, strict=True)
+            if not (self._leaves and self._is_read(state, member, offset))
+        }
+        self._read |= {state.file.name: state.file for state in states if state.file.name not in unread}
+        return [state for state in states if state.file.name in unread]
+
+    def _members(self, state: FileState) -> Sequence[str | None]:
+        try:
+            return members(state.file.path, self._files.listing.matches)
+        except (DataError, OSError):
+            return [None]  # what is wrong with it is for the task to say
+
+    def _is_read(self, state: FileState, member: str | None, offset: Offset | None) -> bool:
+        """Whether the stored offset is that of the end of the file, or of a member of it."""
+        try:
+            place = Bookmark.from_offset(offset)
+        except ConnectError:
+            return False
+        if place is None:
+            return state.file.size == 0
+        form = file_format(self._config, member or state.file.name)
+        if form is not None and form.is_table:
+            return place.finished == state.file.size
+        try:
+            with closing(Content(state.file.path, member)) as content:
+                end = place.finished if is_compressed(state.file.path) else place.position
+                return end == content.size and content.has_fingerprint(place.fingerprint)
+        except (DataError, OSError):
+            return False
+
+
+def divided(sizes: Sequence[tuple[str, int]], most: int) -> list[list[str]]:
+    """The names in at most ``most`` parts of about the same bytes, each in order."""
+    parts: list[list[str]] = [[] for _ in range(min(most, len(sizes)))]
+    loads = [(0, index) for index in range(len(parts))]
+    for name, size in sorted(sizes, key=lambda each: (-each[1], each[0])):
+        load, index = heapq.heappop(loads)
+        parts[index].append(name)
+        heapq.heappush(loads, (load + size + _A_FILE, index))
+    return [sorted(part) for part in parts]

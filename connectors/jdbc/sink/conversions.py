@@ -1,0 +1,121 @@
+"""Conversions of fields that have no column type of their own: nested values and timestamps finer than a millisecond.
+
+Structs, arrays and maps become JSON, in which decimals are strings, so that no digit is lost, bytes are base64 and
+times ISO 8601. Numbers since the epoch become timestamps to the microsecond.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from connect.data import Schema, Type
+from connect.data.logical import EPOCH
+from connect.errors import DataError
+
+__all__ = ["JSON_NAME", "PRECISE_NAME", "json_schema", "json_writer", "precise_reader", "precise_schema"]
+
+JSON_NAME: Final = "sluice.jdbc.Json"
+"""The name of the schema of a column that holds JSON."""
+
+PRECISE_NAME: Final = "sluice.jdbc.PreciseTimestamp"
+"""The name of the schema of timestamps to the microsecond, whose values are aware ``datetime`` objects."""
+
+_MICROSECOND: Final = dt.timedelta(microseconds=1)
+_NANOS: Final = 1000
+
+_Change = Callable[[Any], Any]
+
+
+def json_schema(*, optional: bool) -> Schema:
+    """The schema of a column that holds JSON."""
+    return Schema.string(name=JSON_NAME, optional=optional)
+
+
+def json_writer(schema: Schema) -> Callable[[Any], str | None]:
+    """What writes a value of ``schema`` as JSON; null stays null."""
+    import orjson  # noqa: PLC0415 - the keys of the connector can be described without any package
+
+    change = _change(schema)
+
+    def write(value: Any) -> str | None:
+        if value is None:
+            return None
+        return orjson.dumps(change(value)).decode()
+
+    return write
+
+
+def _change(schema: Schema) -> _Change:
+    """What makes of a value that is not null something that JSON has."""
+    match schema.type:
+        case Type.STRUCT:
+            members = {field.name: _nullable(_change(field.schema)) for field in schema.fields}
+            return lambda struct: {name: change(struct.get(name)) for name, change in members.items()}
+        case Type.ARRAY:
+            assert schema.value_schema is not None
+            element = _nullable(_change(schema.value_schema))
+            return lambda values: [element(value) for value in values]
+        case Type.MAP:
+            assert schema.key_schema is not None
+            assert schema.value_schema is not None
+            key, member = _change(schema.key_schema), _nullable(_change(schema.value_schema))
+            return lambda values: {_name(key(name)): member(value) for name, value in values.items()}
+        case Type.BYTES if schema.name is None:
+            return lambda value: base64.b64encode(value).decode()
+        case Type.FLOAT32 | Type.FLOAT64:
+            return _finite
+    return _text if schema.name is not None else lambda value: value
+
+
+def _nullable(change: _Change) -> _Change:
+    return lambda value: None if value is None else change(value)
+
+
+def _finite(value: float) -> float:
+    if not math.isfinite(value):
+        raise DataError(f"JSON has no number {value}.")
+    return value
+
+
+def _text(value: Any) -> Any:
+    """A value of a logical type, or of another type with a name."""
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+def _name(key: Any) -> str:
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    return key if isinstance(key, str) else str(key)
+
+
+def precise_schema(*, optional: bool) -> Schema:
+    """The schema of a column of timestamps to the microsecond."""
+    return Schema.int64(name=PRECISE_NAME, optional=optional)
+
+
+def precise_reader(schema: Schema, unit: str) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """What makes timestamps of numbers in ``unit`` since the epoch, or of texts of them."""
+    if schema.type not in (Type.INT64, Type.STRING) or schema.name is not None:
+        raise DataError(f"timestamp.fields.list names a field of type {schema.type.value}: it must be int64 or string.")
+    divisor = _NANOS if unit == "NANOSECONDS" else 1
+
+    def moment(value: Any) -> dt.datetime | None:
+        if value is None:
+            return None
+        try:
+            micros, rest = divmod(int(value), divisor)
+            if rest:
+                raise DataError(f"{value} ns is finer than a microsecond, which is as fine as a timestamp can be.")
+            return EPOCH + micros * _MICROSECOND
+        except (ValueError, OverflowError) as error:
+            raise DataError(f"{str(value)[:40]} is no timestamp of the years 1 to 9999.") from error
+
+    return lambda values: [moment(value) for value in values]

@@ -1,0 +1,183 @@
+"""A connector's way into a shared Spark application, which it starts if there is none, and its own session there."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark import SparkConf, SparkContext
+from pyspark.sql import SparkSession, SQLContext
+
+from connect.errors import ConfigError, ConnectError
+from connect.jvm.shared_process import SHARED_MARK, Membership
+from connectors.spark.cluster.application import SESSION_KEY, Application, ApplicationFolder, agree, split_settings
+from connectors.spark.gateway import attach_gateway
+
+__all__ = ["SharedSession", "join_application"]
+
+logger = logging.getLogger(__name__)
+_GOING: Final = 30.0
+_PAUSE: Final = 0.1
+
+
+class SharedSession(SparkSession):
+    """A session of its own in an application that other connectors use as well: :meth:`stop` only leaves it."""
+
+    def __init__(self, context: SparkContext, java_session: Any, membership: Membership, java: int) -> None:
+        super().__init__(context, java_session)
+        self._membership = membership
+        self._java = java
+        self._own: dict[str, str] = {}
+
+    def configure(self, settings: Mapping[str, str], name: str) -> None:
+        """Set what is the connector's own; raises :class:`~connect.errors.ConfigError` for what all must share."""
+        for key, value in settings.items():
+            _set(self, key, value, name)
+        self._own |= settings
+
+    def newSession(self) -> SparkSession:  # noqa: N802 - Spark's name
+        """Another session with the settings that are the connector's own; this one stays the one to leave by."""
+        session = SparkSession(self.sparkContext, self._jsparkSession.newSession())
+        for key, value in self._own.items():
+            session.conf.set(key, value)
+        return session
+
+    def stop(self) -> None:
+        """Leave the application, which ends when its last member has left."""
+        server: Any = self.sparkContext._accumulatorServer
+        gateway: Any = SparkContext._gateway
+        with suppress(Exception):
+            server.shutdown()
+        with suppress(Exception):
+            gateway.close()
+        SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+        SparkSession._instantiatedSession = SparkSession._activeSession = None
+        SQLContext._instantiatedContext = None
+        self._membership.give_up()
+
+    def end_application(self) -> None:
+        """End the application, which is of no use any more to any of its members, and leave it."""
+        with suppress(ProcessLookupError):
+            os.kill(self._java, signal.SIGKILL)
+        self.stop()
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """What a connector wants of the application."""
+
+    session: str
+    connector: str
+    settings: Mapping[str, str]
+    terms: Mapping[str, str]
+    log: Path
+
+
+def join_application(
+    session: str, connector: str, settings: Mapping[str, str], besides: Mapping[str, str], home: Path
+) -> SharedSession:
+    """Join the application that the connectors of this worker call ``session``, or start it.
+
+    ``besides`` are more values that all of its connectors must have in common. Raises
+    :class:`~connect.errors.ConfigError` if they have not.
+    """
+    whole, own = split_settings({**settings, "spark.app.name": f"sluice-session-{session}"})
+    whole = {"spark.scheduler.mode": "FAIR", **whole}
+    log = home / "spark" / "logs" / f"{session}.log"
+    wish = _Wish(session, connector, whole, {**whole, **besides}, log)
+    folder = ApplicationFolder.of(session)
+    with folder.turn():
+        membership = Membership(folder.path)
+        try:
+            application = _running(folder) or _start(folder, wish)
+            agree(application.terms, session, connector, wish.terms)
+            return _attach(application, membership, own, session)
+        except BaseException:
+            membership.give_up()
+            raise
+
+
+def _running(folder: ApplicationFolder) -> Application | None:
+    """The application, if it runs; one whose Java has ended is waited for to be gone."""
+    deadline = time.monotonic() + _GOING
+    while folder.has_host():
+        application = folder.read()
+        if application is not None and _lives(application.java):
+            return application
+        if time.monotonic() > deadline:
+            raise ConnectError(
+                f"The shared Spark application in {folder.path} neither runs nor ends: restart the worker."
+            )
+        time.sleep(_PAUSE)
+    return None
+
+
+def _lives(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in (b"Z", b"X")
+
+
+def _start(folder: ApplicationFolder, wish: _Wish) -> Application:
+    logger.info("Starting the Spark application that connectors share as %s; its log is %s", wish.session, wish.log)
+    folder.clear()
+    order = {
+        "settings": dict(wish.settings),
+        "terms": dict(wish.terms),
+        "connector": wish.connector,
+        "salt": secrets.token_hex(16),
+    }
+    command = [sys.executable, "-m", "connectors.spark.cluster.host", SHARED_MARK, str(folder.path), str(wish.log)]
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environ,
+        start_new_session=True,
+    ) as process:
+        answer, _ = process.communicate(json.dumps(order).encode())
+    application = folder.read()
+    if application is None or answer.strip():
+        why = answer.decode(errors="replace").strip() or "its process has ended"
+        raise ConnectError(f"The Spark application {wish.session} did not start: {why}. Its log is {wish.log}.")
+    return application
+
+
+def _attach(application: Application, membership: Membership, own: Mapping[str, str], name: str) -> SharedSession:
+    """A new session in the application, with the settings that are the connector's own."""
+    gateway = attach_gateway(application.port, application.secret)
+    SparkContext._gateway, SparkContext._jvm = gateway, gateway.jvm
+    classes = getattr(gateway.jvm, "org.apache.spark.sql.classic.SparkSession")
+    first = classes.getDefaultSession().get()
+    java_context = gateway.jvm.JavaSparkContext(first.sparkContext())
+    context = SparkContext(gateway=gateway, jsc=java_context, conf=SparkConf(_jconf=java_context.sc().conf()))
+    # It takes the first session of a process for that of the whole application, which the connector's is not.
+    SparkSession(context, first)
+    session = SharedSession(context, first.newSession(), membership, application.java)
+    session.configure(own, name)
+    return session
+
+
+def _set(session: SparkSession, key: str, value: str, name: str) -> None:
+    if session.conf.get(key, None) == value:
+        return
+    try:
+        session.conf.set(key, value)
+    except Exception as error:
+        reason = f"It is a setting of the whole Spark application, which the connectors of {SESSION_KEY}={name} share: "
+        raise ConfigError(key, value, f"{reason}remove it, or remove {SESSION_KEY}.") from error

@@ -1,0 +1,109 @@
+"""The records of a load, read from Kafka by the Python of an executor.
+
+Spark's own source has them go through its Java, as rows and then as Arrow, on their way to the same process: that costs
+more than reading and decoding them does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any, Final
+
+import pyarrow as pa
+
+from connect.bulk import OffsetRange
+from connect.chain.raw_records import ConsumedBatch
+from connect.consumption.ranges import RangeReader
+from connect.data import Constant, TimestampType, TopicPartition
+
+__all__ = ["Intake"]
+
+_NO_TIMESTAMP: Final = -1
+_TYPES: Final[Mapping[TimestampType, int]] = {
+    TimestampType.NO_TIMESTAMP_TYPE: -1,
+    TimestampType.CREATE_TIME: 0,
+    TimestampType.LOG_APPEND_TIME: 1,
+}
+_HEADERS: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """The splits of a load, by the numbers of the tasks that read them; plain data, for it is sent to the executors.
+
+    ``settings`` are those of a consumer by librdkafka's names. With ``whole`` the records have their keys, timestamps
+    and headers too, with ``timed`` their timestamps.
+    """
+
+    splits: Sequence[OffsetRange]
+    settings: Mapping[str, str | int | bool] = field(repr=False)
+    whole: bool = False
+    timed: bool = False
+    most: int = 10_000
+    """How many records are read at a time."""
+
+    def asked(self, numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The records of the splits whose numbers are in the first column: the argument of a function that Spark runs.
+
+        Each batch is of one topic partition, in the order of its offsets.
+        """
+        for _, records in self.each(numbers):
+            yield from records
+
+    def each(self, numbers: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
+        """The same, split by split: its number and its records, which are to be read before the next is asked for."""
+        with ExitStack() as open_ones:
+            reader: RangeReader | None = None
+            read: set[TopicPartition] = set()
+            wanted: Iterator[Any] = chain.from_iterable(columns.column(0).to_pylist() for columns in numbers)
+            for number in wanted:
+                split = self.splits[number]
+                # A consumer costs more than the few records of a small split do.
+                if reader is None or split.topic_partition in read:
+                    open_ones.close()
+                    reader = open_ones.enter_context(RangeReader(self.settings, [split], self.most))
+                    read.clear()
+                else:
+                    reader.go_on([split])
+                read.add(split.topic_partition)
+                yield number, self._records(split, reader)
+
+    def all(self) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
+        """All splits, as :meth:`each` gives them."""
+        numbers = pa.array(range(len(self.splits)), pa.int64())
+        return self.each([pa.RecordBatch.from_arrays([numbers], ["number"])])
+
+    def _records(self, split: OffsetRange, reader: RangeReader) -> Iterator[pa.RecordBatch]:
+        for consumed in reader.batches():
+            records = pa.RecordBatch.from_pydict(dict(self._columns(split.partition, consumed)))
+            # They are in memory once more as columns.
+            del consumed
+            yield records
+
+    def _columns(self, partition: int, consumed: ConsumedBatch) -> Iterator[tuple[str, Any]]:
+        yield "partition", pa.repeat(pa.scalar(partition, pa.int32()), len(consumed))
+        yield "offset", pa.array(list(consumed.offsets), pa.int64())
+        yield "value", pa.array(consumed.values, pa.binary())
+        if self.whole or self.timed:
+            times = [_NO_TIMESTAMP if time is None else time for time in consumed.timestamps]
+            yield "timestamp", pa.array(times, pa.int64())
+        if self.whole:
+            yield "key", _array(consumed.keys, pa.binary())
+            yield "timestampType", pa.array([_TYPES[kind] for kind in consumed.timestamp_types], pa.int32())
+            yield "headers", _header_array(consumed)
+
+
+def _header_array(consumed: ConsumedBatch) -> Any:
+    if isinstance(consumed.headers, Constant):
+        return pa.nulls(len(consumed), _HEADERS)
+    rows = [None if row is None else [{"key": key, "value": value} for key, value in row] for row in consumed.headers]
+    return pa.array(rows, _HEADERS)
+
+
+def _array(values: Sequence[Any], data_type: Any) -> Any:
+    if isinstance(values, Constant):
+        return pa.nulls(len(values), data_type)
+    return pa.array(values, data_type)

@@ -1,0 +1,412 @@
+"""Publishing from executors: records through the connector's chain to Kafka, as the worker's own producer would.
+
+A :class:`Publication` travels from the driver to the executors; there a :class:`Publisher` is made of it, given
+batches, and asked for its :class:`Published` account, which travels back and is settled by :func:`settle`.
+
+With a transaction the offsets are committed with the records, in the executor. Records that were left out have to be
+told of before that (invariant I4), which only the driver can: it is told of them, and the work is done once more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from connect.bulk_source import BulkSourceTaskContext, KafkaSettings, ReachedOffsets, TransactionOrders
+from connect.chain.source import SourceChain, by_source_partition
+from connect.chain.stack_trace import stack_trace
+from connect.chain.steps import Steps
+from connect.chain.tolerance import ErrorPolicy, Failure, RaisedElsewhere, Stage, Tolerance
+from connect.data import Constant, Offset, SourceBatch, SourceRecord
+from connect.delivery.acknowledged_producer import AcknowledgedProducer
+from connect.delivery.delivery import Delivery
+from connect.delivery.outcomes import Refusal
+from connect.delivery.submissions import SentRecords, Submission
+from connect.delivery.transaction import Transaction
+from connect.errors import ConnectError, RetriableError
+from connectors.spark.decoding.plugins import chain_properties, executor_plugins
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "InExecutorError",
+    "Publication",
+    "Published",
+    "Publisher",
+    "TopicsMissing",
+    "UntoldError",
+    "acknowledged_by",
+    "failure_digest",
+    "settle",
+]
+
+logger = logging.getLogger(__name__)
+_LARGER: Final = " Raise producer.override.max.request.size and the topic's max.message.bytes."
+_ACKNOWLEDGE: Final = 0.5
+_MOST_FAILURES: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """How executors publish for a connector. It holds secrets, and is shown without them (invariant I8)."""
+
+    connector: str
+    properties: Mapping[str, str] = field(repr=False)
+    """The part of the connector's configuration that the chain is made of."""
+    settings: KafkaSettings
+    policy: ErrorPolicy
+    topics: Mapping[str, int | None] = field(default_factory=dict)
+    """The topics that there are, with the largest batch that each takes, as ``create_topics`` told."""
+    transaction: TransactionOrders | None = None
+    """The transaction to publish in, if it is to be one."""
+
+    @classmethod
+    def of(cls, context: BulkSourceTaskContext) -> Publication:
+        """The publication of the connector that a task belongs to."""
+        return cls(
+            context.connector_name,
+            chain_properties(context.connector_properties),
+            context.producer_settings,
+            context.error_policy,
+        )
+
+    def with_topics(self, topics: Mapping[str, int | None]) -> Publication:
+        """The same, knowing these topics too."""
+        return replace(self, topics={**self.topics, **topics})
+
+    def within(self, transaction: TransactionOrders | None) -> Publication:
+        """The same in a transaction, if there is to be one."""
+        return replace(self, transaction=transaction)
+
+
+class TopicsMissing(Exception):  # noqa: N818 - nothing is wrong: the driver creates them, and the work goes on
+    """Records go to topics that the driver has not created yet; nothing of their batch is sent."""
+
+    def __init__(self, topics: Iterable[str]) -> None:
+        super().__init__(f"to be created: {', '.join(topics)}")
+        self.topics = tuple(topics)
+
+
+class UntoldError(Exception):
+    """Records were left out that have to be told of before the transaction is committed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What an executor has published, when Kafka has acknowledged it all.
+
+    ``offsets`` are those reached in each source partition; ``failures`` the records that were left out before them, or
+    at which it ended. ``error`` is why it ended before its time, ``missing`` the topics that it needs to go on.
+    """
+
+    offsets: ReachedOffsets = ()
+    read: int = 0
+    written: Mapping[str, int] = field(default_factory=dict)
+    bytes: int = 0
+    failures: tuple[Failure, ...] = ()
+    missing: tuple[str, ...] = ()
+    error: str | None = None
+    trace: str = ""
+    retry_after: float | None = None
+    """For an ``error`` that passes: the seconds to wait before it is tried again."""
+
+
+class Publisher:
+    """Publishes in an executor. Used by one thread.
+
+    It keeps offsets of source partitions only after all that went before them is acknowledged (invariant I1), which
+    :meth:`acknowledge` waits for. At a thousand records left out :attr:`is_full`: their reports should travel first.
+    """
+
+    def __init__(self, publication: Publication) -> None:
+        self._failures: list[Failure] = []
+        self._topics = publication.topics
+        # The limits of errors.tolerance hold for all executors: the driver sees to them.
+        policy = replace(publication.policy, tolerance_limit=-1, tolerance_rate=-1)
+        self._tolerance = Tolerance(policy, [self], _wait)
+        self._chain = _chain(dict(publication.properties), self._tolerance)
+        self._sent = SentRecords()
+        within = publication.transaction
+        self._producer = _made_producer(publication.settings.librdkafka if within is None else within.producer)
+        self._transaction = None if within is None else Transaction(within, self._producer)
+        self._delivery = Delivery(
+            self._producer, self._refused, _never, _Limits(publication.topics), self._sent, resends=within is None
+        )
+        self._is_torn = False
+        self._offsets: dict[str, tuple[Offset, Offset]] = {}
+        self._reached: dict[str, tuple[Offset, Offset]] = {}
+        self._left_out: dict[str, tuple[Offset, Offset]] = {}
+        self._settled = 0
+        self._read = self._bytes = 0
+        self._written: Counter[str] = Counter()
+        self._unwritten: Counter[str] = Counter()
+
+    # -- what a tolerance reports to --------------------------------------------------------------------------------
+
+    def report(self, failure: Failure) -> None:
+        """Keep a failure for the driver, in a form that travels."""
+        raised = failure.raised or RaisedElsewhere(failure.error_class, failure.trace)
+        self._failures.append(replace(failure, error=ConnectError(str(failure.error)), raised=raised))
+        record = failure.record
+        if failure.stage is Stage.TASK_POLL and isinstance(record, SourceRecord) and record.source_offset:
+            self._left_out[_key(record.source_partition)] = record.source_partition, record.source_offset
+
+    def flush(self) -> None:
+        """The driver makes reports durable."""
+
+    def give_up(self, failure: Failure) -> None:
+        """Leave out a record that could not even be read; raises unless ``errors.tolerance`` allows it."""
+        self._tolerance.give_up(failure)
+
+    # -- the transaction --------------------------------------------------------------------------------------------
+
+    def begin(self, *, checks_only: bool = False) -> None:
+        """Begin the transaction, if there is one; see :meth:`connect.delivery.transaction.Transaction.begin`."""
+        if self._transaction is not None:
+            self._transaction.begin(checks_only=checks_only)
+
+    def commit(self, told: Container[str], more: ReachedOffsets = (), *, at_end: bool = False) -> None:
+        """Wait until Kafka has acknowledged everything; in a transaction commit it, and the offsets reached with it.
+
+        ``more`` are offsets to be committed beside those of the records. Raises what :meth:`acknowledge` does, and
+        :class:`UntoldError` if a record was left out whose digest is not among those ``told``.
+        """
+        self.acknowledge()
+        if self._transaction is None or not self._transaction.is_open:
+            return
+        if self._is_torn:
+            self.abort()
+            return
+        passed = self._failures if at_end else self._failures[: self._settled]
+        if any(failure_digest(failure) not in told for failure in passed):
+            raise UntoldError
+        offsets = [*self._offsets_reached(at_end=at_end), *more]
+        if offsets or self._read:
+            self._transaction.commit(offsets)
+        else:
+            self._transaction.abort()
+
+    def abort(self) -> None:
+        """Discard what was sent in the transaction, if that is not committed: it comes again."""
+        if self._transaction is not None and self._transaction.is_open:
+            self._transaction.abort()
+            self._reached, self._left_out, self._read, self._bytes = {}, {}, 0, 0
+            self._written.clear()
+
+    @property
+    def checked(self) -> int:
+        """Up to where the offsets topic has no newer claim."""
+        return 0 if self._transaction is None else self._transaction.checked
+
+    # -- records ----------------------------------------------------------------------------------------------------
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so many records were left out that the driver should hear of them before more are."""
+        return len(self._failures) >= _MOST_FAILURES
+
+    def publish(self, batch: SourceBatch) -> None:
+        """Transform, convert and send a batch; when the producer's buffer is full this waits.
+
+        Raises :class:`TopicsMissing` before any record of the source partition's run is sent to a topic that the driver
+        does not know of, and :class:`~connect.errors.ConnectError` if a record fails that may not be left out.
+        """
+        for run in by_source_partition(batch) if len(batch) else ():
+            self._publish_run(run)
+
+    def pass_offset(self, partition: Offset, offset: Offset) -> None:
+        """Keep an offset that no record has, after the records of its partition that were published before."""
+        if partition:
+            self._offsets[_key(partition)] = partition, offset
+
+    def publish_arrow(self, topic: str, data: pa.RecordBatch | pa.Table) -> None:
+        """Send the rows of an Arrow batch as struct values, of no source partition: the caller keeps the offsets."""
+        if data.num_rows:
+            nowhere: Offset = {}
+            offsets = Constant(nowhere, data.num_rows)
+            self.publish(SourceBatch.from_arrow(topic, data, source_partition=nowhere, source_offsets=offsets))
+
+    def _publish_run(self, run: SourceBatch) -> None:
+        failed = len(self._failures)
+        parts = [part for part in self._chain.process(run) if len(part)]
+        if missing := [part.topic for part in parts if part.topic not in self._topics]:
+            # The run comes again, with what failed in it.
+            del self._failures[failed:]
+            raise TopicsMissing(dict.fromkeys(missing))
+        partition, offset = run.source_partitions[0], run.source_offsets[-1]
+        submission = Submission(partition, offset, sum(map(len, parts)))
+        self._sent.begin(submission)
+        self._is_torn = True
+        for part in parts:
+            self._delivery.send(part, submission)
+            self._unwritten[part.topic] += len(part)
+            self._bytes += sum(len(value or b"") for value in part.values)
+        self._read += len(run)
+        self._settled = len(self._failures)
+        self._is_torn = False
+        if partition:
+            self._offsets[_key(partition)] = partition, offset
+
+    def acknowledge(self) -> None:
+        """Wait until Kafka has acknowledged everything; raises if a record was refused that may not be left out."""
+        try:
+            while not self._delivery.flush(_ACKNOWLEDGE):
+                pass
+        except (KafkaException, SystemError) as error:
+            if self._transaction is not None:
+                raise self._transaction.failed(error) from error
+            raise ConnectError(f"The producer has failed: {error}. Restart the task.") from error
+        self._reached |= self._offsets
+        self._written += self._unwritten
+        self._offsets = {}
+        self._unwritten.clear()
+
+    def published(
+        self,
+        missing: Iterable[str] = (),
+        error: Exception | None = None,
+        *,
+        at_end: bool = False,
+        goes_on: bool = False,
+    ) -> Published:
+        """The account of what is acknowledged so far.
+
+        With ``at_end`` all is read: where there was nothing but what could not be, its offsets are reached, too. If it
+        ``goes_on`` from the offsets, or has topics ``missing``, what failed after them comes again.
+        """
+        topics = tuple(missing)
+        failures = self._failures[: self._settled] if topics or goes_on else self._failures
+        return Published(
+            tuple(self._offsets_reached(at_end=at_end)),
+            self._read,
+            dict(self._written),
+            self._bytes,
+            tuple(failures),
+            topics,
+            None if error is None else str(error) or type(error).__name__,
+            "" if error is None else stack_trace(error),
+            (error.retry_after or 1.0) if isinstance(error, RetriableError) else None,
+        )
+
+    def _offsets_reached(self, *, at_end: bool) -> Iterable[tuple[Offset, Offset]]:
+        reached = {**self._left_out, **self._reached} if at_end else self._reached
+        return reached.values()
+
+    def _refused(self, refusal: Refusal) -> None:
+        """Leave out a record if it alone is at fault; what is wrong with the producer or topic ends it all (I4)."""
+        record, error = refusal.record, refusal.error
+        remedy = _LARGER if error.code() == KafkaError.MSG_SIZE_TOO_LARGE else ""
+        told = ConnectError(f"Kafka did not take a record for topic {record.topic}: {error.str()}.{remedy}")
+        if self._transaction is not None and (refusal.sent or not refusal.is_of_record):
+            # A transaction is spoiled by the first record that a broker refuses, as in a worker's task.
+            raise told if refusal.is_of_record else self._transaction.failure(error)
+        if not refusal.is_of_record:
+            raise told
+        self._unwritten[record.topic] -= 1
+        read = SourceRecord(record.topic, record.value, source_partition=refusal.submission.partition)
+        self._tolerance.give_up(Failure(Stage.KAFKA_PRODUCE, "confluent_kafka.Producer", told, read, record))
+
+
+def settle(
+    context: BulkSourceTaskContext,
+    published: Published,
+    commit: Callable[[ReachedOffsets], None] | None = None,
+) -> None:
+    """Take in what an executor has published: the counts, then reports, then the offsets (I1, I4).
+
+    Raises what ended it, and what ``errors.tolerance`` does not allow. Call it in the task's thread. ``commit`` is
+    what is to be done with the offsets, if they are not to be stored at once.
+    """
+    context.published(published.read, published.written)
+    try:
+        context.give_up(published.failures)
+    finally:
+        (commit or context.commit)(published.offsets)
+    if published.error is None:
+        return
+    if published.retry_after is not None:
+        raise RetriableError(published.error, retry_after=published.retry_after)
+    raise ConnectError(published.error) from InExecutorError(published.trace)
+
+
+class InExecutorError(Exception):
+    """What was raised in an executor: its trace is all that is left of it."""
+
+
+class _Limits:
+    """The largest batch of each topic, as the driver was told."""
+
+    def __init__(self, topics: Mapping[str, int | None]) -> None:
+        self._topics = dict(topics)
+
+    def of(self, topic: str) -> int | None:
+        return self._topics.get(topic)
+
+    def forget(self, topic: str) -> None:
+        """Nothing is known of it any more; a record that is refused with others is sent again alone."""
+        self._topics.pop(topic, None)
+
+
+def _chain(props: Mapping[str, str], tolerance: Tolerance) -> SourceChain:
+    plugins = executor_plugins(props, with_keys=True, with_headers=True)
+    steps: Steps[SourceBatch, SourceRecord] = Steps(plugins.steps, tolerance)
+    return SourceChain(steps, plugins.converters, tolerance)
+
+
+def failure_digest(failure: Failure) -> str:
+    """What tells a record that was left out from others, when it is met again."""
+    record, raw = failure.record, failure.raw
+    known: list[object] = [failure.stage.value, str(failure.error), None if record is None else record.topic]
+    if isinstance(record, SourceRecord):
+        value = record.value if isinstance(record.value, str | bytes) else None
+        known += [_key(record.source_partition or {}), _key(record.source_offset or {}), value]
+    if raw is not None:
+        known += [raw.topic, raw.key, raw.value]
+    return hashlib.sha256(repr(known).encode()).hexdigest()
+
+
+def _made_producer(settings: Mapping[str, str | int | bool]) -> Producer:
+    try:
+        return Producer({**settings, "error_cb": _fail_without_login, "logger": logger})
+    except (KafkaException, ValueError, TypeError):
+        # What the client says may hold a secret (I8), and the worker has made a producer of the same settings.
+        raise ConnectError(
+            "The Kafka producer cannot be made in a process of Spark from the connector's producer.override.* and the "
+            "worker's producer.* settings: are the files that they name, such as ssl.truststore.location, there, too?"
+        ) from None
+
+
+def acknowledged_by(settings: Mapping[str, str | int | bool]) -> Callable[[str], AcknowledgedProducer]:
+    """Makes what sends records to a topic and hears of each: by one producer for all topics."""
+    producer = _made_producer(settings)
+    return lambda topic: AcknowledgedProducer(producer, f"The topic {topic}")
+
+
+def _fail_without_login(error: KafkaError) -> None:
+    """Raise where the client is polled if its login is refused: it would try for ever."""
+    if error.code() in (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED):
+        raise ConnectError(f"The brokers refuse the login of the connector's producer: {error.str()}")
+    logger.debug("Kafka client: %s", error.str())
+
+
+def _key(partition: Offset) -> str:
+    return json.dumps(dict(partition), default=str)
+
+
+def _wait(seconds: float) -> bool:
+    """An executor that is to stop is ended by Spark."""
+    time.sleep(seconds)
+    return True
+
+
+def _never() -> bool:
+    return False

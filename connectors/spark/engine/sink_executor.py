@@ -1,0 +1,216 @@
+"""The work of an executor for ``engine=spark``: a sink task of the connector, run over the records of some ranges.
+
+Nothing that goes wrong in the connector is raised here, for Spark would do the work again, and whatever was put would
+be put again: it is told to the driver, which decides. What Spark does again is what was lost with a process.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.accumulators import Accumulator
+
+from connect.bulk import OffsetRange
+from connect.chain.bounded_sink import BoundedSink, GoesBackError
+from connect.chain.sink import SinkChain
+from connect.chain.sink_context import SinkContext
+from connect.chain.stack_trace import stack_trace
+from connect.chain.steps import Steps
+from connect.chain.tolerance import Failure, Tolerance
+from connect.consumption.ranges import RangeReader, RangesGoneError, RangesStalledError
+from connect.data import SinkBatch, SinkRecord, TopicPartition
+from connect.errors import ConnectError, RetriableError
+from connect.offset_set import OffsetSet
+from connect.plugins import class_name
+from connect.sink import SinkTask
+from connectors.spark.decoding.executor import spare_the_collector
+from connectors.spark.decoding.failures import FAILURE_ROWS, failure_row
+from connectors.spark.decoding.plugins import executor_connector, executor_plugins
+from connectors.spark.decoding.report import PassReports, Rejection
+from connectors.spark.engine.sink_accounts import Account, Accounts, Outcome
+from connectors.spark.engine.sink_orders import SinkOrders
+from connectors.spark.engine.task_publisher import TaskPublisher
+from connectors.spark.errors import TOO_LITTLE_MEMORY
+
+__all__ = ["RECORDS_OF_MARK", "SinkRun", "run_partition"]
+
+logger = logging.getLogger(__name__)
+
+RECORDS_OF_MARK: Final = 1000
+"""How many records have come past for each row without a topic that a task gives: Spark counts them while it works."""
+
+
+class _UntoldError(ConnectError):
+    """The task goes on when its reports are kept, or what it has published is sent, which the driver sees to."""
+
+
+class _Reports:
+    """Takes the records that are given up; a :class:`~connect.chain.tolerance.Reporter`."""
+
+    def __init__(self, account: Account, given_up: Mapping[TopicPartition, OffsetSet]) -> None:
+        self._account = account
+        self._given_up = given_up
+        self._offsets: dict[TopicPartition, list[int]] = {}
+        self._rows: list[dict[str, Any]] = []
+        self.is_awaited = False
+
+    def report(self, failure: Failure) -> None:
+        """Note a record, unless that was told in an earlier attempt at the load."""
+        assert failure.raw is not None
+        tp, offset = TopicPartition(failure.raw.topic, failure.raw.partition), failure.raw.offset
+        if offset in self._given_up.get(tp, ()):
+            return
+        if self._account.first is None:
+            self._account.first = Rejection(tp.topic, tp.partition, offset, str(failure.error))
+        self._offsets.setdefault(tp, []).append(offset)
+        self._rows.append(failure_row(failure))
+
+    def flush(self) -> None:
+        """Go no further than this if something is reported that the driver does not know yet."""
+        if self._account.first is not None:
+            self.is_awaited = True
+            raise _UntoldError("Records were given up in this load that have to be told of before it goes on.")
+
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        """What was reported since the last time, as rows of :data:`FAILURE_ROWS`."""
+        for tp, offsets in self._offsets.items():
+            self._account.rejected[tp] = self._account.rejected.get(tp, OffsetSet()) | OffsetSet.of(offsets)
+        rows, self._rows, self._offsets = self._rows, [], {}
+        if rows:
+            yield pa.RecordBatch.from_pylist(rows, schema=FAILURE_ROWS)
+
+
+class SinkRun:
+    """Runs a sink task over the records of some ranges, and tells of it in an account."""
+
+    def __init__(self, orders: SinkOrders, ranges: Sequence[OffsetRange], account: Account) -> None:
+        self._orders = orders
+        self._ranges = ranges
+        self._account = account
+        self._reports = _Reports(account, orders.given_up)
+        self._publisher = TaskPublisher(orders.producer, orders.topics)
+        self._task: SinkTask[Any] | None = None
+        self._sink: BoundedSink | None = None
+
+    def run(self) -> Iterator[pa.RecordBatch]:
+        """Put the records; gives the rows of :data:`FAILURE_ROWS` of those that cannot be written, and marks."""
+        try:
+            yield from self._moved()
+        except Exception as error:
+            self._note(error)
+        finally:
+            self._end()
+        yield from self._reports.rows()
+
+    def _moved(self) -> Iterator[pa.RecordBatch]:
+        orders, past = self._orders, 0
+        with RangeReader(orders.settings, self._ranges, orders.most) as reader:
+            for consumed in reader.batches():
+                if self._sink is None:
+                    self._sink = self._start()
+                self._sink.take(consumed)
+                yield from self._reports.rows()
+                if self._publisher.is_full:
+                    self._sink.flush()
+                    self._reports.is_awaited = True
+                    raise _UntoldError("The task has published records that have to be sent before it goes on.")
+                marks, past = divmod(past + len(consumed), RECORDS_OF_MARK)
+                yield from _marks(marks)
+        if self._sink is not None:
+            self._sink.finish()
+
+    def _start(self) -> BoundedSink:
+        """Start the task; an executor without records has none."""
+        orders, policy = self._orders, self._orders.policy
+        plugins = executor_plugins(orders.chain, with_keys=True, with_headers=True)
+        spare_the_collector()
+        # The limits of errors.tolerance hold for all executors: the driver sees to them.
+        limits = replace(policy, tolerance_limit=-1, tolerance_rate=-1)
+        tolerance = Tolerance(limits, [self._reports], _sleep)
+        steps: Steps[SinkBatch, SinkRecord] = Steps(plugins.steps, tolerance)
+        chain = SinkChain(steps, plugins.converters, tolerance)
+        connector = executor_connector(orders.chain, orders.connector)
+        task_class: Any = connector.task_class
+        context = SinkContext(tolerance, class_name(task_class), self._publisher, _sleep, reports=orders.reports)
+        context.encode = chain.encode
+        self._task = task_class(task_class.config_class.parse(orders.task), context)
+        assert self._task is not None
+        self._task.start()
+        firsts = {item.topic_partition: item.first for item in self._ranges}
+        return BoundedSink(self._task, context, chain.process, firsts, orders.settled)
+
+    def _note(self, error: Exception) -> None:
+        """Tell what has ended the task, whose records that it was given before are made durable if they can be."""
+        account, refused = self._account, self._account.first is not None and not self._orders.policy.tolerates_errors
+        match error:
+            case _ if self._reports.is_awaited and not refused:
+                account.outcome = Outcome.UNTOLD
+                return
+            case GoesBackError():
+                account.outcome, account.back = Outcome.BACK, error.offsets
+            case _ if refused:
+                account.outcome = Outcome.REFUSED
+            case RetriableError():
+                account.outcome, account.retry_after = Outcome.AGAIN, error.retry_after
+            case _:
+                account.outcome = Outcome.FAILED
+        told = TOO_LITTLE_MEMORY if isinstance(error, MemoryError) else str(error)
+        account.error, account.trace = told or type(error).__name__, stack_trace(error)
+        if account.outcome is Outcome.FAILED and not isinstance(error, RangesGoneError):
+            account.error = f"A task of the connector failed in an executor of Spark: {account.error}"
+        flushes = account.outcome in (Outcome.REFUSED, Outcome.FAILED) or isinstance(error, RangesStalledError)
+        if flushes and self._sink is not None:
+            with suppress(Exception):
+                self._sink.flush()
+
+    def _end(self) -> None:
+        """Stop the task, whatever has become of it."""
+        self._account.published = self._publisher.held
+        if self._sink is not None:
+            account = self._account
+            account.flushed, account.records, account.seconds = (
+                self._sink.flushed,
+                self._sink.records,
+                self._sink.seconds,
+            )
+            _quietly("close", self._sink.close)
+        if self._task is not None:
+            _quietly("stop", self._task.stop)
+
+
+def _quietly(name: str, call: Callable[[], None]) -> None:
+    try:
+        call()
+    except Exception as error:
+        logger.warning("The task failed to %s: %s", name, error, exc_info=True)
+
+
+def run_partition(
+    orders: SinkOrders, number: int, accumulator: Accumulator[PassReports[Accounts]], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Run a sink task over its share of the records: the function for ``mapInArrow`` over the numbers of shares."""
+    numbers: Iterator[Any] = (number for columns in batches for number in columns.column(0).to_pylist())
+    account = Account()
+    yield from SinkRun(orders, [item for number in numbers for item in orders.shares[number]], account).run()
+    context: Any = TaskContext.get()
+    accumulator.add(PassReports({number: Accounts({context.partitionId(): account})}))
+
+
+def _marks(count: int) -> Iterator[pa.RecordBatch]:
+    """So many rows of nothing."""
+    if count:
+        nothing = [pa.nulls(count, field.type) for field in FAILURE_ROWS]
+        yield pa.RecordBatch.from_arrays(nothing, schema=FAILURE_ROWS)
+
+
+def _sleep(seconds: float) -> bool:
+    """Wait: a task that is to stop has its process ended by Spark."""
+    time.sleep(seconds)
+    return True

@@ -1,0 +1,134 @@
+"""Attempts at the loads of a sink connector that Spark runs: one job of Spark each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Never
+
+import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.accumulators import Accumulator
+from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from connect.bulk import BulkSinkTaskContext, FailuresOf, OffsetRange
+from connect.chain.tolerance import Failure
+from connect.data import TopicPartition
+from connect.offset_set import OffsetSet
+from connectors.spark.decoding.executor import ReportsParam
+from connectors.spark.decoding.failures import FAILURE_ROWS, size_of_row
+from connectors.spark.decoding.report import PassReports, Rejection
+from connectors.spark.engine.sink_accounts import Accounts
+from connectors.spark.engine.sink_executor import RECORDS_OF_MARK, run_partition
+from connectors.spark.engine.sink_orders import SinkOrders, shares_of
+from connectors.spark.loading.bad_records import refuse_record, told_failures
+from connectors.spark.loading.jobs import Jobs
+from connectors.spark.loading.progress import LoadProgress
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Attempt", "SinkLoads"]
+
+_BUDGET: Final = 32 * 1024 * 1024
+_TOLD: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """An attempt at a load: the accounts of its tasks, and what is wrong with the records that they reject."""
+
+    accounts: Accounts
+    failures: FailuresOf
+
+
+class SinkLoads:
+    """Makes the loads of one connector in a Spark session. Used by the task's thread alone."""
+
+    def __init__(self, spark: SparkSession, context: BulkSinkTaskContext, orders: SinkOrders) -> None:
+        self._spark = spark
+        self._context = context
+        self._orders = orders
+        self._width = int(context.connector_properties.get("tasks.max", 1))
+        self._progress = LoadProgress(spark, context, marks=RECORDS_OF_MARK)
+        self._jobs = Jobs(spark, context, self._progress, 1)
+        # One for all attempts: pyspark never lets go of an accumulator.
+        self._accumulator: Accumulator[PassReports[Accounts]] = spark.sparkContext.accumulator(
+            PassReports(awaited=True), ReportsParam()
+        )
+        self._number = 0
+
+    def begin(self) -> None:
+        """Begin to count for a load."""
+        self._progress.begin()
+
+    def attempt(
+        self,
+        ranges: Sequence[OffsetRange],
+        settled: frozenset[TopicPartition],
+        given_up: Mapping[TopicPartition, OffsetSet],
+        topics: frozenset[str] = frozenset(),
+    ) -> Attempt:
+        """Have tasks put the records of ranges and flush, as far as they come."""
+        shares = shares_of(ranges, self._width)
+        orders = replace(self._orders, shares=shares, settled=settled, given_up=dict(given_up), topics=topics)
+        self._progress.stage(f"putting records of {_named({item.topic for item in ranges})}")
+        self._number += 1
+        self._accumulator.value.begin(self._number, Accounts())
+        function = partial(run_partition, orders, self._number, self._accumulator)
+        numbers: Any = self._spark.range(0, len(shares), 1, len(shares))
+        told = numbers.mapInArrow(function, from_arrow_schema(FAILURE_ROWS)).where(f.col("topic").isNotNull())
+        # What the tasks tell is kept by the executors: to ask for it again must not have the records put again.
+        job = partial(told.localCheckpoint, eager=True, storageLevel=StorageLevel.DISK_ONLY)
+        try:
+            kept: DataFrame = self._jobs.run(job)
+        finally:
+            accounts = self._accumulator.value.end(self._number)
+        records, seconds = sum(each.records for each in accounts), sum(each.seconds for each in accounts)
+        self._progress.stage(f"{len(accounts.by_partition)} tasks have put records, for {seconds:,.1f} s")
+        self._progress.wrote(rows=records)
+        return Attempt(accounts, partial(self._failures, kept))
+
+    def refuse(self, first: Rejection, failures: FailuresOf) -> Never:
+        """Refuse a load for a bad record."""
+        refuse_record(self._context, first, failures)
+
+    def _failures(self, kept: DataFrame, asked: Mapping[TopicPartition, OffsetSet]) -> Iterator[Failure]:
+        """What is wrong with each of these records, as the tasks have told it."""
+        topics: dict[str, dict[int, OffsetSet]] = {}
+        for tp, offsets in asked.items():
+            topics.setdefault(tp.topic, {})[tp.partition] = offsets
+        for topic, partitions in topics.items():
+            yield from told_failures(topic, partitions, partial(self._told, kept, topic))
+
+    def _told(self, kept: DataFrame, topic: str, asked: Mapping[int, OffsetSet]) -> pa.Table:
+        """Rows that tell of these records, of each partition the first if all are too large."""
+        tables: list[pa.Table] = []
+        for partition, offsets in asked.items():
+            spans = list(offsets.spans())
+            wanted: Any = kept.where((f.col("topic") == topic) & (f.col("partition") == partition)).where(
+                f.col("offset").between(spans[0][0], spans[-1][1] - 1)
+            )
+            rows = wanted.coalesce(1).sortWithinPartitions("offset")
+            some = partial(_some, _BUDGET // len(asked))
+            tables.append(self._jobs.run(rows.mapInArrow(some, from_arrow_schema(FAILURE_ROWS)).toArrow))
+        return pa.concat_tables(tables)
+
+
+def _some(budget: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The first rows, up to so many bytes of them."""
+    for columns in batches:
+        for place, row in enumerate(columns.to_pylist()):
+            budget -= size_of_row(row)
+            if budget <= 0:
+                yield columns.slice(0, place + 1)
+                return
+        yield columns
+
+
+def _named(topics: set[str]) -> str:
+    """Some topics in a few words."""
+    first = ", ".join(sorted(topics)[:_TOLD])
+    return first if len(topics) <= _TOLD else f"{first} and {len(topics) - _TOLD} more"

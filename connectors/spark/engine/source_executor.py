@@ -1,0 +1,289 @@
+"""The work of an executor for a source: a task of the connector, run over one split of it and into Kafka.
+
+Nothing that goes wrong in the connector is raised here, for Spark would do the work again: it is told to the driver,
+which decides. What Spark does again is what was lost with a process.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import pickle
+import select
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+from connect.bulk_source import ReachedOffsets
+from connect.chain.tolerance import Failure, Stage
+from connect.data import Offset, SourceBatch, SourceRecord
+from connect.delivery.transaction import SupersededError
+from connect.errors import ConnectError
+from connect.plugins import class_name
+from connect.source import SourceTask, TransactionContext
+from connectors.spark.decoding.executor import spare_the_collector
+from connectors.spark.decoding.plugins import executor_connector
+from connectors.spark.engine.publisher import Publication, Published, Publisher, TopicsMissing, UntoldError
+from connectors.spark.errors import TOO_LITTLE_MEMORY
+
+__all__ = ["OUTCOME", "KnownOffsets", "SplitOrders", "SplitOutcome", "SplitRun", "outcome_of", "run_split"]
+
+logger = logging.getLogger(__name__)
+_COLUMN: Final = "outcome"
+_IDLE: Final = 0.01
+
+OUTCOME: Final = pa.schema([(_COLUMN, pa.binary())])
+"""What the job of a split gives: one row, the outcome."""
+
+
+class OffsetsMissing(Exception):  # noqa: N818 - nothing is wrong: the driver looks them up, and the work goes on
+    """A task asks for stored offsets that were not sent along."""
+
+    def __init__(self, partitions: Sequence[Offset]) -> None:
+        super().__init__("offsets that were not sent along")
+        self.partitions = tuple(dict(partition) for partition in partitions)
+
+
+class KnownOffsets:
+    """Stored offsets as they are sent along with splits: the ``offset_storage_reader`` of a task in an executor."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Offset | None] = {}
+
+    def offsets(self, partitions: Sequence[Offset]) -> Sequence[Offset | None]:
+        """The offset of each source partition, ``None`` where none is stored."""
+        keys = [_key(partition) for partition in partitions]
+        if unknown := [each for each, key in zip(partitions, keys, strict=True) if key not in self._known]:
+            raise OffsetsMissing(unknown)
+        return [self._known[key] for key in keys]
+
+    def offset(self, partition: Offset) -> Offset | None:
+        """The offset of one source partition."""
+        return self.offsets([partition])[0]
+
+    def learn(self, partitions: Sequence[Offset], offsets: Sequence[Offset | None]) -> None:
+        """Take in what is stored."""
+        self._known |= {_key(partition): offset for partition, offset in zip(partitions, offsets, strict=True)}
+
+    def reached(self, offsets: ReachedOffsets) -> None:
+        """Take in what was stored just now."""
+        self._known |= {_key(partition): offset for partition, offset in offsets}
+
+    def copy(self) -> KnownOffsets:
+        """What is known now: it is sent along while the rest goes on."""
+        copied = KnownOffsets()
+        copied._known = dict(self._known)
+        return copied
+
+    def forget(self) -> None:
+        """Know nothing any more."""
+        self._known.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class SplitOrders:
+    """The orders of the driver for one split; plain data, for they are sent to an executor.
+
+    ``connector`` is the name of the connector's class and ``task`` the configuration of the split. It is left after
+    ``seconds`` at a place that reading resumes at exactly; ``None`` is at its end. The records that are left out and
+    ``told`` of already may be passed in a transaction.
+    """
+
+    connector: str
+    task: Mapping[str, str] = field(repr=False)
+    publication: Publication
+    offsets: KnownOffsets = field(repr=False)
+    seconds: float | None = None
+    told: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class SplitOutcome:
+    """What became of a split: what was published, whether that is all of it, and which offsets have to be known.
+
+    It ``is_untold`` if nothing counts before the failures are told of; and ``is_superseded`` if nothing was done, as
+    somebody else may have: the splits are to be asked for again. ``checked`` is how far the offsets topic was looked
+    through for claims.
+    """
+
+    published: Published
+    at_end: bool = False
+    unknown: Sequence[Offset] = ()
+    is_untold: bool = False
+    is_superseded: bool = False
+    checked: int = 0
+
+
+class _Context:
+    """What a source task has of the runtime in an executor; see :class:`connect.source.SourceTaskContext`."""
+
+    def __init__(self, offsets: KnownOffsets, publisher: Publisher, task_class: str) -> None:
+        self.offset_storage_reader = offsets
+        self.errant_record_reporter = self
+        self.transaction_context: TransactionContext | None = None
+        self._publisher = publisher
+        self._task_class = task_class
+        self._woken = threading.Event()
+        self._passed: list[tuple[Offset, Offset]] = []
+
+    def wait(self, seconds: float) -> bool:
+        """Wait: a task that is to stop has its process ended by Spark."""
+        time.sleep(seconds)
+        return True
+
+    def poll_when_readable(self, descriptors: Collection[int], seconds: float) -> None:
+        """Wait at once: there is nothing else to do meanwhile."""
+        if descriptors:
+            select.select(list(descriptors), [], [], seconds)
+        else:
+            self._woken.wait(seconds)
+        self._woken.clear()
+
+    def wake(self) -> None:
+        """End the wait under way, or the next."""
+        self._woken.set()
+
+    def pass_offset(self, partition: Offset, offset: Offset) -> None:
+        """Keep in mind an offset that no record has."""
+        self._passed.append((partition, offset))
+
+    def take_passed(self) -> list[tuple[Offset, Offset]]:
+        """The offsets that were passed since this was asked last."""
+        passed, self._passed = self._passed, []
+        return passed
+
+    def report(self, record: SourceRecord, error: Exception) -> None:
+        """Give up on a record that cannot be understood."""
+        self._publisher.give_up(Failure(Stage.TASK_POLL, self._task_class, error, record=record))
+
+
+class SplitRun:
+    """Runs a source task over a split. One that ``is_again`` run by Spark itself is not, within a transaction.
+
+    What the first attempt has committed is not known here: only the driver can say where the split goes on.
+    """
+
+    def __init__(self, orders: SplitOrders, *, is_again: bool = False) -> None:
+        self._orders = orders
+        self._is_again = is_again
+        self._publisher = Publisher(orders.publication)
+        self._untold: list[SourceRecord] = []
+
+    def run(self) -> SplitOutcome:
+        """Read and publish, to the end or as far as it comes; when this returns Kafka has acknowledged it all."""
+        publisher = self._publisher
+        try:
+            publisher.begin(checks_only=self._is_again)
+            return self._run()
+        except SupersededError:
+            return SplitOutcome(Published(), is_superseded=True)
+        except ConnectError as error:
+            publisher.abort()
+            return SplitOutcome(publisher.published(error=error))
+
+    def _run(self) -> SplitOutcome:
+        missing: Sequence[str] = ()
+        unknown: Sequence[Offset] = ()
+        error: Exception | None = None
+        at_end = is_untold = False
+        publisher = self._publisher
+        try:
+            at_end = self._move()
+        except TopicsMissing as needed:
+            missing = needed.topics
+        except OffsetsMissing as needed:
+            unknown = needed.partitions
+        except UntoldError:
+            is_untold = True
+        except SupersededError:
+            raise
+        except MemoryError:
+            error = ConnectError(TOO_LITTLE_MEMORY)
+        except Exception as failure:
+            error = failure
+        try:
+            publisher.commit(self._orders.told, at_end=at_end)
+        except UntoldError:
+            is_untold = True
+        except ConnectError as failure:
+            error, at_end = error or failure, False
+        publisher.abort()
+        told = publisher.published(missing, error, at_end=at_end, goes_on=bool(unknown))
+        return SplitOutcome(told, at_end and not is_untold, unknown, is_untold, checked=publisher.checked)
+
+    def _move(self) -> bool:
+        """Move records; whether all of them are moved."""
+        orders = self._orders
+        task_class: Any = executor_connector(orders.publication.properties, orders.connector).task_class
+        context = _Context(orders.offsets, self._publisher, class_name(task_class))
+        task: SourceTask[Any] = task_class(task_class.config_class.parse(orders.task), context)
+        try:
+            task.start()
+            return self._read(task, context)
+        finally:
+            _quietly("stop", task.stop)
+
+    def _read(self, task: SourceTask[Any], context: _Context) -> bool:
+        deadline = None if self._orders.seconds is None else time.monotonic() + self._orders.seconds
+        tells = type(task).commit_record is not SourceTask.commit_record
+        while True:
+            polled = time.monotonic()
+            found = task.poll()
+            batches = [found] if isinstance(found, SourceBatch) else SourceBatch.from_records(found or ())
+            for batch in batches:
+                self._publisher.publish(batch)
+                self._untold += batch if tells else ()
+            for partition, offset in context.take_passed():
+                self._publisher.pass_offset(partition, offset)
+            if any(map(len, batches)):
+                if deadline is not None and (time.monotonic() >= deadline or self._publisher.is_full):
+                    self._tell(task, at_end=False)
+                    return False
+            elif task.drained():
+                self._tell(task, at_end=True)
+                return True
+            else:
+                time.sleep(max(0.0, polled + _IDLE - time.monotonic()))
+
+    def _tell(self, task: SourceTask[Any], *, at_end: bool) -> None:
+        """Tell the task of records that Kafka has acknowledged, if it wants to know."""
+        if self._untold:
+            self._publisher.commit(self._orders.told, at_end=at_end)
+            for record in self._untold:
+                _quietly("commit_record", partial(task.commit_record, record))
+            self._untold = []
+
+
+def run_split(orders: SplitOrders, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Run a split: the function for ``mapInArrow`` over a frame of one row."""
+    spare_the_collector()
+    rows = sum(batch.num_rows for batch in batches)
+    if rows:
+        context: Any = TaskContext.get()
+        is_again = context is not None and context.attemptNumber() > 0
+        outcome = SplitRun(orders, is_again=is_again).run()
+        yield pa.RecordBatch.from_pydict({_COLUMN: [pickle.dumps(outcome)]}, schema=OUTCOME)
+
+
+def outcome_of(rows: Sequence[Any]) -> SplitOutcome:
+    """The outcome in the row that a split's job gave."""
+    (row,) = rows
+    outcome: SplitOutcome = pickle.loads(bytes(row[0]))  # noqa: S301 - from our own executor
+    return outcome
+
+
+def _quietly(name: str, call: Callable[[], None]) -> None:
+    try:
+        call()
+    except Exception as error:
+        logger.warning("The task failed to %s: %s", name, error, exc_info=True)
+
+
+def _key(partition: Offset) -> str:
+    return json.dumps(dict(partition), default=str)

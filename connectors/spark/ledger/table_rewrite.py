@@ -1,0 +1,60 @@
+"""Tables rewritten in a load, because its records need wider columns than files of the table can be read with."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from connect.data import Schema
+from connect.errors import ConnectError
+from connectors.spark.ledger.files_merger import FilesMerger
+from connectors.spark.ledger.manifest import Move
+from connectors.spark.ledger.merge_groups import all_groups
+from connectors.spark.schema import rewritten_columns
+
+__all__ = ["Rewritten", "rewrite"]
+
+
+@dataclass(slots=True)
+class Rewritten:
+    """Files that take the place of all others of some tables."""
+
+    moves: list[Move] = field(default_factory=list)
+    removals: list[str] = field(default_factory=list)
+
+
+def rewrite(
+    merger: FilesMerger,
+    known: Mapping[str, Schema],
+    tables: Mapping[str, Schema],
+    staging: str,
+    number: int,
+    file_size: int,
+    divided_by: Collection[str],
+) -> Rewritten:
+    """Stage the files of ``known`` tables again that have to have other types in ``tables``.
+
+    They are to be committed in the manifest of this number, with the load. Columns that the table is ``divided_by`` are
+    in the names of its folders, which stay.
+    """
+    done = Rewritten()
+    for name, after in sorted(tables.items()):
+        before = known.get(name)
+        changed = {} if before is None else rewritten_columns(before, after)
+        if before is None or not changed:
+            continue
+        if divided := sorted(set(changed) & set(divided_by)):
+            raise ConnectError(
+                f"Table {name} is divided by {divided[0]} (partition.field.name), whose type cannot change. Set "
+                "schema.conflict=new-column, or make the records alike, for example with the transformation Cast."
+            )
+        groups = list(all_groups(merger.data_files(name), file_size))
+        for group in groups:
+            if (unknown := merger.unknown_field(name, before, group)) is not None:
+                raise ConnectError(
+                    f"Table {name} cannot be rewritten (schema.conflict=rewrite): it does not know the field "
+                    f"{unknown}. Move that file out of the table."
+                )
+        done.moves += merger.merge(name, before, groups, staging, number, changed)
+        done.removals += merger.removals(name, groups)
+    return done

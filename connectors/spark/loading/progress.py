@@ -1,0 +1,130 @@
+"""How far a load is, as Spark counts it while it works."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from connect.bulk import BulkTaskContext, Progress
+from connectors.spark.cluster.executors import own_tag
+from connectors.spark.decoding.progress_marks import MARK_COLUMN, RECORDS_OF_MARK
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["LoadProgress"]
+
+_TICK: Final = 1.0
+_LOOKED_AT: Final = 40
+_COUNT: Final = "number of output rows"
+_CHAIN: Final = "MapInArrow"
+_FILTER: Final = "Filter"
+
+
+class LoadProgress:
+    """Adds what Spark's running queries have done to what is done of the load, and tells the worker.
+
+    Spark hears from a running task every ``spark.executor.heartbeatInterval``, and at its end.
+    """
+
+    def __init__(self, spark: SparkSession, context: BulkTaskContext, *, rows: bool = True, marks: int = 0) -> None:
+        """``rows`` says whether what the executors give out are rows of tables, or marks. ``marks`` is given if they
+        give a mark for each so many records among other rows, which a filter takes away.
+        """
+        session: Any = spark
+        self._queries = session._jsparkSession.sharedState().statusStore()
+        self._jobs = session.sparkContext._jsc.sc().statusTracker()
+        self._ui = spark.sparkContext.uiWebUrl
+        self._context = context
+        self._tag = own_tag()
+        self._is_of_rows, self._marks = rows, marks
+        self._due = 0.0
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin to count for a load."""
+        self._stage = "starting"
+        self._rows = self._bytes = self._files = 0
+        self._topics = self._done = 0
+
+    def expect(self, topics: int) -> None:
+        """Say how many topics are loaded next."""
+        self._topics, self._done = topics, 0
+
+    def stage(self, name: str) -> None:
+        """Say what is done next; where several topics are loaded at once, it is one of several things."""
+        self._stage = name
+        self._tell()
+
+    def loaded(self, topic: str) -> None:
+        """Say that the records of a topic are written."""
+        self._done += 1
+        if self._done < self._topics:
+            self.stage(f"{topic} is written")
+
+    def wrote(self, rows: int = 0, size: int = 0, files: int = 0) -> None:
+        """Add what has been written."""
+        self._rows += rows
+        self._bytes += size
+        self._files += files
+        self._tell()
+
+    def look(self) -> None:
+        """Ask Spark, if it was not asked a moment ago."""
+        if time.monotonic() < self._due:
+            return
+        self._due = time.monotonic() + _TICK
+        try:
+            records, rows = self._counted()
+        except Exception:
+            # Its Java has ended: the job says so. No load fails for want of numbers.
+            return
+        self._tell(records, rows)
+
+    def _counted(self) -> tuple[int, int]:
+        """The records that the running queries have read, and the rows that their executors have made of them.
+
+        Where these give out rows, there are about as many records.
+        """
+        last = max(0, self._queries.executionsCount() - _LOOKED_AT)
+        queries = self._queries.executionsList(last, _LOOKED_AT)
+        own = set(self._jobs.getJobIdsForTag(self._tag))
+        records = rows = kept = 0
+        for query in (queries.apply(number) for number in range(queries.size())):
+            if query.completionTime().isEmpty() and own.intersection(_jobs_of(query)):
+                values = self._queries.executionMetrics(query.executionId())
+                nodes = self._queries.planGraph(query.executionId()).allNodes()
+                for node in (nodes.apply(number) for number in range(nodes.size())):
+                    if node.name() == _CHAIN and MARK_COLUMN in node.desc():
+                        records += _value(node, values) * RECORDS_OF_MARK
+                    elif node.name() == _CHAIN:
+                        rows += (given := _value(node, values))
+                        records += given if self._is_of_rows else 0
+                    elif node.name() == _FILTER:
+                        kept += _value(node, values)
+        if self._marks:
+            records = max(0, rows - kept) * self._marks
+        return records, rows if self._is_of_rows else 0
+
+    def _tell(self, records: int = 0, rows: int = 0) -> None:
+        stage = f"{self._stage} ({self._done} of {self._topics} topics done)" if self._topics > 1 else self._stage
+        progress = Progress(stage, records, self._rows + rows, self._bytes, self._files, self._ui)
+        self._context.progress(progress)
+
+
+def _jobs_of(query: Any) -> Iterator[int]:
+    """The ids of a query's jobs."""
+    jobs = query.jobs().keysIterator()
+    while jobs.hasNext():
+        yield jobs.next()
+
+
+def _value(node: Any, values: Any) -> int:
+    """The count of a node's rows, which Spark gives as text with commas, once it has any."""
+    metrics = node.metrics()
+    for metric in (metrics.apply(number) for number in range(metrics.size())):
+        if metric.name() == _COUNT:
+            value = values.get(metric.accumulatorId())
+            return int(value.get().replace(",", "")) if value.isDefined() else 0
+    return 0

@@ -1,0 +1,103 @@
+"""A look at a target that its driver does not notice, and what a load would write there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
+
+from connect.bulk import OffsetRange, TablePreview
+from connect.data import Field, Schema, TopicPartition
+from connectors.spark.decoding.placement import FOLDER_COLUMN
+from connectors.spark.partitioner import Partitioner
+from connectors.spark.tables.changes import CHANGE_COLUMN
+from connectors.spark.tables.upsert import key_columns, last_changes, without_change
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from connectors.spark.loading.loader import Loader
+
+__all__ = ["Peeked", "preview_tables"]
+
+_DELETED: Final = "(deleted)"
+"""The column that tells of a change whether it deletes its row. No column of a table has such a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peeked:
+    """What a target has: the schemas of its tables, those of rows before a query, offsets, and the places of tables."""
+
+    tables: Mapping[str, Schema] = field(default_factory=dict)
+    records: Mapping[str, Schema] = field(default_factory=dict)
+    offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
+    partitioner: Partitioner | None = None
+    place: Callable[[str], str] = str
+
+
+class _FirstRows:
+    """An :class:`~connectors.spark.loading.request.Output` that keeps each table's first rows and writes nothing."""
+
+    commits = False
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.rows: dict[str, list[dict[str, Any]]] = {}
+
+    def write(self, frame: DataFrame, table: str, schema: Schema, attempt: int) -> None:  # noqa: ARG002
+        """Bring the first rows of a table here; of changes the last one of each key."""
+        wanted = last_changes(frame) if key_columns(schema) else frame
+        self.rows[table] = [_told(row) for row in wanted.limit(self._most).toArrow().to_pylist()]
+
+
+def preview_tables(loader: Loader, ranges: Sequence[OffsetRange], peeked: Peeked, most: int) -> Iterator[TablePreview]:
+    """What a load of these ranges would write, of each table so many rows."""
+    partitioner = peeked.partitioner
+    placement = None if partitioner is None else partitioner.placement()
+    for _, group in groupby(sorted(ranges), key=lambda item: item.topic):
+        wanted, output = list(group), _FirstRows(most)
+        loaded = loader.load(wanted, peeked.tables, output, placement, peeked.records)
+        for table, schema in loaded.tables.items():
+            rows = output.rows[table]
+            folders = sorted({folder for row in rows for folder in _folders(partitioner, row, wanted)})
+            kept = [{name: value for name, value in row.items() if name != FOLDER_COLUMN} for row in rows]
+            place, columns = peeked.place(table), _told_columns(schema)
+            yield TablePreview(table, place, [folder for folder in folders if folder], columns, kept)
+
+
+def _told(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row as it is shown: of a change, whether it deletes its row."""
+    found = {name: value for name, value in row.items() if name != CHANGE_COLUMN}
+    return found | ({_DELETED: row[CHANGE_COLUMN]["deleted"]} if CHANGE_COLUMN in row else {})
+
+
+def _told_columns(schema: Schema) -> Schema:
+    """The columns of such rows."""
+    columns = without_change(schema)
+    if schema.field(CHANGE_COLUMN) is None:
+        return columns
+    deleted = Field(_DELETED, Schema.boolean(optional=True), len(columns.fields))
+    return columns.replace(fields=[*columns.fields, deleted])
+
+
+def _folders(partitioner: Partitioner | None, row: Mapping[str, Any], ranges: Sequence[OffsetRange]) -> Iterator[str]:
+    """The folders that a row may be in."""
+    if partitioner is None:
+        return
+    if FOLDER_COLUMN in row:
+        yield row[FOLDER_COLUMN]
+    elif partitioner.columns:
+        yield "/".join(f"{name}={_value(row, name)}" for name in partitioner.columns)
+    else:
+        yield from (partitioner.folder(item.partition, "") for item in ranges)
+
+
+def _value(row: Mapping[str, Any], name: str) -> Any:
+    """The value of a column, or of a field of one."""
+    found: Any = row.get(name)
+    if name not in row:
+        found = row
+        for part in name.split("."):
+            found = None if found is None else found.get(part)
+    return "__HIVE_DEFAULT_PARTITION__" if found is None else found

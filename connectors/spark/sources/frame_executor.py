@@ -1,0 +1,149 @@
+"""The work of an executor for a unit: the rows of one frame, published in one transaction, or none of them.
+
+Python cannot tell whether Spark has given it all rows of a frame, or only ceased to, because the job was cancelled or
+could not read on. So the frame has one more row, its end, and nothing is committed before that has been seen.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+from connect.bulk_source import ReachedOffsets
+from connect.chain.tolerance import Failure, Stage
+from connect.data import SourceRecord
+from connect.delivery.transaction import SupersededError
+from connect.errors import ConnectError, DataError
+from connectors.spark.engine.publisher import Publication, Published, Publisher, TopicsMissing, UntoldError
+from connectors.spark.sources.rows import RowPlan, rows_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = [
+    "TASK",
+    "UNIT_COLUMNS",
+    "UnitOrders",
+    "UnitOutcome",
+    "outcome_of",
+    "publish_rows",
+    "publish_unit",
+    "whole_frame",
+]
+
+TASK: Final = "connectors.spark.sources.rows"
+"""What a row that cannot become a record has failed in."""
+_END: Final = "is_end"
+_COLUMN: Final = "outcome"
+UNIT_COLUMNS: Final = f"{_COLUMN} binary"
+"""What the job of a unit gives: one row, the outcome."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnitOrders:
+    """The orders of the driver for one unit; plain data, for they are sent to an executor.
+
+    The ``marks`` are committed with the rows. The records that are left out and ``told`` of already may be passed.
+    """
+
+    publication: Publication
+    plan: RowPlan
+    marks: ReachedOffsets = ()
+    told: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class UnitOutcome:
+    """What became of a unit: what was published of it, and whether that is committed.
+
+    It ``is_untold`` if nothing counts before the failures are told of; and ``is_superseded`` if nothing was done, as
+    somebody else may have. ``checked`` is how far the offsets topic was looked through for claims.
+    """
+
+    published: Published
+    is_committed: bool = False
+    is_untold: bool = False
+    is_superseded: bool = False
+    checked: int = 0
+
+
+def whole_frame(frame: DataFrame) -> DataFrame:
+    """The rows of a frame in one partition, and its end after them."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - pyspark takes half a second to import
+
+    session: Any = frame.sparkSession
+    nothing = [f.lit(None).cast(each.dataType).alias(each.name) for each in frame.schema.fields]
+    end = session.range(0, 1, 1, 1).select(*nothing, f.lit(True).alias(_END))
+    whole: DataFrame = frame.coalesce(1).withColumn(_END, f.lit(False)).union(end).coalesce(1)
+    return whole
+
+
+def publish_rows(publisher: Publisher, batch: pa.RecordBatch, plan: RowPlan) -> None:
+    """Publish a batch of rows; those that no record can hold are left out, or raise."""
+    rows = rows_of(batch, plan)
+    for each in rows.batches:
+        publisher.publish(each)
+    for bad in rows.bad:
+        record = SourceRecord(plan.topic, bad.row)
+        publisher.give_up(Failure(Stage.TASK_POLL, TASK, DataError(bad.reason), record))
+
+
+def publish_unit(orders: UnitOrders, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Publish a unit: the function for ``mapInArrow`` over a :func:`whole_frame`."""
+    publisher = Publisher(orders.publication)
+    try:
+        outcome = _published(publisher, orders, batches)
+    except SupersededError:
+        outcome = UnitOutcome(Published(), is_superseded=True)
+    except ConnectError as error:
+        publisher.abort()
+        outcome = UnitOutcome(publisher.published(error=error))
+    yield pa.RecordBatch.from_pydict({_COLUMN: pa.array([pickle.dumps(outcome)], pa.binary())})
+
+
+def _published(publisher: Publisher, orders: UnitOrders, batches: Iterable[pa.RecordBatch]) -> UnitOutcome:
+    missing: Sequence[str] = ()
+    is_committed = is_untold = False
+    context: Any = TaskContext.get()
+    try:
+        for place, batch in enumerate(_until_end(batches)):
+            if place == 0:
+                # Not before: a query may take long to give its first row.
+                publisher.begin(checks_only=context is not None and context.attemptNumber() > 0)
+            publish_rows(publisher, batch, orders.plan)
+        publisher.commit(orders.told, orders.marks, at_end=True)
+        is_committed = True
+    except TopicsMissing as needed:
+        missing = needed.topics
+    except UntoldError:
+        is_untold = True
+    publisher.abort()
+    return UnitOutcome(publisher.published(missing), is_committed, is_untold, checked=publisher.checked)
+
+
+def _until_end(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches without the row that is their end; raises if that is missing."""
+    ended = False
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        if ended:
+            break
+        ended = batch.column(_END)[batch.num_rows - 1].as_py()
+        yield batch.slice(0, batch.num_rows - 1) if ended else batch
+    else:
+        if ended:
+            return
+    raise ConnectError("Spark has not given all rows of a unit, or not in their order: nothing of it is committed.")
+
+
+def outcome_of(rows: Sequence[Any]) -> UnitOutcome:
+    """The outcome in the row that a unit's job gave."""
+    (row,) = rows
+    outcome: UnitOutcome = pickle.loads(bytes(row[0]))  # noqa: S301 - from our own executor
+    return outcome

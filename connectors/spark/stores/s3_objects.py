@@ -1,0 +1,280 @@
+"""Objects of one bucket below one prefix: the requests to S3 that a store makes, and what their errors mean."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
+
+from connect.errors import ConnectError, RetriableError
+from connect.extras import how_to_install
+from connectors.spark.options.store import StoreOptions
+from connectors.spark.stores.range_file import open_ranges
+
+if TYPE_CHECKING:
+    from botocore.exceptions import ClientError
+
+__all__ = ["Objects", "Service", "client_for", "service_of"]
+
+_MEANINGS: Final[Sequence[tuple[frozenset[str], type[OSError]]]] = (
+    (frozenset({"404", "NoSuchKey", "NoSuchUpload", "NotFound"}), FileNotFoundError),
+    (frozenset({"412", "PreconditionFailed"}), FileExistsError),
+    (frozenset({"409", "ConditionalRequestConflict", "OperationAborted"}), BlockingIOError),
+)
+_REFUSED: Final = frozenset(
+    {"401", "403", "AccessDenied", "Forbidden", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken"}
+)
+_WRITTEN_BY: Final = "sluice"
+_TRIES: Final = 5
+_DELETED_AT_ONCE: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """How a service that speaks S3 is reached; plain data, for it is sent to the executors."""
+
+    region: str
+    endpoint: str | None = None
+    path_style: bool = True
+    key: str | None = None
+    """Without one, keys are looked for where Amazon's clients do."""
+    secret: str | None = field(default=None, repr=False)
+
+
+def service_of(config: StoreOptions) -> Service:
+    """The service that has the bucket of a configuration."""
+    secret = config.aws_secret_access_key
+    return Service(
+        config.s3_region,
+        config.endpoint,
+        config.s3_path_style_access_enabled,
+        config.aws_access_key_id,
+        None if secret is None else secret.value,
+    )
+
+
+def client_for(service: Service) -> Any:
+    """A client of a service. Many threads may share it."""
+    try:
+        import boto3  # noqa: PLC0415 - an extra, and slow to import
+        from botocore.config import Config  # noqa: PLC0415
+    except ImportError as error:
+        raise ConnectError(f"A store in S3 needs boto3: {how_to_install('s3')}") from error
+    return boto3.client(
+        "s3",
+        region_name=service.region,
+        endpoint_url=service.endpoint,
+        aws_access_key_id=service.key,
+        aws_secret_access_key=service.secret,
+        config=Config(
+            connect_timeout=10,
+            read_timeout=60,
+            max_pool_connections=32,
+            retries={"mode": "standard", "max_attempts": _TRIES},
+            s3={"addressing_style": "path" if service.path_style else "auto"},
+            # Not every service knows the newer checksums.
+            request_checksum_calculation="when_required",
+            response_checksum_validation="when_required",
+        ),
+    )
+
+
+class Objects:
+    """The objects below a prefix of a bucket, by their paths from there."""
+
+    def __init__(self, client: Any, bucket: str, prefix: str) -> None:
+        self._client = client
+        self._bucket = bucket
+        self._prefix = f"{prefix}/" if prefix else ""
+
+    def key(self, path: str) -> str:
+        """The key of an object."""
+        return self._prefix + path
+
+    def path(self, key: str) -> str:
+        """The inverse of :meth:`key`."""
+        return key.removeprefix(self._prefix)
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        """Create an object; :class:`FileExistsError` if there is one."""
+        token = uuid.uuid4().hex
+        for _ in range(_TRIES):
+            try:
+                with self._errors(path):
+                    self._client.put_object(**self._at(path), Body=data, IfNoneMatch="*", Metadata={_WRITTEN_BY: token})
+            except BlockingIOError:
+                continue
+            except FileExistsError:
+                # The answer to an earlier try of this very request may have been lost on the way.
+                if self._token(path) != token:
+                    raise
+            return
+        raise RetriableError(f"{path} in bucket {self._bucket} could not be created: others write it at the same time.")
+
+    def put(self, path: str, data: bytes) -> None:
+        """Create or replace an object."""
+        with self._errors(path):
+            self._client.put_object(**self._at(path), Body=data)
+
+    def get(self, path: str) -> bytes:
+        """The content of an object; :class:`FileNotFoundError` if there is none."""
+        with self._errors(path):
+            return cast("bytes", self._client.get_object(**self._at(path))["Body"].read())
+
+    def get_range(self, path: str, first: int, size: int) -> bytes:
+        """A part of an object."""
+        with self._errors(path):
+            answer = self._client.get_object(**self._at(path), Range=f"bytes={first}-{first + size - 1}")
+            return cast("bytes", answer["Body"].read())
+
+    def open(self, path: str) -> BinaryIO:
+        """An object for random reads; :class:`FileNotFoundError` if there is none."""
+        size = self.size(path)
+        if size is None:
+            raise FileNotFoundError(path)
+        return open_ranges(size, partial(self.get_range, path))
+
+    def size(self, path: str) -> int | None:
+        """The size of an object, ``None`` if there is none."""
+        try:
+            return int(self._head(path)["ContentLength"])
+        except FileNotFoundError:
+            return None
+
+    def below(self, folder: str) -> Iterator[tuple[str, int]]:
+        """The objects below a folder, by path in order, with their sizes."""
+        prefix = self.key(f"{folder}/" if folder else "")
+        with self._errors(folder):
+            for page in self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix):
+                for item in page.get("Contents", ()):
+                    yield self.path(item["Key"]), int(item["Size"])
+
+    def beginning(self, path: str) -> list[str]:
+        """The objects whose paths begin so."""
+        with self._errors(path):
+            pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=self.key(path))
+            return [self.path(item["Key"]) for page in pages for item in page.get("Contents", ())]
+
+    def names(self, folder: str) -> list[str]:
+        """What is directly in a folder."""
+        prefix = self.key(f"{folder}/" if folder else "")
+        found: set[str] = set()
+        with self._errors(folder):
+            paginator = self._client.get_paginator("list_objects_v2")
+            for page in paginator.paginate(Bucket=self._bucket, Prefix=prefix, Delimiter="/"):
+                found |= {item["Key"] for item in page.get("Contents", ())}
+                found |= {item["Prefix"].rstrip("/") for item in page.get("CommonPrefixes", ())}
+        return sorted(name for name in (key.removeprefix(prefix) for key in found) if name)
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Delete objects, as far as they are there."""
+        waiting = list(paths)
+        for start in range(0, len(waiting), _DELETED_AT_ONCE):
+            objects = [{"Key": self.key(path)} for path in waiting[start : start + _DELETED_AT_ONCE]]
+            with self._errors(waiting[start]):
+                answer = self._client.delete_objects(Bucket=self._bucket, Delete={"Objects": objects, "Quiet": True})
+            for failure in answer.get("Errors", ()):
+                raise ConnectError(
+                    f"{failure['Key']} in bucket {self._bucket} cannot be deleted ({failure.get('Code')}): allow "
+                    "s3:DeleteObject to the connector."
+                )
+
+    # -- uploads ---------------------------------------------------------------------------------------------
+
+    def uploads(self, folder: str) -> list[tuple[str, str]]:
+        """The uploads of objects below a folder that are not completed: path and id."""
+        prefix = self.key(f"{folder}/")
+        with self._errors(folder):
+            pages = self._client.get_paginator("list_multipart_uploads").paginate(Bucket=self._bucket, Prefix=prefix)
+            found = [(item["Key"], item["UploadId"]) for page in pages for item in page.get("Uploads", ())]
+        # Not every service looks at the prefix.
+        return [(self.path(key), upload) for key, upload in found if key.startswith(prefix)]
+
+    def begin_upload(self, path: str) -> str:
+        """Begin an upload of an object; its id."""
+        with self._errors(path):
+            return cast("str", self._client.create_multipart_upload(**self._at(path))["UploadId"])
+
+    def upload_part(self, path: str, upload: str, number: int, data: bytes) -> str:
+        """Send a part of an upload, counted from 1; its tag."""
+        with self._errors(path):
+            answer = self._client.upload_part(**self._at(path), UploadId=upload, PartNumber=number, Body=data)
+            return cast("str", answer["ETag"])
+
+    def complete(self, path: str, upload: str, parts: Sequence[str]) -> None:
+        """Make an object of an upload; :class:`FileNotFoundError` if there is no such upload any more."""
+        numbered = [{"PartNumber": number, "ETag": tag} for number, tag in enumerate(parts, 1)]
+        with self._errors(path):
+            self._client.complete_multipart_upload(
+                **self._at(path), UploadId=upload, MultipartUpload={"Parts": numbered}
+            )
+
+    def has_upload(self, path: str, upload: str) -> bool:
+        """Whether there is such an upload that is not completed."""
+        try:
+            with self._errors(path):
+                self._client.list_parts(**self._at(path), UploadId=upload, MaxParts=1)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def abort(self, path: str, upload: str) -> None:
+        """Give up an upload, if it is there."""
+        try:
+            with self._errors(path):
+                self._client.abort_multipart_upload(**self._at(path), UploadId=upload)
+        except FileNotFoundError:
+            return
+
+    # -- requests --------------------------------------------------------------------------------------------
+
+    def _at(self, path: str) -> dict[str, str]:
+        return {"Bucket": self._bucket, "Key": self.key(path)}
+
+    def _head(self, path: str) -> Any:
+        with self._errors(path):
+            return self._client.head_object(**self._at(path))
+
+    def _token(self, path: str) -> str | None:
+        try:
+            return cast("str | None", self._head(path)["Metadata"].get(_WRITTEN_BY))
+        except FileNotFoundError:
+            return None
+
+    @contextmanager
+    def _errors(self, path: str) -> Iterator[None]:
+        """Raise what the errors of requests mean."""
+        from botocore import exceptions as boto  # noqa: PLC0415 - as boto3
+
+        try:
+            yield
+        except boto.ClientError as error:
+            raise self._meaning(error, path) from error
+        except (boto.HTTPClientError, boto.ConnectionError) as error:
+            raise RetriableError(f"The service of bucket {self._bucket} cannot be reached: {error}") from error
+        except boto.BotoCoreError as error:
+            raise ConnectError(
+                f"The store in bucket {self._bucket} cannot be used: {error} Check aws.access.key.id, "
+                "aws.secret.access.key, s3.region and s3.endpoint."
+            ) from error
+
+    def _meaning(self, error: ClientError, path: str) -> Exception:
+        code = str(error.response.get("Error", {}).get("Code", ""))
+        status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+        if code == "NoSuchBucket":
+            return ConnectError(f"There is no bucket {self._bucket}: make it, or correct store.url or s3.endpoint.")
+        for codes, meaning in _MEANINGS:
+            if code in codes:
+                return meaning(path)
+        if code in _REFUSED:
+            return ConnectError(
+                f"The service of bucket {self._bucket} refuses {error.operation_name} of {path} ({code}): check "
+                "aws.access.key.id and aws.secret.access.key, and what they permit (docs/spark/stores.md lists it)."
+            )
+        told = f"{error.operation_name} of {path} in bucket {self._bucket} failed ({code or status})."
+        if status >= 500 or code in {"SlowDown", "RequestTimeout", "Throttling"}:
+            return RetriableError(told)
+        return ConnectError(f"{told} Check s3.region, s3.endpoint and s3.path.style.access.enabled.")

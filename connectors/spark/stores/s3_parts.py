@@ -1,0 +1,173 @@
+"""Files that the tasks of Spark write to S3 from their Python: uploads that are not completed, as S3A leaves them.
+
+Beside them an attempt leaves the notes that S3A and ``sluice.StagingCommitter`` leave: a ``.pending`` file for each
+upload, and at its end one that says that the attempt counts. So :class:`~connectors.spark.stores.s3.S3Store` finds
+them, completes them or aborts them, whoever has written them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from connectors.spark.stores.parts import PartAttempt, PartStream, PieceStream
+from connectors.spark.stores.s3_objects import Objects, Service, client_for
+
+__all__ = ["ObjectFolder", "UploadPlace"]
+
+
+@dataclass(frozen=True, slots=True)
+class UploadPlace:
+    """The folder ``table`` of a prefix of a bucket; what describes its uploads is in ``staging``.
+
+    ``folders`` are the folders below ``table`` by split, where there are some.
+    """
+
+    service: Service
+    bucket: str
+    prefix: str
+    staging: str
+    table: str
+    folders: Mapping[int, str]
+    part_size: int
+
+    def begin(self, split: int, attempt: int) -> PartAttempt:
+        """An attempt with uploads of its own; of several that are finished the last one counts."""
+        folder = "/".join(filter(None, (self.table, self.folders.get(split, ""))))
+        name = f"attempt_0_0000_m_{split:06d}_{attempt}"
+        return _UploadAttempt(_objects(self.service, self.bucket, self.prefix), self, folder, name)
+
+
+class _UploadAttempt:
+    def __init__(self, objects: Objects, place: UploadPlace, folder: str, name: str) -> None:
+        self._objects = objects
+        self._place = place
+        self._folder = folder
+        self._name = name
+        self._uploads: list[_Upload] = []
+
+    def open(self, name: str) -> PartStream:
+        upload = _Upload(self._objects, f"{self._folder}/{name}", self._place.part_size)
+        self._uploads.append(upload)
+        return upload.stream
+
+    def finish(self) -> None:
+        staging, objects = self._place.staging, self._objects
+        for upload in self._uploads:
+            described = f"{staging}/{self._name}/__base/{upload.path}.pending"
+            objects.put(described, json.dumps(upload.description()).encode())
+        if self._uploads:
+            objects.put(f"{staging}/committed/{self._name}.pendingset", self._name.encode())
+        self._uploads = []
+
+    def discard(self) -> None:
+        for upload in self._uploads:
+            # What cannot be aborted now is with the whole load.
+            with suppress(Exception):
+                upload.abort()
+
+
+class _Upload:
+    """A file whose bytes are sent part by part, by what is written to its ``stream``."""
+
+    def __init__(self, objects: Objects, path: str, part_size: int) -> None:
+        self.path = path
+        self.stream = PieceStream(part_size, self._send)
+        self._objects = objects
+        self._upload = objects.begin_upload(path)
+        self._tags: list[str] = []
+
+    def abort(self) -> None:
+        """Give it up; what is written from now on goes nowhere."""
+        self.stream.drop()
+        self._objects.abort(self.path, self._upload)
+
+    def description(self) -> Mapping[str, Any]:
+        """What S3A notes of such an upload, as far as it is read."""
+        key = self._objects.key(self.path)
+        return {"uploadId": self._upload, "destinationKey": key, "etags": self._tags, "length": self.stream.sent}
+
+    def _send(self, part: bytes) -> None:
+        self._tags.append(self._objects.upload_part(self.path, self._upload, len(self._tags) + 1, part))
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectFolder:
+    """A folder of a bucket whose objects a table names; a :class:`~connectors.spark.stores.parts.DataPlace`."""
+
+    service: Service
+    bucket: str
+    folder: str
+    part_size: int
+
+    def begin(self, split: int, attempt: int) -> PartAttempt:  # noqa: ARG002
+        """An attempt whose objects are there at its end."""
+        return _ObjectAttempt(_objects(self.service, self.bucket, self.folder), self.part_size)
+
+    def names(self, mark: str) -> list[str]:
+        """The objects whose names begin with a mark."""
+        return _objects(self.service, self.bucket, self.folder).beginning(f"{mark}-")
+
+
+class _ObjectAttempt:
+    def __init__(self, objects: Objects, part_size: int) -> None:
+        self._objects = objects
+        self._part_size = part_size
+        self._written: list[_Object] = []
+
+    def open(self, name: str) -> PartStream:
+        written = _Object(self._objects, name, self._part_size)
+        self._written.append(written)
+        return written.stream
+
+    def finish(self) -> None:
+        for written in self._written:
+            written.complete()
+        self._written = []
+
+    def discard(self) -> None:
+        for written in self._written:
+            # What cannot be removed now is left to the table's maintenance.
+            with suppress(Exception):
+                written.remove()
+
+
+class _Object:
+    """An object that is put whole if it is one part or less, and else uploaded part by part."""
+
+    def __init__(self, objects: Objects, name: str, part_size: int) -> None:
+        self.stream = PieceStream(part_size, self._send)
+        self._objects = objects
+        self._name = name
+        self._upload: str | None = None
+        self._tags: list[str] = []
+
+    def complete(self) -> None:
+        """Have it be there."""
+        if self._upload is not None:
+            self._objects.complete(self._name, self._upload, self._tags)
+
+    def remove(self) -> None:
+        """Give it up."""
+        self.stream.drop()
+        if self._upload is not None:
+            self._objects.abort(self._name, self._upload)
+        self._objects.delete([self._name])
+
+    def _send(self, piece: bytes) -> None:
+        if self._upload is None and self.stream.closed:
+            self._objects.put(self._name, piece)
+            return
+        if self._upload is None:
+            self._upload = self._objects.begin_upload(self._name)
+        self._tags.append(self._objects.upload_part(self._name, self._upload, len(self._tags) + 1, piece))
+
+
+@cache
+def _objects(service: Service, bucket: str, prefix: str) -> Objects:
+    """The objects of a store, by a client that the process keeps: making one costs more than a small file does."""
+    return Objects(client_for(service), bucket, prefix)

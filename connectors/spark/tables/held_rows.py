@@ -1,0 +1,193 @@
+"""What windows hold, for tables whose own log has the offsets: rows and their state are files in the store.
+
+The log of a table has room for a number beside the offsets, not for names of folders. So the state of a load's windows
+is a file of that number, and counts if the commit of the load names it::
+
+    _sluice/<connector>/windows/<driver>-<random>/...parquet    rows that are held
+    _sluice/<connector>/windows/<driver><count>.json            a state: by table of the loader, what is open, the
+                                                                folders, and the schema of the rows
+
+==========================  ========================================================================================
+killed                      then
+==========================  ========================================================================================
+before the commit           the table names the state before: its folders are there, those of the load are removed
+after it                    the table names the new state; what only the one before has named is removed
+==========================  ========================================================================================
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import secrets
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from connect.data import Schema
+from connect.errors import ConnectError, SchemaError
+from connectors.spark.ledger.ledger import folder_name
+from connectors.spark.schema_json import schema_from_json, schema_to_json
+from connectors.spark.sql.windows import OpenWindows, WindowPolicy
+from connectors.spark.stores.store import Store
+
+if TYPE_CHECKING:
+    from connectors.spark.sql.window_output import WindowState
+
+__all__ = ["NO_STATE", "HeldRows", "HeldTable", "TopicWindows"]
+
+NO_STATE: Final = 0
+"""The number of a load that has left nothing open."""
+
+_DRIVER_BITS: Final = 36
+_COUNT_BITS: Final = 24
+_DRIVER: Final = "{:09x}"
+_STATE: Final = "{:015x}.json"
+
+
+@dataclass(frozen=True, slots=True)
+class HeldTable:
+    """The open windows of a table, and the schema of the rows that they hold."""
+
+    windows: OpenWindows
+    records: Schema
+
+
+class HeldRows:
+    """The rows that one driver of a connector holds in a store, and their states by number."""
+
+    def __init__(self, files: Store, connector: str) -> None:
+        self._files = files
+        self._place = f"_sluice/{folder_name(connector)}/windows"
+        driver = 1 + secrets.randbelow(2**_DRIVER_BITS - 1)
+        self._driver = _DRIVER.format(driver)
+        self._numbers = itertools.count(driver << _COUNT_BITS)
+        self._inherited: set[str] = set()
+
+    def uri(self, folder: str) -> str:
+        """What Spark calls a folder."""
+        return self._files.uri(folder)
+
+    def new_folder(self) -> str:
+        """The path of a folder for rows, which has never been used before."""
+        return f"{self._place}/{self._driver}-{uuid.uuid4().hex}"
+
+    def read(self, number: int, table: str) -> dict[str, HeldTable]:
+        """The state that ``table`` names by its number."""
+        if number == NO_STATE:
+            return {}
+        name = _STATE.format(number)
+        try:
+            document: Mapping[str, Any] = json.loads(self._files.read(f"{self._place}/{name}"))
+            state = {each: _held(held) for each, held in document.items()}
+        except FileNotFoundError:
+            raise ConnectError(
+                f"Table {table} names the rows that windows held in {self._place}/{name} of the store, which is gone: "
+                "the table was set back to an older version, or the folder was removed. Bring either back, or load the "
+                "topic into another table under another connector name."
+            ) from None
+        except (ValueError, TypeError, KeyError, AttributeError, SchemaError) as error:
+            raise ConnectError(
+                f"The state of windows {self._place}/{name} of the store cannot be read ({error!r}): somebody has "
+                "changed it. Restore it; it says which rows are held."
+            ) from error
+        self._inherited |= {name, *_folders(state)}
+        return state
+
+    def save(self, before: Mapping[str, HeldTable], after: Mapping[str, HeldTable]) -> int:
+        """Make a state and its rows durable: the number for the commit. ``before`` is durable already."""
+        if not after:
+            return NO_STATE
+        for folder in _folders(after) - _folders(before):
+            path = f"{self._place}/{folder}"
+            self._files.sync_files(f"{path}/{file}" for file in self._files.files(path))
+        number = next(self._numbers)
+        document = {table: _document(held) for table, held in sorted(after.items())}
+        self._files.create(f"{self._place}/{_STATE.format(number)}", json.dumps(document, indent=1).encode() + b"\n")
+        return number
+
+    def tidy(self, named: Iterable[int]) -> None:
+        """Remove what this driver has made or read, and no table names any more."""
+        kept = self._kept(named)
+        for name in self._files.names(self._place):
+            if name not in kept and (name.startswith(self._driver) or name in self._inherited):
+                self._remove(name)
+
+    def clear(self, named: Iterable[int], check: Callable[[], None]) -> None:
+        """Remove what drivers have left that were there before this one, and no table names.
+
+        ``check`` raises if another driver has taken over; what is found before it passes is not the other's.
+        """
+        found = self._files.names(self._place)
+        kept = self._kept(named)
+        check()
+        for name in found:
+            if name not in kept:
+                self._remove(name)
+
+    def _kept(self, named: Iterable[int]) -> set[str]:
+        numbers = set(named) - {NO_STATE}
+        states = [self.read(number, "of the connector") for number in numbers]
+        return {_STATE.format(number) for number in numbers}.union(*map(_folders, states))
+
+    def _remove(self, name: str) -> None:
+        path = f"{self._place}/{name}"
+        if name.endswith(".json"):
+            self._files.remove(path)
+        else:
+            self._files.remove_tree(path)
+
+
+class TopicWindows:
+    """The windows of one topic in a load into tables that name their states by number.
+
+    ``before`` are the states that each table has, by the loader's names of the tables in it; ``table_of`` is the table
+    for such a name. After the load ``numbers`` are those of the states that its commits have to name.
+    """
+
+    def __init__(
+        self,
+        rows: HeldRows,
+        before: Mapping[str, Mapping[str, HeldTable]],
+        table_of: Callable[[str], str],
+        is_done: Callable[[str], bool],
+    ) -> None:
+        self._rows = rows
+        self._before = before
+        self._states = dict(before)
+        self._table_of = table_of
+        self._is_done = is_done
+        self.numbers: dict[str, int] = {}
+
+    @property
+    def records(self) -> dict[str, Schema]:
+        """The schemas of the rows that are held, by the loader's names."""
+        return {name: held.records for state in self._before.values() for name, held in state.items()}
+
+    def state(self, policy: WindowPolicy | None) -> WindowState:
+        """What the loader has to know."""
+        from connectors.spark.sql.window_output import WindowState  # noqa: PLC0415 - it brings pyspark
+
+        before = {name: held.windows for state in self._before.values() for name, held in state.items()}
+        return WindowState(policy, before, self._rows.new_folder, self._rows.uri, self._keep, self._is_done)
+
+    def _keep(self, name: str, windows: OpenWindows, records: Schema) -> None:
+        table = self._table_of(name)
+        others = {other: held for other, held in self._states.get(table, {}).items() if other != name}
+        mine = {} if windows == OpenWindows() else {name: HeldTable(windows, records)}
+        self._states[table] = others | mine
+        self.numbers[table] = self._rows.save(self._before.get(table, {}), self._states[table])
+
+
+def _folders(state: Mapping[str, HeldTable]) -> set[str]:
+    """The names of the folders of rows."""
+    return {folder.rpartition("/")[2] for held in state.values() for folder in held.windows.folders}
+
+
+def _document(held: HeldTable) -> dict[str, Any]:
+    return {**held.windows.to_json(), "records": schema_to_json(held.records)}
+
+
+def _held(document: Mapping[str, Any]) -> HeldTable:
+    return HeldTable(OpenWindows.from_json(document), schema_from_json(document["records"]))

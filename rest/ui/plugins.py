@@ -1,0 +1,67 @@
+"""``/ui/plugins`` and ``/ui/new``: the catalogue of plugins, and the form for a new connector."""
+
+from __future__ import annotations
+
+from flask import Blueprint, Response
+
+from connect.errors import NotFoundError, PluginError
+from connect.plugins import PluginEntry, PluginKind, PluginRegistry
+from rest.access.caller import caller
+from rest.http.timeouts import Patience
+from rest.ui.page import shown
+from worker.herder.plugins import PluginRequests
+from worker.security.permissions import Right
+
+__all__ = ["plugin_pages"]
+
+
+def plugin_pages(blueprint: Blueprint, plugins: PluginRequests, patience: Patience) -> None:
+    """Add the pages to the blueprint."""
+
+    @blueprint.get("/new")
+    def choose() -> Response:
+        caller().require_somewhere(Right.EDIT)
+        return shown("new.html", plugins=_connector_plugins(plugins.registry()))
+
+    @blueprint.get("/new/<name:plugin>")
+    def create(plugin: str) -> Response:
+        caller().require_somewhere(Right.EDIT)
+        entry = _found(plugins.registry(), plugin, PluginKind.CONNECTOR)
+        config = {"connector.class": plugin, "name": ""}
+        return shown("edit.html", plugin=entry, config=config, name=None, revision=None)
+
+    @blueprint.get("/plugins")
+    def catalogue() -> Response:
+        registry = plugins.registry()
+        return shown("plugins.html", kinds=[(kind, registry.entries(kind)) for kind in PluginKind])
+
+    @blueprint.get("/plugins/<name:plugin>/config")
+    def keys(plugin: str) -> Response:
+        registry = plugins.registry()
+        entry = next((found for kind in PluginKind if (found := _known(registry, plugin, kind))), None)
+        if entry is None:
+            raise NotFoundError(f"Unknown plugin {plugin}.")
+        described = patience.wait(plugins.keys(plugin, "latest"))
+        groups: dict[str, list[dict[str, object]]] = {}
+        for key in described:
+            groups.setdefault(key.get("group") or "Its own", []).append(key)
+        return shown("plugin.html", plugin=entry, groups=groups, count=len(described))
+
+
+def _connector_plugins(registry: PluginRegistry) -> list[PluginEntry]:
+    newest = {entry.class_name: entry for entry in registry.entries(PluginKind.CONNECTOR)}
+    return sorted(newest.values(), key=lambda entry: entry.class_name.rpartition(".")[2])
+
+
+def _found(registry: PluginRegistry, name: str, kind: PluginKind) -> PluginEntry:
+    entry = _known(registry, name, kind)
+    if entry is None:
+        raise NotFoundError(f"There is no connector class {name}.")
+    return entry
+
+
+def _known(registry: PluginRegistry, name: str, kind: PluginKind) -> PluginEntry | None:
+    try:
+        return registry.find(kind, name)
+    except PluginError:
+        return None

@@ -1,0 +1,173 @@
+"""Summaries of connectors for the overview: state, rate, lag, and how much attention each needs."""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rest.traces import cause_of
+
+__all__ = ["ConnectorSummary", "Filter", "Trouble", "counted", "matching", "summaries"]
+
+_RATES: Final = ("sink-record-send-rate", "source-record-write-rate")
+_LAG: Final = "sink-record-lag"
+_REMAINING: Final = "source-remaining-"
+_LONGEST: Final = 200
+
+
+class Trouble(enum.IntEnum):
+    """How much attention a connector needs, most urgent first. The names appear on the page's counters."""
+
+    FAILED = 0
+    RESTARTING = 1
+    HANGING = 2
+    UNASSIGNED = 3
+    BEHIND = 4
+    RUNNING = 5
+    PAUSED = 6
+    STOPPED = 7
+
+    @property
+    def word(self) -> str:
+        """The name in addresses and on the page."""
+        return self.name.lower()
+
+
+_BY_STATE: Final = {
+    "FAILED": Trouble.FAILED,
+    "RESTARTING": Trouble.RESTARTING,
+    "UNASSIGNED": Trouble.UNASSIGNED,
+    "RUNNING": Trouble.RUNNING,
+    "PAUSED": Trouble.PAUSED,
+    "STOPPED": Trouble.STOPPED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorSummary:
+    """A connector as the overview shows it. ``rate`` and ``lag`` are ``None`` while they are unknown."""
+
+    name: str
+    type: str
+    plugin: str
+    state: str
+    trouble: Trouble
+    reason: str
+    tasks: Mapping[str, int]
+    worker_id: str
+    rate: float | None
+    lag: float | None
+    lag_unit: str
+
+    @property
+    def task_count(self) -> int:
+        """The number of tasks that have a status."""
+        return sum(self.tasks.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """The filter of the overview; an empty string matches everything."""
+
+    trouble: str = ""
+    type: str = ""
+    text: str = ""
+
+
+def summaries(views: Mapping[str, Mapping[str, Any]]) -> list[ConnectorSummary]:
+    """Summarize connectors from their ``status`` and ``info`` views, those that need attention first."""
+    found = [_connector(name, view.get("status"), view.get("info", {})) for name, view in views.items()]
+    return sorted(found, key=lambda connector: (connector.trouble, connector.name))
+
+
+def counted(connectors: Iterable[ConnectorSummary]) -> dict[Trouble, int]:
+    """Count the connectors by trouble, in order."""
+    counts = Counter(connector.trouble for connector in connectors)
+    return {trouble: counts[trouble] for trouble in Trouble if counts[trouble] or trouble in _ALWAYS}
+
+
+_ALWAYS: Final = (Trouble.FAILED, Trouble.RUNNING)
+
+
+def matching(connectors: Iterable[ConnectorSummary], wanted: Filter) -> list[ConnectorSummary]:
+    """Return the connectors that match a filter, in their order."""
+    words = wanted.text.casefold().split()
+    return [
+        connector
+        for connector in connectors
+        if wanted.trouble in ("", connector.trouble.word)
+        and wanted.type in ("", connector.type)
+        and all(word in f"{connector.name} {connector.plugin} {connector.reason}".casefold() for word in words)
+    ]
+
+
+def _connector(name: str, status: Mapping[str, Any] | None, info: Mapping[str, Any]) -> ConnectorSummary:
+    plugin = str(info.get("config", {}).get("connector.class", "")).rpartition(".")[2]
+    kind = str(info.get("type", "unknown"))
+    if status is None:
+        return ConnectorSummary(name, kind, plugin, "UNASSIGNED", Trouble.UNASSIGNED, "", {}, "", None, None, "")
+    own, tasks = status["connector"], status["tasks"]
+    trouble, reason = _trouble(own, tasks, str(status.get("next_run") or ""))
+    lag, unit = _lag(tasks)
+    if trouble is Trouble.RUNNING and _is_behind(lag, _rate(tasks), unit):
+        trouble, reason = Trouble.BEHIND, "Records are waiting, but none are delivered"
+    return ConnectorSummary(
+        name,
+        kind,
+        plugin,
+        str(own["state"]),
+        trouble,
+        reason,
+        Counter(str(task["state"]) for task in tasks),
+        str(own["worker_id"]),
+        _rate(tasks),
+        lag,
+        unit,
+    )
+
+
+def _trouble(own: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]], next_run: str) -> tuple[Trouble, str]:
+    """Return the worst condition of the connector and its tasks, and the reason."""
+    parts = [("", own), *((f"Task {task['id']}: ", task) for task in tasks)]
+    worst = min(
+        (_BY_STATE.get(str(part["state"]), Trouble.UNASSIGNED), number) for number, (_, part) in enumerate(parts)
+    )
+    trouble, (who, part) = worst[0], parts[worst[1]]
+    if own["state"] in ("PAUSED", "STOPPED") and trouble > Trouble.FAILED:
+        trouble = _BY_STATE[str(own["state"])]
+    hanging = next(((who, part["hanging"]) for who, part in parts if part.get("hanging")), None)
+    if hanging is not None and trouble > Trouble.HANGING:
+        return Trouble.HANGING, f"{hanging[0]}{hanging[1]['method']} has not returned, at {hanging[1]['line']}"
+    if trouble is Trouble.FAILED:
+        return trouble, who + cause_of(str(part.get("trace") or ""))[:_LONGEST]
+    if trouble is Trouble.RUNNING and any(part.get("restarts") for _, part in parts):
+        restarts = max(int(part.get("restarts", 0)) for _, part in parts)
+        return Trouble.RESTARTING, f"Restarted {restarts} times after failures"
+    return trouble, f"Runs next at {next_run}" if next_run else ""
+
+
+def _rate(tasks: Sequence[Mapping[str, Any]]) -> float | None:
+    """Return the sum of the tasks' rates; ``None`` if one is unknown, since the sum would be too small."""
+    rates = [
+        [float(task["metrics"][key]) for key in _RATES if key in task["metrics"]] for task in tasks if "metrics" in task
+    ]
+    return sum(map(sum, rates)) if rates and len(rates) == len(tasks) and all(rates) else None
+
+
+def _lag(tasks: Sequence[Mapping[str, Any]]) -> tuple[float | None, str]:
+    """Return the sum of the tasks' lags and its unit; ``None`` if one is unknown, since the sum would be too small."""
+    metrics = [task.get("metrics", {}) for task in tasks]
+    lags = [values[_LAG] for values in metrics if _LAG in values]
+    if lags:
+        return (sum(lags) if len(lags) == len(tasks) else None), ""
+    units = sorted({key.removeprefix(_REMAINING) for values in metrics for key in values if key.startswith(_REMAINING)})
+    if len(units) != 1 or any(f"{_REMAINING}{units[0]}" not in values for values in metrics):
+        return None, ""
+    return sum(values[f"{_REMAINING}{units[0]}"] for values in metrics), units[0]
+
+
+def _is_behind(lag: float | None, rate: float | None, unit: str) -> bool:
+    return not unit and bool(lag) and rate == 0

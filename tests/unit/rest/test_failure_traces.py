@@ -1,0 +1,36 @@
+"""What is wrong, in the line of a trace that a table shows."""
+
+from __future__ import annotations
+
+import pytest
+
+from rest.traces import cause_of
+
+CHAIN = """\
+Traceback (most recent call last):
+  File "sink.py", line 41, in start
+    self._file = os.open(self.config.file)
+FileNotFoundError: [Errno 2] No such file or directory: '/nowhere'
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+  File "child.py", line 71, in run
+    raise ConnectError(
+connect.errors.ConnectError: /nowhere cannot be opened.
+Make its folder.
+"""
+
+
+@pytest.mark.parametrize(
+    ("trace", "cause"),
+    [
+        (CHAIN, "/nowhere cannot be opened."),
+        ("cannot read /tmp/in.txt: permission denied\n\n" + CHAIN, "cannot read /tmp/in.txt: permission denied"),
+        ("Traceback (most recent call last):\n  File x\nValueError: no\n", "ValueError: no"),
+        ("Tolerance exceeded in error handler: no JSON (value.converter)\n\n" + CHAIN, "no JSON (value.converter)"),
+        ("", "unknown; see the worker's log"),
+    ],
+)
+def test_the_cause_is_one_line_of_the_trace(trace: str, cause: str) -> None:
+    assert cause_of(trace) == cause

@@ -1,0 +1,126 @@
+"""The worker and the connectors that a command is given as files, to ask plugins about without a worker running."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import click
+
+from connect.errors import ConnectError
+from connect.plugins import PluginRegistry
+from worker.app.worker import WorkerProperties, plugins_of
+from worker.cli.mistakes import Mistake, mistakes_of
+from worker.config.connector_files import GivenConnector, connector_of, read_document
+from worker.config.worker import DistributedConfig, StandaloneConfig, WorkerConfig
+from worker.log import configure_logging
+from worker.runtime.entry import main as child_main
+from worker.security.redaction import Redaction
+from worker.stores.offset.file import read_map
+from worker.stores.offset.store import parse_offset, parse_offset_key
+from worker.supervisor.inquiries import ask
+from worker.supervisor.messages import messages
+from worker.supervisor.plugin_homes import PluginHomes
+from worker.supervisor.process import ForkServerLauncher
+
+__all__ = ["NOT_ASKED", "OfflineWorker", "read_given"]
+
+NOT_ASKED: Final = 2
+"""The exit status where nothing could be found out: a file cannot be read, or the worker's is wrong."""
+
+_PATIENCE: Final = 90.0
+_NO_CLASS: Final = 'Missing required configuration "connector.class" which has no default value.'
+_DEFAULTS: Final = {
+    "bootstrap.servers": "localhost:9092",
+    "key.converter": "JsonConverter",
+    "value.converter": "JsonConverter",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OfflineWorker:
+    """A worker's configuration; ``config`` is ``None`` where no file is given and defaults stand for it."""
+
+    props: dict[str, str] = field(repr=False)
+    config: WorkerConfig | None = field(repr=False)
+
+    @classmethod
+    def read(cls, file: Path | None) -> OfflineWorker:
+        """Read the worker's file and check it; a mistake in it ends the command."""
+        configure_logging(logging.WARNING)
+        if file is None:
+            return cls(dict(_DEFAULTS), None)
+        try:
+            props = WorkerProperties.read(file)
+            kind = DistributedConfig if props.resolved.get("group.id") else StandaloneConfig
+            config = kind.parse(props.resolved)
+            plugins_of(config)
+        except ConnectError as error:
+            click.echo(f"Error: the worker's file {file} is wrong: {error}", err=True)
+            raise SystemExit(NOT_ASKED) from error
+        return cls(dict(props.written), config)
+
+    def ask(
+        self,
+        inquiry: messages.Inquiry,
+        label: str,
+        seconds: float,
+        on_part: Callable[[messages.Report], None] = lambda _: None,
+    ) -> messages.Report:
+        """The answer of a process of its own; where there is none the command ends."""
+        plugins = PluginRegistry.discover((self.config and self.config.plugin_path) or ())
+        launcher = ForkServerLauncher(child_main, homes=PluginHomes(plugins))
+        report = ask(launcher, inquiry, label, seconds, on_part)
+        match report:
+            case str():
+                reason = f"{label} was not answered: {report}"
+            case messages.Failed(trace):
+                reason = f"{label} failed in the plugin:\n{trace}"
+            case _:
+                return report
+        click.echo(f"Error: {reason}", err=True)
+        raise SystemExit(NOT_ASKED)
+
+    def mistakes_in(self, connector: GivenConnector, label: str) -> tuple[list[Mistake], list[str]]:
+        """The mistakes in a connector's configuration, and warnings."""
+        written = (connector.config.get("connector.class") or "").strip()
+        if not written:
+            remedy = "`sluice plugins list` lists the connectors there are."
+            return [Mistake(("connector.class",), _NO_CLASS, remedy)], []
+        inquiry = messages.ValidateConfig(dict(connector.config), self.props)
+        report = self.ask(inquiry, f"The validation of {label}", _PATIENCE)
+        if isinstance(report, messages.Validated):
+            return mistakes_of(report.infos), report.warnings
+        assert isinstance(report, messages.Refused)
+        # Without its class a configuration cannot be read at all, nor with a reference that cannot be looked up.
+        return [Mistake(("connector.class",) if written in report.message else (), report.message)], []
+
+    def offsets_of(self, connector: str) -> messages.OffsetPairs | None:
+        """The connector's offsets in the offsets file of a standalone worker, which may be running; else ``None``."""
+        if not isinstance(self.config, StandaloneConfig):
+            return None if isinstance(self.config, DistributedConfig) else []
+        file = self.config.offset_file
+        try:
+            data = file.read_bytes()
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise click.ClickException(f"The worker's offsets file {file} cannot be read: {error.strerror}") from error
+        try:
+            values = read_map(data) if data else {}
+        except ValueError as error:
+            raise click.ClickException(f"{file} is not an offsets file ({error}).") from error
+        found = [(*parse_offset_key(key), parse_offset(value)) for key, value in values.items()]
+        return [(partition, offset) for name, partition, offset in found if name == connector]
+
+
+def read_given(file: Path) -> GivenConnector:
+    """Read a connector's file; its name may be missing. What cannot be read ends the command."""
+    try:
+        return connector_of(file, read_document(file))
+    except ConnectError as error:
+        click.echo(f"Error: {Redaction().told(str(error))}", err=True)
+        raise SystemExit(NOT_ASKED) from error

@@ -1,0 +1,87 @@
+"""Requests of the other workers of the cluster, which are signed (KIP-507)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+from worker.errors import ForbiddenError
+from worker.herder.cluster.fencing import Fencing
+from worker.herder.cluster.publishing import Publication
+from worker.herder.connectors.connectors import Connectors
+from worker.herder.connectors.writes import Writes
+from worker.herder.inbox import Request, Requests
+from worker.herder.settings import ClusterSettings
+from worker.security.request_signatures import Nonces
+from worker.security.session_keys import SignedRequest, verify
+from worker.stores.config.store import ConfigStore, SessionKey
+
+__all__ = ["PeerRequests"]
+
+
+class PeerRequests:
+    """Has the herder do, as the leader, what other workers ask for. Any thread may make the requests.
+
+    The signatures are checked if the workers of the ``cluster`` sign.
+    """
+
+    def __init__(
+        self,
+        requests: Requests,
+        cluster: ClusterSettings | None,
+        configs: ConfigStore,
+        connectors: Connectors,
+        writes: Writes,
+        fencing: Fencing,
+    ) -> None:
+        self._requests = requests
+        self._cluster = cluster
+        self._configs = configs
+        self._connectors = connectors
+        self._writes = writes
+        self._fencing = fencing
+        self._nonces = Nonces()
+
+    def put_task_configs(
+        self,
+        name: str,
+        configs: Sequence[Mapping[str, str]],
+        signed: SignedRequest,
+        publication: Publication | None = None,
+    ) -> Request[None]:
+        """Keep the task configs that another worker's connector wants, unless a newer publication has come."""
+
+        def begin(request: Request[None]) -> None:
+            self._check_signature(signed)
+            self._writes.put_task_configs(request, name, configs, publication)
+
+        return self._requests.begin(begin)
+
+    def fence(self, name: str, signed: SignedRequest) -> Request[None]:
+        """Fence the producers of a connector's former tasks, for a worker that is about to start the new ones."""
+
+        def begin(request: Request[None]) -> None:
+            self._check_signature(signed)
+            self._connectors.entry(name)
+            self._fencing.fence(request, name)
+
+        return self._requests.begin(begin)
+
+    def session_key(self) -> Request[SessionKey | None]:
+        """The key by which workers of this cluster sign; ``None`` if there is none, or none yet."""
+        return self._requests.ask(self._configs.session_key)
+
+    def verify(self, signed: SignedRequest) -> Request[None]:
+        """Check that a request comes from a worker of this cluster; it fails as :func:`verify` does if not."""
+
+        def check() -> None:
+            if self._cluster is None or self._cluster.keys is None:
+                raise ForbiddenError("The workers of this cluster do not sign: set connect.protocol=sessioned.")
+            self._check_signature(signed)
+
+        return self._requests.ask(check)
+
+    def _check_signature(self, signed: SignedRequest) -> None:
+        if self._cluster is not None and self._cluster.keys is not None:
+            accepted, now_ms = self._cluster.verification_algorithms, int(time.time() * 1000)
+            verify(signed, self._configs.session_key(), accepted, self._nonces, now_ms)

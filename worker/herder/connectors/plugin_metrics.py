@@ -1,0 +1,79 @@
+"""What the plugins of tasks measure of themselves, put together for a connector. The herder's thread alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from worker.herder.cluster.other_workers import OtherWorkers
+from worker.herder.connectors.connectors import Connectors
+from worker.herder.inbox import Request
+from worker.metrics.measurements import Measurements
+from worker.metrics.snapshot import OwnSeries, OwnValue
+from worker.stores.status.store import StatusStore
+from worker.unit import Unit
+
+__all__ = ["PluginMetrics"]
+
+Document: TypeAlias = dict[str, Any]
+
+
+class PluginMetrics:
+    """Shows the own numbers of a connector's tasks, wherever these run; a task that has none is left out."""
+
+    def __init__(
+        self,
+        worker_id: str,
+        statuses: StatusStore,
+        connectors: Connectors,
+        measurements: Measurements,
+        others: OtherWorkers,
+    ) -> None:
+        self._worker_id = worker_id
+        self._statuses = statuses
+        self._connectors = connectors
+        self._measurements = measurements
+        self._others = others
+
+    def own(self, name: str) -> Document:
+        """The numbers of those tasks that this worker runs: for another that asks.
+
+        Raises :class:`~connect.errors.NotFoundError` for an unknown connector.
+        """
+        self._connectors.entry(name)
+        return self._document(name, [])
+
+    def gather(self, request: Request[Document], name: str) -> None:
+        """Answer with the numbers of all tasks, once the other workers were asked for theirs."""
+        self._connectors.entry(name)
+        self._others.gather(
+            request, name, lambda owners, url: owners.own_numbers(url, name), lambda told: self._document(name, told)
+        )
+
+    def _document(self, name: str, told: Sequence[Sequence[Document]]) -> Document:
+        tasks = {task["id"]: task for worker in [*told, self._here(name)] for task in worker}
+        return {"name": name, "tasks": [tasks[number] for number in sorted(tasks)]}
+
+    def _here(self, name: str) -> list[Document]:
+        units = [
+            unit
+            for unit, status in self._statuses.statuses().items()
+            if unit.connector == name and unit.is_task and status.worker_id == self._worker_id
+        ]
+        return [self._task(unit, own) for unit in units if (own := self._measurements.own_numbers_of(unit))]
+
+    def _task(self, unit: Unit, own: Mapping[OwnSeries, OwnValue]) -> Document:
+        return {
+            "id": unit.task,
+            "worker_id": self._worker_id,
+            "measurements": [
+                {
+                    "name": name,
+                    "labels": dict(zip(labels[::2], labels[1::2], strict=True)),
+                    "value": each.value if math.isfinite(each.value) else None,
+                    "help": each.help,
+                }
+                for (name, labels), each in own.items()
+            ],
+        }

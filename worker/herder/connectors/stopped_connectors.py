@@ -1,0 +1,100 @@
+"""Holds connectors stopped while the leader changes their offsets or replays. Used by the herder's thread alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from connect.errors import ConnectError
+from worker.errors import ConflictError, UnknownConnectorError
+from worker.herder.connectors.change_queue import ChangeQueue
+from worker.herder.inbox import Action, Inbox, Request
+from worker.herder.units import Units
+from worker.membership.membership import Membership
+from worker.stores.config.store import ConfigStore, ConnectorEntry, TargetState
+
+__all__ = ["StoppedConnectors"]
+
+_PATIENCE: Final = 60.0
+_LOOK_AGAIN: Final = 0.1
+
+
+class StoppedConnectors:
+    """Keeps connectors from starting, on whatever worker, while the leader works on them.
+
+    ``reconcile`` is called in the herder's thread when a connector may start again.
+    """
+
+    def __init__(
+        self,
+        configs: ConfigStore,
+        units: Units,
+        membership: Membership,
+        changes: ChangeQueue,
+        inbox: Inbox,
+        reconcile: Action,
+    ) -> None:
+        self._configs = configs
+        self._units = units
+        self._membership = membership
+        self._changes = changes
+        self._inbox = inbox
+        self._reconcile = reconcile
+
+    def hold(
+        self,
+        request: Request[Any],
+        name: str,
+        refusal: Callable[[str], ConnectError],
+        begin: Callable[[ConnectorEntry], None],
+    ) -> None:
+        """As the leader, call ``begin`` once no task of a connector runs anywhere; none starts until the request ends.
+
+        One that is not stopped is refused. Raises :class:`~worker.errors.ConflictError` while another request holds
+        the connector.
+        """
+        if self._changes.is_held(name):
+            raise ConflictError(
+                f"The offsets of connector {name} are being modified, or its dead letters replayed; ask again in a "
+                "moment"
+            )
+        self._changes.take(name, request, lambda: self._begin(request, name, refusal, begin), exclusive=True)
+
+    def changed(self, name: str) -> None:
+        """Break off what was begun to a connector that another writer of the config topic has started or removed."""
+        entry = self._configs.connectors().get(name)
+        if self._changes.is_held(name) and (entry is None or entry.target is not TargetState.STOPPED):
+            self._changes.break_off(name, "the connector was started or removed by another worker")
+
+    def _begin(
+        self,
+        request: Request[Any],
+        name: str,
+        refusal: Callable[[str], ConnectError],
+        begin: Callable[[ConnectorEntry], None],
+    ) -> None:
+        entry = self._configs.connectors().get(name)
+        if entry is None:
+            raise UnknownConnectorError(f"Connector {name} not found")
+        if entry.target is not TargetState.STOPPED:
+            raise refusal(name)
+        request.enter(f"waiting for the tasks of connector {name} to stop")
+        request.add_done_callback(lambda _: self._inbox.post(self._reconcile))
+        self._units.when_connector_gone(name, lambda: self._look(request, name, lambda: begin(entry), _PATIENCE))
+
+    def _look(self, request: Request[Any], name: str, begin: Action, patience: float) -> None:
+        """Begin once no other worker runs a task; its session, and with it its lease, may have to end for that."""
+        if request.done():
+            return
+        if self._membership.may_run_tasks(name) and patience > 0:
+            self._inbox.after(_LOOK_AGAIN, lambda: self._look(request, name, begin, patience - _LOOK_AGAIN))
+            return
+        try:
+            if patience <= 0:
+                raise ConflictError(
+                    f"A worker of the cluster has not stopped its tasks of connector {name} within {_PATIENCE:g} s. "
+                    "Nothing was changed; ask again when the cluster is at rest."
+                )
+            begin()
+        except ConnectError as error:
+            request.set_exception(error)

@@ -1,0 +1,127 @@
+"""The histories of connectors: noted every two seconds, and put together with those of the other workers on request.
+
+The herder's thread alone. Histories are only looked at: a worker that does not answer in time is left out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from worker.herder.cluster.other_workers import LIVE, OtherWorkers
+from worker.herder.connectors.connectors import Connectors
+from worker.herder.inbox import Inbox, Request, Requests
+from worker.membership.membership import Membership
+from worker.metrics.history import SLOT, History, Part, Point, Recorded
+from worker.metrics.measurements import Measurements, Owners, Values
+from worker.stores.status.store import StatusStore
+
+__all__ = ["Histories", "HistoryRequests"]
+
+_PARTITIONS: Final = "partition-count"
+_LAG: Final = "sink-record-lag"
+_SENT: Final = "sink-record-send-rate"
+_WRITTEN: Final = "source-record-write-rate"
+_REMAINING: Final = "source-remaining-"
+
+
+class Histories:
+    """Notes the histories of this worker's tasks, and asks ``owners`` for those of the others, where there are any."""
+
+    def __init__(
+        self,
+        worker_id: str,
+        statuses: StatusStore,
+        membership: Membership,
+        measurements: Measurements,
+        inbox: Inbox,
+        owners: Owners | None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._worker_id = worker_id
+        self._statuses = statuses
+        self._measurements = measurements
+        self._inbox = inbox
+        self._others = OtherWorkers(worker_id, statuses, membership, inbox, owners)
+        self._clock = clock
+        self._history = History()
+
+    def start(self) -> None:
+        """Note the first points, and then more every two seconds."""
+        now = self._clock()
+        self._history.note(now, self._points())
+        # In the middle of the next slot, so that none is missed because a look comes a little later.
+        self._inbox.after(SLOT * 1.5 - now % SLOT, self.start)
+
+    def forget(self, connector: str) -> None:
+        """Drop the history of a connector that was deleted."""
+        self._history.forget(connector)
+
+    def recorded(self, connector: str | None = None) -> Recorded:
+        """What this worker has noted, of one connector or all."""
+        return self._history.recorded(connector)
+
+    def gather(self, request: Request[tuple[Recorded, list[Part]]], connector: str | None, step: int) -> None:
+        """Answer with what this worker has noted, and what the others have, in steps of so many seconds."""
+        self._others.gather(
+            request,
+            connector,
+            lambda owners, url: owners.history(url, connector, step),
+            lambda parts: (self.recorded(connector), parts),
+        )
+
+    def _points(self) -> dict[str, Point]:
+        tasks: dict[str, list[Values]] = {}
+        for unit, values in self._measurements.fresh().items():
+            status = self._statuses.statuses().get(unit)
+            if status is not None and status.worker_id == self._worker_id and status.state in LIVE:
+                tasks.setdefault(unit.connector, []).append(values)
+        return {connector: _point(values) for connector, values in tasks.items()}
+
+
+class HistoryRequests:
+    """Requests for histories. Any thread may make them."""
+
+    def __init__(self, requests: Requests, histories: Histories, connectors: Connectors) -> None:
+        self._requests = requests
+        self._histories = histories
+        self._connectors = connectors
+
+    def gathered(self, connector: str | None, step: int) -> Request[tuple[Recorded, list[Part]]]:
+        """What this worker and the others have noted, of one connector or of all; in steps of so many seconds."""
+
+        def begin(request: Request[tuple[Recorded, list[Part]]]) -> None:
+            self._check(connector)
+            self._histories.gather(request, connector, step)
+
+        return self._requests.begin(begin)
+
+    def own(self, connector: str | None) -> Request[Recorded]:
+        """What this worker has noted: for another that asks."""
+
+        def look() -> Recorded:
+            self._check(connector)
+            return self._histories.recorded(connector)
+
+        return self._requests.ask(look)
+
+    def _check(self, connector: str | None) -> None:
+        if connector is not None:
+            self._connectors.entry(connector)
+
+
+def _point(tasks: list[Values]) -> Point:
+    """The point of a connector by the values of its tasks; the lag is unknown if that of one task is."""
+    if any(_PARTITIONS in values for values in tasks):
+        lags = [values[_LAG] for values in tasks if _LAG in values]
+        return Point(_total(tasks, _SENT), sum(lags) if len(lags) == len(tasks) else None, "records")
+    left = sorted({key for values in tasks for key in values if key.startswith(_REMAINING)})
+    rate = _total(tasks, _WRITTEN)
+    if not left or not all(left[0] in values for values in tasks):
+        return Point(rate, None, None)
+    return Point(rate, _total(tasks, left[0]), left[0].removeprefix(_REMAINING))
+
+
+def _total(tasks: list[Values], key: str) -> float:
+    return sum(values.get(key, 0.0) for values in tasks)

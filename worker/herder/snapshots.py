@@ -1,0 +1,132 @@
+"""Snapshots of this worker for scrapes, made every two seconds. The herder's thread alone, but for :attr:`latest`.
+
+A scrape never waits for the herder: it shows the last snapshot, and how old that is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Final
+
+from worker.herder.connectors.connectors import Connectors
+from worker.herder.inbox import Inbox
+from worker.herder.settings import Stores, WorkerSettings
+from worker.membership.membership import Membership
+from worker.metrics.lifetimes import Lifetimes
+from worker.metrics.measurements import Measurements
+from worker.metrics.snapshot import ConnectorSeen, GroupSeen, Snapshot
+from worker.stores.status.store import Status
+from worker.supervisor.lifecycle import Phase
+from worker.supervisor.notices import Changed, ClientMeasured, Launched, Measured, Rested
+from worker.unit import Unit
+
+__all__ = ["Snapshots"]
+
+_INTERVAL: Final = 2.0
+_PROTOCOL_KEY: Final = "connect.protocol"
+_DEFAULT_PROTOCOL: Final = "sessioned"
+
+
+class Snapshots:
+    """Takes in what units report, and makes snapshots of it."""
+
+    def __init__(
+        self,
+        worker: WorkerSettings,
+        stores: Stores,
+        membership: Membership,
+        measurements: Measurements,
+        connectors: Connectors,
+        inbox: Inbox,
+    ) -> None:
+        self._worker_id = worker.id
+        self._protocol = worker.props.get(_PROTOCOL_KEY, _DEFAULT_PROTOCOL).upper()
+        self._configs = stores.configs
+        self._statuses = stores.statuses
+        self._membership = membership
+        self._measurements = measurements
+        self._connectors = connectors
+        self._inbox = inbox
+        self._lives = Lifetimes()
+        self.latest: Snapshot | None = None
+        """The last snapshot; any thread may read it."""
+
+    def start(self) -> None:
+        """Make a snapshot, and then another every two seconds."""
+        self.latest = self._snapshot()
+        self._inbox.after(_INTERVAL, self.start)
+
+    def heard(self, notice: Launched | Rested | Changed | Measured | ClientMeasured) -> None:
+        """Take in what a unit has become or has reported."""
+        match notice:
+            case Launched(unit, pid):
+                self._lives.launched(unit, pid, time.monotonic())
+            case Rested(unit):
+                self._lives.rested(unit)
+            case Changed():
+                self._lives.changed(notice.unit, notice.phase, time.monotonic())
+                if notice.phase is Phase.GONE:
+                    self._measurements.drop_report(notice.unit)
+            case Measured():
+                self._measurements.take(notice.unit, notice.values)
+                self._measurements.take_report(notice.unit, notice.details, notice.histograms, notice.own)
+            case ClientMeasured(unit, client):
+                self._measurements.take_client(unit, client)
+
+    def forget(self, connector: str) -> None:
+        """Drop what was counted of a connector that was deleted."""
+        self._lives.forget(connector)
+
+    def _snapshot(self) -> Snapshot:
+        statuses = self._own_statuses()
+        return Snapshot(
+            at=time.time(),
+            worker_id=self._worker_id,
+            is_leader=self._membership.is_leader,
+            connectors=self._own_connectors(statuses),
+            statuses=statuses,
+            tasks=self._measurements.reports(),
+            lives=self._lives.seen(time.monotonic()),
+            group=self._group(),
+            inbox=self._inbox.waiting,
+        )
+
+    def _own_statuses(self) -> dict[Unit, Status]:
+        """The statuses of what this worker runs: each unit has one owner, so that a cluster counts it once."""
+        ours = {
+            unit: status for unit, status in self._statuses.statuses().items() if status.worker_id == self._worker_id
+        }
+        assigned = self._membership.assigned(ours)
+        return {unit: status for unit, status in ours.items() if unit in assigned}
+
+    def _own_connectors(self, statuses: Mapping[Unit, Status]) -> dict[str, ConnectorSeen]:
+        entries = self._configs.connectors()
+        return {
+            unit.connector: ConnectorSeen(
+                entries[unit.connector].config.get("connector.class", ""), self._connectors.type(unit.connector)
+            )
+            for unit in statuses
+            if not unit.is_task and unit.connector in entries
+        }
+
+    def _group(self) -> GroupSeen | None:
+        counts = self._membership.counts
+        if counts is None:
+            return None
+        now = time.monotonic()
+        return GroupSeen(
+            client_id=f"connect-{self._worker_id}",
+            leader_url=self._membership.leader_url,
+            protocol=self._protocol,
+            epoch=self._membership.generation,
+            is_rebalancing=self._membership.rebalancing,
+            failed_joins=counts.failed_joins,
+            rebalances=counts.rounds,
+            rebalance_seconds=counts.round_seconds,
+            longest_rebalance=counts.longest_round,
+            since_rebalance=None if counts.last_round is None else now - counts.last_round,
+            heartbeats=counts.heartbeats,
+            since_heartbeat=None if counts.last_heartbeat is None else now - counts.last_heartbeat,
+            connection=counts.connection,
+        )

@@ -1,0 +1,179 @@
+"""The pipe to the worker, through which all of a process speaks and hears, and a unit's part of it."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from queue import SimpleQueue
+
+from worker.loggers import set_level
+from worker.supervisor.descendants import exit_with_descendants
+from worker.supervisor.messages import messages
+from worker.supervisor.messages.messages import Addressed, Command, Report, decode, encode
+
+__all__ = ["ErrorRaised", "Line", "Link", "Woken"]
+
+
+class Line:
+    """Sends from any thread, and receives in one.
+
+    When the worker is gone, ``on_orphaned`` is called from a thread that speaks or hears: a process exits at once, with
+    all that it started, because whoever takes over its work must not find it still writing (invariant I6).
+    """
+
+    def __init__(self, connection: Connection, on_orphaned: Callable[[], None] = exit_with_descendants) -> None:
+        self._connection = connection
+        self._on_orphaned = on_orphaned
+        self._lock = threading.RLock()
+        self._outbox: deque[bytes] = deque()
+        self._sending = False
+
+    def receive(self) -> Command:
+        """Wait for the next command. Raises ``EOFError`` or ``OSError`` when the worker is gone."""
+        command: Command = decode(self._connection.recv_bytes())
+        return command
+
+    def exit(self) -> None:
+        """End this process at once, with all that it started."""
+        self._on_orphaned()
+
+    def send(self, report: Report) -> None:
+        """Tell the worker something."""
+        data = encode(report)
+        with self._lock:
+            self._outbox.append(data)
+            if self._sending:
+                # A finalizer or a signal handler logs in the middle of a send of its thread: that goes first.
+                return
+            self._sending = True
+            try:
+                while self._outbox:
+                    self._connection.send_bytes(self._outbox.popleft())
+            except (BrokenPipeError, ConnectionResetError):
+                self._on_orphaned()
+            finally:
+                self._sending = False
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorRaised:
+    """Put into the inbox by another thread of this process: something that its task's thread is to fail with."""
+
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class Woken:
+    """Put into the inbox by any thread of the task: it wants to be polled."""
+
+
+class Link:
+    """A unit's part of the pipe to the worker. ``send`` may be called from any thread; ``inbox`` has the commands.
+
+    In a process that several units share each has a ``seat`` there, a number from 1 on; ``cpu`` tells how many seconds
+    of a core the unit has taken, asked by its thread.
+    """
+
+    def __init__(self, line: Line, seat: int = 0, cpu: Callable[[], float] = time.process_time) -> None:
+        self.cpu = cpu
+        self.inbox: SimpleQueue[Command | ErrorRaised | Woken] = SimpleQueue()
+        self.when_stopped: Callable[[], None] = lambda: None
+        """Called from the reading thread when the worker asks to stop."""
+        self._line = line
+        self._seat = seat
+        self._lock = threading.Lock()
+        self._bell: int | None = None
+        self._is_woken = False
+        self._closed = False
+
+    @property
+    def shares(self) -> bool:
+        """Whether other units live in this process."""
+        return self._seat > 0
+
+    @property
+    def speaker(self) -> object:
+        """Who speaks here: one and the same."""
+        return self
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing more is said here."""
+        return self._closed
+
+    def open(self) -> Command:
+        """Wait for the first command, which says what to run, and go on reading in the background.
+
+        After :class:`messages.RunUnits` that is left to others.
+        """
+        first = self._line.receive()
+        assert not isinstance(first, Addressed)
+        if not isinstance(first, messages.RunUnits):
+            threading.Thread(target=self._read, name="commands", daemon=True).start()
+        return first
+
+    def exit(self) -> None:
+        """End this process at once, with all that it started."""
+        self._line.exit()
+
+    def send(self, report: Report) -> None:
+        """Tell the worker something."""
+        if not self._closed:
+            self._line.send(Addressed(self._seat, report) if self.shares else report)
+
+    def hear(self, command: Command) -> None:
+        """Take in a command. Called by one thread."""
+        if isinstance(command, messages.SetLogLevel):
+            # At once, and not when the task looks: it may be the one that hangs whose log is wanted.
+            set_level(command.logger, command.level)
+            return
+        if isinstance(command, messages.Stop):
+            self.when_stopped()
+        self._put(command)
+
+    def wake(self) -> None:
+        """Put a word for the task into its inbox, unless one is there already. From any thread."""
+        if not self._is_woken:
+            self._is_woken = True
+            self._put(Woken())
+
+    def has_woken(self) -> None:
+        """Note that the task has found the word."""
+        self._is_woken = False
+
+    def bell(self) -> int:
+        """Return a descriptor that is readable while the inbox has something, to wait for it together with others."""
+        with self._lock:
+            if self._bell is None:
+                self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+            return self._bell
+
+    def close(self, last: Report) -> None:
+        """Say one thing more and then nothing, where the process goes on without this unit."""
+        self.send(last)
+        self._closed = True
+        with self._lock:
+            if self._bell is not None:
+                os.close(self._bell)
+                self._bell = None
+
+    def _read(self) -> None:
+        while True:
+            try:
+                command = self._line.receive()
+            except (EOFError, OSError):
+                self._line.exit()
+                return
+            assert not isinstance(command, Addressed)
+            self.hear(command)
+
+    def _put(self, said: Command | Woken) -> None:
+        self.inbox.put(said)
+        with self._lock:
+            if self._bell is not None:
+                os.eventfd_write(self._bell, 1)

@@ -1,0 +1,105 @@
+"""When a task reports its measurements, and those of its Kafka client: less often while little moves.
+
+A report costs the task, the supervisor and the herder a wake-up each, which is most of what tasks with little to do
+cost. So reports of the tasks of one process that are not urgent fall on the same moments.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from connect.kafka.clients.statistics import ClientStatistics
+from worker.supervisor.messages import messages
+
+__all__ = ["ReportPace", "ToldStatistics"]
+
+_SOON: Final = 1.0
+_LITTLE_MOVES: Final = 2.5
+_AT_REST: Final = 5.0
+_LONGEST_REST: Final = 20.0
+_MANY: Final = 100
+"""A task that counts this much between two reports makes the next one soon."""
+
+_SELDOM_SECONDS: Final = 20.0
+_ALWAYS_MOVING: Final = frozenset(
+    {
+        *("incoming-byte-total", "outgoing-byte-total", "request-total", "response-total", "requests-in-flight"),
+        *("request-latency-avg", "request-latency-max"),
+    }
+)
+"""What changes although no record moves: a client that waits asks again and again."""
+_WITHOUT_CLIENT: Final = {"connection-count": 0.0, "requests-in-flight": 0.0}
+
+
+class ReportPace:
+    """Says when the next report of a task is due: ``next_report``. Used by the task's thread alone.
+
+    A report that is not due soon is moved by at most half of its pause, to a moment at which the other tasks of this
+    process report too; ``phase`` tells these moments from those of other processes.
+    """
+
+    def __init__(self, now: Callable[[], float] = time.monotonic, phase: float | None = None) -> None:
+        self.next_report = 0.0
+        self._now = now
+        self._phase = os.getpid() % _LONGEST_REST if phase is None else phase
+        self._counted = 0
+        self._rests = False
+        self._is_soon = False
+        self._pause = _LITTLE_MOVES
+
+    def due(self) -> bool:
+        """Whether it is time to report."""
+        return self._now() >= self.next_report
+
+    def counted(self, amount: int) -> None:
+        """Note that something has moved; a task that rested, or that moves much, reports soon."""
+        self._counted += amount
+        if not self._is_soon and (self._rests or self._counted >= _MANY):
+            self._is_soon = True
+            self.next_report = min(self.next_report, self._now() + _SOON)
+
+    def reported(self, *, changed: bool) -> None:
+        """Note that a report was made, and whether it differed from the one before it."""
+        now, much = self._now(), self._counted >= _MANY
+        self._counted, self._rests, self._is_soon = 0, not changed, much
+        if much:
+            self.next_report = now + _SOON
+            return
+        self._pause = _LITTLE_MOVES if changed else min(max(_AT_REST, 2 * self._pause), _LONGEST_REST)
+        self.next_report = self._shared_moment(now + self._pause)
+
+    def _shared_moment(self, at: float) -> float:
+        return round((at - self._phase) / self._pause) * self._pause + self._phase
+
+
+class ToldStatistics:
+    """Tells what a client says of itself. Used by the task's thread alone."""
+
+    def __init__(
+        self, tell: Callable[[messages.ClientMetrics], None], now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._tell = tell
+        self._now = now
+        self._seen: ClientStatistics | None = None
+        self._told: ClientStatistics | None = None
+        self._due = 0.0
+
+    def take(self, seen: ClientStatistics) -> None:
+        """Tell these, unless they differ from those told last only in what always moves, and that was lately."""
+        self._seen = seen
+        if self._told is None or self._now() >= self._due or _of_records(seen) != _of_records(self._told):
+            self._told, self._due = seen, self._now() + _SELDOM_SECONDS
+            self._tell(messages.ClientMetrics(seen.kind, seen.client_id, seen.values, seen.lags))
+
+    def rest(self) -> None:
+        """Tell that there is no client any more, for now."""
+        if self._seen is not None:
+            self.take(replace(self._seen, values={**self._seen.values, **_WITHOUT_CLIENT}))
+
+
+def _of_records(seen: ClientStatistics) -> tuple[dict[str, float], list[tuple[str, int, int]]]:
+    return {name: value for name, value in seen.values.items() if name not in _ALWAYS_MOVING}, seen.lags

@@ -1,7 +1,0 @@
-"""Freezes everything imported so far, when the fork server imports this module last; nothing else imports it."""
-
-from connect.garbage import collect_seldom
-
-__all__: list[str] = []
-
-collect_seldom()
