@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from confluent_kafka import Producer
-from connect.kafka.settings.kind import PropertyValue
+from connect.kafka.settings.client import PropertyValue
 
 from connect.bulk import FailuresOf, Progress
 from connect.chain.tolerance import ErrorCounts, Tolerance
