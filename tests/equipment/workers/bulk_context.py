@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from confluent_kafka import Producer
-from connect.kafka.settings.client import PropertyValue
 
 from connect.bulk import FailuresOf, Progress
 from connect.chain.tolerance import ErrorCounts, Tolerance
 from connect.data import TopicPartition
+from connect.kafka.settings.client import PropertyValue
 from connect.offset_set import OffsetSet
 from worker.kafka.topics.creation import NewTopic
 from worker.runtime.assembly import Assembly
