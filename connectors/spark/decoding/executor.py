@@ -83,12 +83,11 @@ class Passes:
 
 
 def survey_splits(plan: DecodePlan, reader: KafkaReader) -> Reports:
-    """Look at the records of all splits in this process, one split after the other."""
-    reports = Reports()
-    for number, records in reader.read_all():
-        reports.by_partition[number] = Report(plan.topic)
-        decoder = Decoder(plan, reports.by_partition[number])
-        for _ in decoder.decode(records):
+    """Look at the records of all splits in this process."""
+    reports = Reports({number: Report(plan.topic) for number in range(len(reader.splits))})
+    decoders = [Decoder(plan, report) for report in reports]
+    for number, records in reader.read_together():
+        for _ in decoders[number].decode(iter([records])):
             raise AssertionError("a survey makes no rows")
     return reports
 

@@ -93,7 +93,8 @@ class DataWriting:
         if _ESCAPED.intersection(location):
             return None
         parts = urlsplit(location)
-        if parts.scheme in ("", "file") and parts.path.startswith("/"):
+        if parts.scheme == "file" and parts.netloc in ("", "localhost"):
+            # A path alone may be one of another file system, which Hadoop's configuration names.
             return DataFolder("/" + parts.path.strip("/"))
         store, path = self.bucket, parts.path.strip("/")
         if store is None or parts.scheme not in _S3 or parts.netloc != store.bucket:

@@ -413,9 +413,7 @@ def test_gaps_of_transactions_and_empty_ranges_are_no_loss(sink: Sink) -> None:
             producer.abort_transaction(30)
         else:
             producer.commit_transaction(30)
-    task = sink.task(JSON)
-    assert isinstance(task.context, BulkContext)
-    task.context.consumer_properties["isolation.level"] = "read_committed"
+    task = sink.task({**JSON, "consumer.override.isolation.level": "read_committed"})
     tp = TopicPartition(sink.topic, 0)
     task.load([OffsetRange(*tp, 0, 4)])
     task.load([OffsetRange(*tp, 4, 8)])
