@@ -13,7 +13,7 @@ from rest.http.paths import escaped
 
 __all__ = ["RestClient", "RestError"]
 
-# A worker gives up after 90 s and then says what it waited for.
+# A worker gives up after 90 s and then says what it was waiting for.
 _TIMEOUT: Final = 100.0
 
 

@@ -124,7 +124,7 @@ class Annotations:
 
 
 def _is_number(value: object) -> bool:
-    # Of NaN and the infinities Python's JSON is the only one to know.
+    # NaN and the infinities are extensions of Python's JSON.
     return isinstance(value, (int, float)) and not isinstance(value, bool) and value - value == 0
 
 

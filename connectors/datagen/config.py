@@ -74,7 +74,7 @@ class DatagenConfig(Config):
             )
             return
         if self.schema_filename:
-            # Reading it is the task's: the worker has to allow the path first.
+            # The task reads the file: the worker has to allow the path first.
             return
         try:
             record_type = RecordType(self.schema_text)

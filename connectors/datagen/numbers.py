@@ -44,7 +44,7 @@ class Floats(Generator):
         numbers = [low + (word >> 11) * factor for word in draw.long_words(self._stream, count)]
         if self._is_single:
             numbers = list(map(single, numbers))
-        # Rounding may give the upper end.
+        # Rounding may give the upper bound.
         return [number if low <= number < high else low for number in numbers]
 
 

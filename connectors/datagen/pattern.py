@@ -168,7 +168,7 @@ class _Parser:
         low, high = bounds
         if high > _LONGEST or high * max(part.longest, work) > _LONGEST:
             raise self._refused(f"it generates strings of more than {_LONGEST} characters; repeat less")
-        # A ? says how to search, not what matches.
+        # A ? affects how to search, not what matches.
         self._next("?")
         if self._text.startswith(_QUANTIFIERS, self._place):
             raise self._refused("it has two quantifiers in a row; use parentheses")

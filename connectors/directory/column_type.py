@@ -99,7 +99,7 @@ def _reads(found: ColumnType, texts: Iterable[str]) -> bool:
 
 def _parse_integer(bits: int, text: str) -> int:
     match = _INTEGER.fullmatch(text.strip(_BLANK))
-    # The length first: Python refuses to read thousands of digits.
+    # Check the length first: Python refuses to parse thousands of digits.
     if match is None or len(match[2]) > _INT64_DIGITS:
         raise ValueError(f"it is not an integer of {bits} bits")
     number = int(match[1] + match[2])
@@ -194,7 +194,7 @@ def _parse_decimal(scale: int, text: str) -> decimal.Decimal:
         raise ValueError(f"it has more than {scale} decimal places") from error
     except decimal.InvalidOperation as error:
         raise ValueError(f"it has more than {DECIMAL_DIGITS} digits") from error
-    # A Decimal of Connect has no negative zero.
+    # Connect's Decimal has no negative zero.
     return abs(exact) if exact.is_zero() else exact
 
 

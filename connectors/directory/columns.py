@@ -82,7 +82,7 @@ class ColumnReader:
         return ArrowColumn(struct, self._schema)
 
     def _is_unambiguous(self, data: bytes) -> bool:
-        # Arrow takes a lone \r for a line end and 0x10 for 16, and of int8 0xff for -1.
+        # Arrow takes a lone \r as a line ending, 0x10 as 16, and 0xff in an int8 column as -1.
         if b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
             return False
         if not self._has_integers or not (b"0x" in data or b"0X" in data):
@@ -124,7 +124,7 @@ class ColumnReader:
     def _read_as(self, name: str, each: ColumnType) -> Any:
         if each.name == "timestamp":
             return pa.timestamp("us", tz="UTC" if self._zoned.get(name) else None)
-        # By way of float64, as the row path does: another way may round to another float32.
+        # Through float64, like the row path: any other way may round to a different float32.
         return pa.float64() if each.name == "float32" else arrow_type(each.schema)
 
     def _column(self, chunked: Any, each: ColumnType) -> Any:

@@ -30,7 +30,7 @@ class Dialect:
         self.quote = config.quote
         self.encoding = config.encoding
         self.cut = quoted_cutter(self.delimiter, self.quote, config.record_max_bytes)
-        # The module refuses fields longer than 128 KiB otherwise.
+        # Otherwise the csv module refuses fields longer than 128 KiB.
         csv.field_size_limit(max(csv.field_size_limit(), config.record_max_bytes))
 
     def texts(self, records: Records, index: int) -> list[str]:

@@ -60,7 +60,7 @@ class DirectorySourceTask(SourceTask[DirectoryTaskConfig]):
             elif self._waiting:
                 self._begin_visit(self._waiting[0])
             elif not (looked or self._has_ended()):
-                # Once a poll: an incomplete file is listed at every scan.
+                # Once per poll: an incomplete file is listed in every scan.
                 self._waiting.extend(self._files.to_read())
                 self._looks += 1
                 looked = True

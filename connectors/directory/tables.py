@@ -48,7 +48,7 @@ def table_rows(
 def open_table(config: DirectorySourceConfig, path: str, form: FileFormat) -> Table:
     """Open a file in one of the table formats."""
     if form is FileFormat.AVRO:
-        # The schemas of the Avro converter take a while to load.
+        # Imported late: the Avro converter's schemas take a while to load.
         from connectors.directory.formats.avro import AvroTable  # noqa: PLC0415 - as above
 
         return AvroTable(path, config.record_max_bytes)

@@ -75,7 +75,7 @@ class _Kernel:
                 watchers = self._watchers.get(number, set())
                 watchers.discard(watcher)
                 if not watchers and self._watchers.pop(number, None) is not None and self._inotify is not None:
-                    # The kernel lets go of it by itself, with the file.
+                    # The kernel has already removed the watch together with the file.
                     with contextlib.suppress(OSError):
                         self._inotify.rm_watch(number)
 
@@ -83,7 +83,7 @@ class _Kernel:
         if self._inotify is None:
             self._inotify = INotify()
             listening = threading.Thread(target=self._listen, args=(self._inotify,), name="changes", daemon=True)
-            # It is nobody's thread: it must not end with the task that happens to be the first.
+            # The thread belongs to no task: it must not end with the first one.
             contextvars.Context().run(listening.start)
         return self._inotify
 
@@ -98,7 +98,7 @@ class _Kernel:
                     for watcher in told:
                         if watcher.hear(event):
                             self._waiting.discard(watcher)
-            # Meanwhile the kernel puts together what happens to a file that grows line by line.
+            # Meanwhile the kernel merges the events of a file that grows line by line.
             time.sleep(_PAUSE_SECONDS)
 
 
@@ -174,7 +174,7 @@ def file_system(path: str, mounts: Path = _MOUNTS) -> str:
     for line in mounts.read_text(errors="surrogateescape").splitlines():
         before, _, after = line.partition(" - ")
         mounted = _OCTAL.sub(lambda code: chr(int(code[1], 8)), before.split()[4])
-        # Of two at one place the later one hides the other.
+        # Of two mounts at one place, the later one hides the other.
         if len(mounted) >= len(place) and f"{real}/".startswith(f"{mounted.rstrip('/')}/"):
             place, kind = mounted, after.split()[0]
     return kind

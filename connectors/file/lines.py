@@ -96,7 +96,7 @@ class LineBuffer:
     def feed(self, data: bytes) -> None:
         """Add the next bytes."""
         if self._parts and self._parts[-1].endswith(b"\r"):
-            # Whether this \r is a line end or half of one is known only now.
+            # Only now is it known whether this \r is a line ending or half of one.
             self._parts[-1] = self._parts[-1][:-1]
             data = b"\r" + data
             self.unfinished -= 1
@@ -194,7 +194,7 @@ class _Block:
         self._next = 0
         self.size = len(data)
         self._position = start
-        # Where every character is a byte and every line end one character, lengths of lines tell positions.
+        # If every character is one byte and every line ending one character, positions follow from line lengths.
         simple = sum(map(len, lines)) + len(lines) == len(data)
         self._ends = None if simple else _ends(data, start)
 

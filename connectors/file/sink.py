@@ -34,7 +34,7 @@ class FileStreamSinkTask(SinkTask[FileStreamSinkConfig]):
     def start(self) -> None:
         self._unsynced = False
         if not self.config.file:
-            # What a plugin prints goes to the log of the worker; this is the output of the worker itself.
+            # sys.stdout of a plugin goes to the worker's log; this is the worker's own standard output.
             self._file = 1 if sys.__stdout__ is None else sys.__stdout__.fileno()
             return
         try:
@@ -60,7 +60,7 @@ class FileStreamSinkTask(SinkTask[FileStreamSinkConfig]):
         left = memoryview(lines)
         try:
             while left:
-                # A regular file takes all of it at once unless the disk is full.
+                # A regular file takes everything in one write unless the disk is full.
                 left = left[os.write(self._file, left) :]
         except OSError as error:
             raise ConnectError(
@@ -121,6 +121,6 @@ def _lines(records: SinkBatch) -> str:
     try:
         return "\n".join([*values, ""])
     except TypeError:
-        # Something is not a string; the batch tells what by its schema.
+        # A value is not a string; the schema of the batch tells its type.
         render = text_renderer(records.value_schema, None)
         return "\n".join([*map(render, values), ""])

@@ -15,7 +15,7 @@ from connectors.file.lines import LineBuffer, Lines, LongLine
 
 __all__ = ["LineInput", "StandardInput", "Tail"]
 
-# Blocks that stay in the processor's cache, and below the size from which malloc asks the kernel for each.
+# Blocks that fit into the CPU cache, and stay below the size at which malloc requests memory from the kernel.
 _READ_BYTES: Final = 64 * 1024
 
 _log = logging.getLogger(__name__)
@@ -131,7 +131,7 @@ class Tail:
         if (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino) or there.st_size == 0:
             return False
         if self._read():
-            # Written between the last read and the look at the path.
+            # Lines written between the last read and the check of the path.
             return True
         self._follow()
         return True
@@ -157,7 +157,7 @@ class StandardInput:
     """The lines of standard input. At its end the last line counts as complete."""
 
     def __init__(self, line_max_bytes: int) -> None:
-        # That of the worker, and not of the process it runs its task in.
+        # The worker's standard input, not that of the task's process.
         self._file = 0 if sys.__stdin__ is None else sys.__stdin__.fileno()
         self._buffer = LineBuffer(0, line_max_bytes)
         self._ended = False
@@ -193,7 +193,7 @@ class StandardInput:
 
 def _open(path: str) -> int:
     """Open a regular file. Raises ``FileNotFoundError`` if it is missing."""
-    # Opening a pipe without a writer would block, so the kind of the file is looked at first.
+    # Opening a pipe without a writer would block, so check the kind of the file first.
     if not stat.S_ISREG(Path(path).stat().st_mode):
         raise ConnectError(
             f"Cannot read {path}: it is not a regular file. Set 'file' to a regular file, or remove it and connect a "

@@ -54,7 +54,7 @@ class EventParser:
             self._after_return = False
         self._after_return = text.endswith("\r")
         events = []
-        # Not splitlines, which knows more line ends than the format has.
+        # Not splitlines, which recognises more line endings than the format has.
         lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
         for index, piece in enumerate(lines):
             self._grow(len(piece))

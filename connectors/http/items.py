@@ -159,11 +159,11 @@ def fingerprint(content: Any) -> str:
     try:
         text = orjson.dumps(content, option=orjson.OPT_SORT_KEYS)
     except TypeError:
-        # It has a number of more than 64 bits, half a character, or more levels than orjson goes down.
+        # orjson takes no integers of more than 64 bits, no lone surrogates, and limited nesting.
         try:
             text = json.dumps(content, sort_keys=True).encode()
         except RecursionError:
-            # Then its place in the page alone tells where reading goes on.
+            # Then only its index in the page tells where to continue.
             return ""
     return hashlib.blake2b(text, digest_size=8).hexdigest()
 

@@ -124,7 +124,7 @@ class ListReading:
         kept, reached = self._unseen(place, read, contents)
         after = self._after(place, page)
         if reached and contents.was_newest_first:
-            # What follows is older, and was read before.
+            # The following items are older and were already read.
             after = None
         validators = self._validators(request, answer.response)
         wanted, following = self._wanted(place, contents, read, kept, (after, page, validators))
@@ -157,7 +157,7 @@ class ListReading:
     def _contents(self, content: Any, place: Place) -> _Contents:
         items = self._list.each(content)
         if self._split_end is not None and self._paging.mode == "offset":
-            # A server may give more than it is asked for; the rest is the next split's.
+            # A server may return more than requested; the rest belongs to the next split.
             items = items[: self._split_end - self._paging.number(place.page)]
         if not items and content is not None and not self._has_warned and self._list.first(content) is None:
             self._has_warned = True
@@ -242,7 +242,7 @@ class ListReading:
         before = self._items.kept_moment(place.newest)
         if item.moment is not None and before is not None:
             return item.moment >= before
-        # Of a list with the newest first, that one is on the first page.
+        # In a list with the newest first, the newest record is on the first page.
         return not is_behind or place.page is None
 
     def _following(self, current: Place, after: str | int | None, page: Page, validators: Validators | None) -> Place:
@@ -354,5 +354,5 @@ def _resumed(place: Place, marks: Sequence[str]) -> int:
 def _is_same(item: Item | Malformed, place: Place) -> bool:
     if not isinstance(item, Item) or dict(item.fields) != dict(place.fields):
         return False
-    # The Java connector, whose offsets are continued, did not keep what the record was.
+    # Offsets of the Java connector do not identify the record.
     return not place.seen_item or item.mark == place.seen_item

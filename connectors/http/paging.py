@@ -150,7 +150,7 @@ class Paging:
             ) from None
         parts = urlsplit(target)
         if place == (("http", *self._own[1:2], 80)) and self._own == ("https", self._own[1], 443):
-            # A server behind a proxy that encrypts does not know that it does.
+            # A server behind a TLS-terminating proxy does not know that it is reached over https.
             parts = parts._replace(scheme="https", netloc=parts.hostname or "")
         elif place != self._own or parts.username is not None:
             raise ConnectError(

@@ -108,11 +108,11 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
         if not self._is_put_again and not self._in_flight:
             self._progress = _Progress()
         self._is_put_again = True
-        # Those that were under way when the task was paused.
+        # First, settle the requests that were under way when the task was paused.
         self._settle(Lanes())
         lanes, refused = self._planned(records)
         self._settle(lanes)
-        # Last, so that a record which fails the task does not keep those before it from being sent.
+        # Last, so that a record that fails the task does not prevent earlier records from being sent.
         for each in refused:
             self._give_up((each.record,), each.error, None)
         self._is_put_again = False
@@ -158,7 +158,7 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
                 if not self.context.wait(LOOK):
                     self._stop_early(lanes, "The task is to stop or to pause")
             if now - started >= _LONGEST_PUT:
-                # Between two puts the consumer tells the brokers that it is alive.
+                # Between two puts the consumer sends its heartbeats.
                 self._stop_early(lanes, "The server takes its time")
 
     def _send_ready(self, lanes: Lanes) -> None:
@@ -185,7 +185,7 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
         job = outcome.job
         known = self._in_flight.pop(job.position, None) is job
         is_done = not known or self._judged(job, outcome)
-        # The lanes of an earlier put are gone; what is to be sent again is planned anew.
+        # The lanes of an earlier put are gone; its jobs are planned again.
         if known and not lanes.is_empty:
             if is_done:
                 lanes.done(job)

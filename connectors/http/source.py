@@ -154,7 +154,7 @@ class _ListReader:
             case Rest(seconds, is_end):
                 self._rest_until, self.is_at_end = time.monotonic() + seconds, is_end
                 if is_end:
-                    # So that whoever waits for the end of the list sees it.
+                    # Makes the end of the list visible to drained.
                     return ()
             case TryLater(reason, seconds):
                 raise RetriableError(self._task.client.hide(reason), retry_after=max(seconds, 0.001))
@@ -235,7 +235,7 @@ class _EventReader:
             return self._reading.records(part)
         stream.close()
         self._stream = None
-        # A stream that is silent for too long may be dead: it is connected to anew like one that has ended.
+        # A stream that is silent for too long may be dead: reconnect as if it had ended.
         if error is not None and not isinstance(error, TimedOutError):
             self._fail(error)
         self._rest_until = time.monotonic() + self._reading.ended()

@@ -65,7 +65,7 @@ class ListSplits:
     def _is_divisible(self, place: Place) -> bool:
         if not self._paging.tells_total or (place.fields and self._config.record_filter != EVERYTHING):
             return False
-        # A split does not know the newest record of the others, from which the next reading goes on.
+        # A split does not know the newest record of the other splits, where the next reading continues.
         return self._config.http_paging_end != "restart" or not (self._has_fields and self._config.uses_newest_record)
 
     def _divided(self, place: Place, total: int | None, max_splits: int) -> list[dict[str, str]]:

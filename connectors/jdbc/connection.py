@@ -98,7 +98,7 @@ class Database:
         """Close the connection; uncommitted changes are rolled back."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            # The next one is to be new: this one may be broken, or in the middle of a result.
+            # Open a new connection next time: this one may be broken, or in the middle of a result.
             connection.invalidate()
             connection.close()
 

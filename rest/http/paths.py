@@ -61,7 +61,7 @@ class RawPaths:
         raw = environ.get("REQUEST_URI") or environ["PATH_INFO"]
         path = raw.partition("?")[0]
         if not path.startswith("/"):
-            # A proxy's client sends the whole URL.
+            # Clients of a proxy send the whole URL.
             path = urlsplit(path).path
         if self._prefix and f"{path}/".startswith(f"{self._prefix}/"):
             environ[_PREFIX] = self._prefix

@@ -25,7 +25,7 @@ def log_requests(app: Flask) -> None:
     """
 
     app.before_request_funcs.setdefault(None, []).insert(0, _begin)
-    # The first of the hooks after a request is the last to be called.
+    # The first after_request hook is called last.
     app.after_request_funcs.setdefault(None, []).insert(0, _log)
 
 

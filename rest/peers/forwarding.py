@@ -40,7 +40,7 @@ _FORWARD: Final = "forward"
 _CONNECT_TIMEOUT: Final = 10.0
 # A worker whose own wait times out answers with the reason, and needs time to do so.
 _LONGER: Final = 5.0
-# Other headers are between the client and this worker. The body's signature stays valid, since the body does.
+# Other headers concern only the client and this worker. The body's signature stays valid with the unchanged body.
 _PASSED_ON: Final = ("Content-Type", "If-Match", SIGNATURE_HEADER, ALGORITHM_HEADER, PUBLICATION_HEADER)
 _CREDENTIALS: Final = "Authorization"
 _OF_WORKERS: Final = "internal."
@@ -185,7 +185,7 @@ def _relayed(answer: PeerAnswer) -> Response:
     if answer.content_type is not None:
         response.headers["Content-Type"] = answer.content_type
     if answer.location is not None:
-        # The client can reach this worker, and the new resource is found here as well.
+        # The client can reach this worker, which serves the new resource as well.
         response.headers["Location"] = urljoin(request.host_url, urlsplit(answer.location).path)
     return response
 

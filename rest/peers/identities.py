@@ -61,7 +61,7 @@ class Identities:
         if identity is None or REQUEST_SIGNATURE_HEADER not in request.headers:
             return None
         if _TOLD not in g:
-            # A signature is good for once.
+            # A signature is valid only once.
             self._patience.wait(self._peers.verify(current_request()))
             setattr(g, _TOLD, InName.parse(identity))
         told: InName = g.get(_TOLD)

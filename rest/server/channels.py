@@ -98,7 +98,7 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         if request is None:
             return
         if not self.readable():
-            # It is not being read: the answer to the request before it must be made and sent first.
+            # Reading is suspended until the answer to the previous request has been sent.
             request.began = time.monotonic()
         elif is_late(time.monotonic() - request.began, request.body_bytes_received, limits):
             self.refuse(HTTPStatus.REQUEST_TIMEOUT, "Send the request faster.")
@@ -123,7 +123,7 @@ class TlsChannel(Channel):
     task_class = _TlsTask
 
     def __init__(self, context: ssl.SSLContext, server: Any, sock: socket.socket, *args: Any, **options: Any) -> None:
-        # The thread of a request writes its answer while the other may read.
+        # A request's thread writes its answer while the I/O thread may read.
         self._one_at_a_time = threading.Lock()
         sock.setblocking(False)
         wrapped = context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)

@@ -88,7 +88,7 @@ def _advertised_port(config: WorkerConfig, own: int | None, scheme: str, listene
         raise ConfigError("rest.advertised.port", given, f"A port must be between 1 and {_MOST_PORT}")
     port = given if given is not None else own
     if port is None:
-        # With a port this is a worker behind a proxy that speaks the other scheme.
+        # With a port, this is a worker behind a proxy with the other scheme.
         urls = ",".join(listener.url for listener in listeners)
         raise ConfigRuleError(
             f"{_ADVERTISED_LISTENER} is {scheme}, but listeners ({urls}) has no {scheme}:// URL. Add one, or set "
@@ -104,7 +104,7 @@ def _listener(key: str, url: str) -> Listener:
         split = urlsplit(url)
         port = split.port
     except ValueError:
-        # The reason quotes what it does not understand, which may be a password: it is neither told nor chained.
+        # The error quotes the invalid text, which may be a password: it is neither shown nor chained.
         raise ConfigError(
             key, shown, f"Not a URL with a port of at most {_MOST_PORT}. Write it as http://localhost:8083"
         ) from None

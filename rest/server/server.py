@@ -146,12 +146,12 @@ class RestServer:
         try:
             wasyncore.loop(timeout=1.0, use_poll=True, map=self._map, count=1)
         except Exception:
-            # Without this thread no request would be answered any more.
+            # If this thread ended, no request would be answered any more.
             logger.exception("The REST server failed to handle a connection; other connections are not affected")
 
     def _answer(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         def start(status: str, headers: Iterable[tuple[str, str]], *rest: Any) -> Any:
-            # Waitress decides the hop-by-hop headers and refuses them from an app; an operator may have configured one.
+            # Waitress sets hop-by-hop headers and refuses them from an app, but an operator may have configured one.
             own = [header for header in headers if header[0].lower() not in hop_by_hop]
             return start_response(_as_java_says(status), own, *rest)
 
@@ -214,7 +214,7 @@ class _Server(TcpWSGIServer):  # type: ignore[misc]
 
 
 def _adjustments(limits: Limits, scheme: str) -> Adjustments:
-    # Waitress refuses what reaches a limit.
+    # Waitress refuses values equal to a limit.
     return Adjustments(
         ident="sluice",
         server_name="sluice",

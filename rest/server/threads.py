@@ -52,7 +52,7 @@ class RequestThreads:
     def __init__(self) -> None:
         self._pools = {kind: ThreadedTaskDispatcher() for kind in RequestKind}
         for kind, pool in self._pools.items():
-            # Waitress would log each request that waits.
+            # Waitress would log each waiting request.
             pool.queue_logger.disabled = True
             pool.set_thread_count(THREADS[kind])
 

@@ -91,7 +91,7 @@ class TlsSettings:
         versions = self._versions()
         suites = self._listed("ssl.cipher.suites")
         if suites:
-            # The suites of TLS 1.3 are told apart by their names, and are always on together.
+            # TLS 1.3 suites are recognised by their names, and are always enabled together.
             older = [suite for suite in suites if not _is_of_tls13(suite)]
             versions &= ({"TLSv1.2"} if older else set()) | ({"TLSv1.3"} if len(older) < len(suites) else set())
             self._set_ciphers(context, older)

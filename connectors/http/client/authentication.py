@@ -96,7 +96,7 @@ class _ClientCredentials:
         if status not in self._renews:
             return False
         with self._lock:
-            # Another thread may have a new one already, which is not thrown away.
+            # Another thread may already have fetched a new token, which must be kept.
             if sent == self._sent():
                 self._token = None
         return True
@@ -122,7 +122,7 @@ class _ClientCredentials:
                 "oauth2.access.token.url and oauth2.response.token.property."
             )
         self._token = token
-        # The few last ones: an answer that repeats one may come late.
+        # Keep the last few tokens: an answer that repeats one may come late.
         self._secrets = [self._secrets[0], *self._secrets[-3:], token]
         self._until = time.monotonic() + _life(lifetime)
 
@@ -170,7 +170,7 @@ def _life(lifetime: object) -> float:
     if isinstance(lifetime, str) and lifetime.strip().isdecimal():
         lifetime = float(lifetime)
     if isinstance(lifetime, bool) or not isinstance(lifetime, (int, float)) or not lifetime > 0:
-        # Some do not tell; then a refusal does.
+        # Some servers do not report an expiry; then a refusal triggers the renewal.
         return float("inf")
     return float(lifetime) - min(_EARLY, lifetime / 10)
 
@@ -185,7 +185,7 @@ def _json_object(body: bytes) -> dict[str, Any]:
 
 def _hidden(text: str, secrets: list[str]) -> str:
     for secret in sorted(secrets, key=len, reverse=True):
-        # Shorter than that it is no secret, and hiding each of its letters would tell it.
+        # Anything shorter is not a secret, and hiding every occurrence would reveal it.
         if len(secret) >= 4:
             for form in {secret, quote(secret, safe=""), json.dumps(secret)[1:-1]}:
                 text = text.replace(form, HIDDEN)

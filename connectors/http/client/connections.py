@@ -134,7 +134,7 @@ class CheckedAdapter(HTTPAdapter):
         return made
 
     def _tls(self) -> dict[str, Any]:
-        # urllib3 looks at the name itself where the context does not, unless it is told not to.
+        # urllib3 verifies the name itself if the context does not, unless disabled.
         unnamed = {} if self._context.check_hostname else {"assert_hostname": False}
         return {"ssl_context": self._context, **unnamed}
 
@@ -157,7 +157,7 @@ def _pool_classes(connections: Connections) -> dict[str, type[HTTPConnectionPool
             connections.opened(self)
             super().connect()
             connections.opened(self)
-            # The context says what is trusted; whoever trusts everybody is warned once, and not for each connection.
+            # The context decides what is trusted; trusting everybody gives one warning, not one per connection.
             self.is_verified = True
 
     class PlainPool(HTTPConnectionPool):
@@ -174,7 +174,7 @@ def _shut(connection: HTTPConnection) -> None:
     if made is None:
         return
     try:
-        # Not SSLSocket's own, which takes the state away that the other thread reads with.
+        # Not SSLSocket's own method, which removes the state that the other thread is reading with.
         socket.socket.shutdown(made, socket.SHUT_RDWR)
     except OSError:
         return

@@ -142,7 +142,7 @@ class HttpClient:
         with _told_errors(url):
             prepared.prepare_method(method)
             prepared.prepare_url(url, None)
-            # UTF-8, where requests would fail with what is not Latin-1.
+            # Encode as UTF-8; requests would fail for characters outside Latin-1.
             encoded: Any = {name: value.encode() for name, value in headers.items()}
             prepared.headers = CaseInsensitiveDict(encoded)
             prepared.body = body
@@ -185,7 +185,7 @@ class HttpClient:
                 read += len(part)
                 content += part[: keep - len(content)]
         except NoAnswerError:
-            # The status is known, and with it what became of the request.
+            # The status is known, and so is the outcome of the request.
             part = b"..."
         if part:
             stream.close()

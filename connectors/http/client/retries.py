@@ -60,7 +60,7 @@ class Backoff:
         if self.constant:
             return self.first
         wait = min(self.first * 2.0 ** min(tries - 1, 60), max(self.first, self.longest))
-        # Tasks that lost the same server do not come back all at once.
+        # Jitter, so that tasks that lost the same server do not come back all at once.
         part = random.random() if share is None else share  # noqa: S311
         return wait * (0.5 + part / 2)
 

@@ -72,7 +72,7 @@ class TlsConfig(Config):
         for key, name in (*_OTHER_NAMES.items(), *((_PREFIX + name, name) for name in TLS_NAMES)):
             found = getattr(self, key.replace(".", "_"))
             text = found.value if isinstance(found, Password) else found
-            # Empty is what Java's connectors have as default; of one option alone it says something.
+            # Empty is the default of the Java connectors; it has a meaning for only one option.
             if text or (text is not None and name.endswith(".algorithm")):
                 yield name, text
 

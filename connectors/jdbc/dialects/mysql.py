@@ -151,7 +151,7 @@ class MysqlDialect(Dialect):
 
     def prepare(self, connection: Connection, *, reads: bool) -> None:  # noqa: ARG002
         connection.exec_driver_sql("SET time_zone = '+00:00'")
-        # The server waits so many seconds for us to go on reading.
+        # How many seconds the server waits for us to continue reading.
         connection.exec_driver_sql("SET SESSION net_write_timeout = 3600")
 
     def reading(self, column: Column) -> Reading | None:

@@ -111,7 +111,7 @@ class PostgresqlDialect(Dialect):
     ) -> list[TableId]:
         kinds = [_KINDS[each] for each in types if each in _KINDS]
         if "TABLE" in types:
-            # What is divided into partitions is a table for those who read it.
+            # A partitioned table counts as a table.
             kinds.append(_KINDS["PARTITIONED TABLE"])
         found = connection.exec_driver_sql(_TABLES, {"kinds": kinds, "schema": schema, "catalog": catalog})
         return sorted(TableId(name, schema=namespace) for name, namespace in found)
@@ -171,7 +171,7 @@ class PostgresqlDialect(Dialect):
         connection.exec_driver_sql("SET TIME ZONE 'UTC'")
         connection.exec_driver_sql("SET intervalstyle = 'iso_8601'")
         if reads:
-            # A lock that all share marks those that only read, so that they do not wait for each other.
+            # A shared advisory lock marks transactions that only read, so that they do not wait for each other.
             connection.exec_driver_sql(_MARK_READER, _MARK)
 
     def reading(self, column: Column) -> Reading | None:
@@ -228,7 +228,7 @@ class PostgresqlDialect(Dialect):
             return Reading(Schema(integer))
         if kind.name == "numeric":
             plain = numeric_reading(kind.precision, kind.scale, self.options)
-            # PostgreSQL writes every digit of the scale; what is no number the converters refuse.
+            # PostgreSQL writes every digit of the scale; converters refuse values that are not numbers.
             return Reading(plain.schema) if plain.schema.name is not None else plain
         if kind.name in ("timestamp", "timestamptz"):
             found = timestamp_reading(self.options)

@@ -270,7 +270,7 @@ class JdbcSinkConfig(ConnectionConfig):
                 return
             dialect = dialect_of(self)
         except (ValueError, LookupError):
-            # What is wrong has been told with the other options of the connection.
+            # The error has already been reported with the other connection options.
             return
         try:
             writer_class(dialect.backend)

@@ -88,7 +88,7 @@ class JdbcSinkTask(SinkTask[JdbcSinkConfig]):
         try:
             self._write_held()
         except Exception:
-            # These are put again, if any are; those before them are still held.
+            # The records of this put come again; earlier ones are still held.
             self._held.pop()
             self._count -= len(records)
             raise
@@ -97,7 +97,7 @@ class JdbcSinkTask(SinkTask[JdbcSinkConfig]):
         try:
             self._write_held()
         except Exception:
-            # All that is not committed is consumed again.
+            # Uncommitted records are consumed again.
             self._drop_held()
             raise
 
@@ -154,11 +154,11 @@ class JdbcSinkTask(SinkTask[JdbcSinkConfig]):
         prepared = group.written or group.deleted
         assert prepared is not None
         steps = plan_steps(self.config.insert_mode, group.rows, prepared.target.key_size, group.deletes)
-        # An update of nothing but the key changes nothing.
+        # An update without columns besides the key changes nothing.
         return [step for step in steps if step.action is not Action.UPDATE or prepared.target.other_names]
 
     def _do(self, connection: Connection, steps: Sequence[tuple[Group, Step]]) -> None:
-        # What looked at tables has begun one, and changed nothing.
+        # Looking up tables has begun a transaction that changed nothing.
         connection.rollback()
         connection.begin()
         for group, step in steps:
@@ -197,7 +197,7 @@ class JdbcSinkTask(SinkTask[JdbcSinkConfig]):
         if reporter is not None and errant and self._offsets is not None:
             reporter.flush()
 
-    # -- what is held --------------------------------------------------------------------------------------------
+    # -- held records --------------------------------------------------------------------------------------------
 
     def _drop_held(self) -> None:
         self._held, self._count = [], 0

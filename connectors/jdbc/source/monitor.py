@@ -98,7 +98,7 @@ class TableMonitor:
         for name in config.table_filter.missing(chosen):
             logger.warning("Table %s in table.whitelist does not exist; checking again later.", name)
         _refuse_same_topics(chosen)
-        # Looked at once: a table that only grows is to stay with its task.
+        # Measured only once, so that a growing table stays with its task.
         known = self._sizes
         sizes = {table: known[table] if table in known else dialect.size(connection, table) for table in chosen}
         database.close()

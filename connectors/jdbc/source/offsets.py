@@ -40,7 +40,7 @@ class Position:
         millis, nanos = _whole(offset, _TIMESTAMP), _whole(offset, _NANOS)
         if millis is None:
             return cls(incrementing)
-        # The nanoseconds are those of the whole second; milliseconds of it are in both.
+        # The nanoseconds are those within the second, so they include the milliseconds.
         if nanos is None:
             return cls(incrementing, millis * 1000)
         if not 0 <= nanos < 1_000_000_000:

@@ -171,7 +171,7 @@ class TableReader:
         keys = dialect.primary_key(connection, table) if config.takes_primary_key else config.key_columns
         if config.validate_non_null:
             _check_not_null(table, columns, number, times)
-        # Its own check says which column is not there.
+        # The check of the query reports which column is missing.
         layout = layout_of(dialect, table.name, columns, config.mode, keys=keys, incrementing=number, timestamps=times)
         by_place = [columns[place] for place, _ in layout.times]
         number = "" if layout.number is None else columns[layout.number].name

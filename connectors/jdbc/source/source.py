@@ -66,7 +66,7 @@ class JdbcSourceTask(SourceTask[JdbcTaskConfig]):
             return None
         polled = self._polled(reader)
         if not reader.is_reading:
-            # The others come first: those that are due have waited longer.
+            # The other tables come first: those that are due have waited longer.
             self._readers.remove(reader)
             self._readers.append(reader)
         return None if polled is None else self._reported(polled)
@@ -95,7 +95,7 @@ class JdbcSourceTask(SourceTask[JdbcTaskConfig]):
             (partitions[0], None),
         )
         if "protocol" not in partition and table is not None:
-            # Read from the oldest form, written in the present one, as the Java connector does.
+            # Read offsets in any form, write them in the current one, as the Java connector does.
             partition = partitions[0]
         return TableReader(self.config, database, table, partition, Position.from_offset(offset))
 
@@ -139,7 +139,7 @@ class JdbcSourceConnector(SourceConnector[JdbcSourceConfig]):
     def start(self) -> None:
         self._splits: TableSplits | None = None
         self._monitor: TableMonitor | None = None
-        # The tables that there are may change, a query is what it is.
+        # The list of tables may change; a query does not.
         self.watches = not self.config.statement
         if self.watches:
             self._monitor = TableMonitor(self.config, self.context)
@@ -160,7 +160,7 @@ class JdbcSourceConnector(SourceConnector[JdbcSourceConfig]):
         """Return the tables with new rows, in ranges if there are many; a query is one split."""
         props = {key: value for key, value in self.config.originals.items() if value is not None}
         if self._monitor is None:
-            # So that the offset is known to whoever reads the split.
+            # So that the task of the split finds the offset.
             self.context.offset_storage_reader.offset(query_partition())
             return [props]
         if self._splits is None:
