@@ -138,7 +138,7 @@ def streaming(orders: Orders) -> Lap:
     value = f.col("value").cast("string")
     payload = {
         "json": lambda: f.from_json(value, COLUMNS),
-        "json+schema": lambda: f.from_json(value, f"payload STRUCT<{COLUMNS.replace(' ', ': ')}>").payload,
+        "json+schema": lambda: f.from_json(value, f"payload STRUCT<{COLUMNS}>").payload,
         "avro": lambda: from_avro(f.expr(f"substring(value, {AVRO_HEADER + 1})"), json.dumps(AVRO_SCHEMA)),
     }[orders.kind]()
 

@@ -1,4 +1,4 @@
-"""Which tables the executors write the Parquet files of by themselves, and how those files name their columns.
+"""Decides for which tables the executors write Parquet files themselves, and how those files name their columns.
 
 Iceberg finds the columns of a file by the ids in it, so that each has the id it has in the table. What the executors do
 not do as Spark's writer would is left to that: folders of partitions, orders of rows, and properties that say how
@@ -93,7 +93,8 @@ class DataWriting:
         if _ESCAPED.intersection(location):
             return None
         parts = urlsplit(location)
-        if parts.scheme in ("", "file") and parts.path.startswith("/"):
+        if parts.scheme == "file" and parts.netloc in ("", "localhost"):
+            # A path alone may be one of another file system, which Hadoop's configuration names.
             return DataFolder("/" + parts.path.strip("/"))
         store, path = self.bucket, parts.path.strip("/")
         if store is None or parts.scheme not in _S3 or parts.netloc != store.bucket:

@@ -9,9 +9,9 @@ from typing import Final
 from confluent_kafka import Producer
 
 from connect.bulk import FailuresOf, Progress
-from connect.chain.specs import props_below
 from connect.chain.tolerance import ErrorCounts, Tolerance
 from connect.data import TopicPartition
+from connect.kafka.settings.client import PropertyValue
 from connect.offset_set import OffsetSet
 from worker.kafka.topics.creation import NewTopic
 from worker.runtime.assembly import Assembly
@@ -31,23 +31,26 @@ class BulkContext:
 
     def __init__(self, name: str, bootstrap: str, props: Mapping[str, str]) -> None:
         self.connector_name = name
-        client = {"bootstrap.servers": bootstrap, "group.id": f"connect-{name}"}
-        self.consumer_properties = {**client, **props_below(props, "consumer.override.")}
-        self.consumer_settings = client
+        self.connector_properties = props
+        assembly = self._assembly(bootstrap)
+        clients = Clients(assembly, 0)
+        self.consumer_properties: Mapping[str, str] = clients.sink_consumer_java_properties()
+        self.consumer_settings: Mapping[str, PropertyValue] = clients.sink_consumer_settings()
         self.producer_settings = {"bootstrap.servers": bootstrap}
         self.published: list[str] = []
         """The topics of the records that the driver has published."""
-        self.connector_properties = props
         self.stop = False
         self.told = Progress("nothing yet")
         self.counts = ErrorCounts()
-        self._left_out = self._made(bootstrap)
+        self._left_out = self._made(assembly)
         self._producer = Producer(self.producer_settings)
 
-    def _made(self, bootstrap: str) -> BadRecords:
+    def _assembly(self, bootstrap: str) -> Assembly:
         own = {"name": self.connector_name, "connector.class": "SparkSink", "topics": "t"}
         worker = {"bootstrap.servers": bootstrap, **dict.fromkeys(("key.converter", "value.converter"), _BYTES)}
-        assembly = Assembly.resolve(worker, {**self.connector_properties, **own}, Redaction())
+        return Assembly.resolve(worker, {**self.connector_properties, **own}, Redaction())
+
+    def _made(self, assembly: Assembly) -> BadRecords:
         config = assembly.config
         queues: list[LoadDeadLetters] = []
         if topic := config.errors_deadletterqueue_topic_name:

@@ -137,7 +137,8 @@ STORE = ObjectFolder(Service("r"), "bucket", "lake", 1000)
     [
         ("file:/data/lake/t/data", DataFolder("/data/lake/t/data")),
         ("file:///data/lake/t/data", DataFolder("/data/lake/t/data")),
-        ("/data/lake/t/data", DataFolder("/data/lake/t/data")),
+        ("/data/lake/t/data", None),
+        ("file://elsewhere/data/lake", None),
         ("file:/data/a lake/data", DataFolder("/data/a lake/data")),
         ("s3://bucket/lake/t/data", replace(STORE, folder="lake/t/data")),
         ("s3a://bucket/lake/t/data", replace(STORE, folder="lake/t/data")),
@@ -156,7 +157,7 @@ def test_a_table_says_how_large_its_files_are_unless_the_connector_does(tmp_path
     schema, one = Schema.struct({"id": Schema.int64()}), field(1, "id", "long")
 
     def size(wanted: int | None, **properties: str) -> int | None:
-        files = DataWriting("snappy", wanted).files(table(one, properties=properties), str(tmp_path), schema)
+        files = DataWriting("snappy", wanted).files(table(one, properties=properties), tmp_path.as_uri(), schema)
         assert files is not None
         return files.parts.size
 

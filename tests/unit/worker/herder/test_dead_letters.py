@@ -154,15 +154,15 @@ def test_requests_to_replay(body: dict[str, Any], replay: Replay) -> None:
 @pytest.mark.parametrize(
     ("body", "text"),
     [
-        ({"selection": "all"}, "to is None; it has to be topic"),
-        ({"to": "topic"}, "selection has to be"),
-        ({"to": "topic", "selection": []}, "selection has to be"),
+        ({"selection": "all"}, "to is None; it must be topic"),
+        ({"to": "topic"}, "selection must be"),
+        ({"to": "topic", "selection": []}, "selection must be"),
         ({"to": "topic", "selection": [{"partition": 0}]}, "selects nothing"),
         ({"to": "topic", "selection": [{"partition": 0, "offset": -1}]}, "selects nothing"),
         ({"to": "topic", "selection": [{"partition": 0, "from": 5, "to": 4}]}, "selects nothing"),
         ({"to": "topic", "selection": [5]}, "selects nothing"),
         ({"to": "topic", "selection": "all", "dry_run": "yes"}, "dry_run is 'yes'"),
-        ({"to": "topic", "selection": "all", "until": {"x": 1}}, "until has to be"),
+        ({"to": "topic", "selection": "all", "until": {"x": 1}}, "until must be"),
     ],
 )
 def test_a_mistake_names_the_member(body: dict[str, Any], text: str) -> None:
