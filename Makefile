@@ -54,7 +54,8 @@ properties: setup
 	@$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -p no:schemathesis --hypothesis-profile=many tests/unit
 
 # The seed is printed; the same one again: SLUICE_CHAOS_SEED=... make chaos
-# With connectors and tasks that share processes: make chaos ISOLATION=shared
+# With connectors and tasks that share processes: make chaos ISOLATION=shared. With a crowd of tasks beside them, so that
+# some share and those that are busy do not: make chaos ISOLATION=auto
 chaos: setup
 	@SLUICE_CHAOS_KILLS=$(KILLS) $(if $(ISOLATION),SLUICE_TEST_ISOLATION=$(ISOLATION)) $(BIN)/pytest -s tests/cluster/chaos
 

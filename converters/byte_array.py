@@ -1,4 +1,4 @@
-"""Bytes as they are."""
+"""The converter that passes bytes through."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _BYTES: Final = Schema.bytes(optional=True)
 
 
 class ByteArrayConverter(UniversalConverter[ConverterConfig]):
-    """Passes bytes through untouched, with the schema of optional bytes. All but bytes and null is refused."""
+    """Passes bytes through unchanged, with the schema of optional bytes. Refuses anything but bytes and null."""
 
     passes_bytes = True
 
     def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:  # noqa: ARG002
-        """The bytes of ``value``; a :class:`~connect.errors.DataError` when it, or its schema, is of another type."""
+        """Return ``value``; raise :class:`~connect.errors.DataError` if it, or its schema, has another type."""
         _check_schema(schema)
         if value is None or value.__class__ is bytes:
             return value
@@ -28,15 +28,15 @@ class ByteArrayConverter(UniversalConverter[ConverterConfig]):
             return bytes(value)
         raise DataError(
             f"ByteArrayConverter is not compatible with objects of type {type(value).__name__}: "
-            "give it bytes or choose the converter of that type."
+            "give it bytes, or use a converter for that type."
         )
 
     def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:  # noqa: ARG002
-        """The bytes themselves."""
+        """Return the bytes unchanged."""
         return SchemaAndValue(_BYTES, data)
 
     def from_connect_column(self, topic: str, column: Column) -> Sequence[bytes | None]:
-        """The bytes of every value of a column; errors as in :meth:`from_connect`."""
+        """Return the values of a column; errors as in :meth:`from_connect`."""
         values = column.values()
         _check_schema(column.schema)
         if {*map(type, values)} <= {bytes, type(None)}:
@@ -44,7 +44,7 @@ class ByteArrayConverter(UniversalConverter[ConverterConfig]):
         return super().from_connect_column(topic, column)
 
     def to_connect_column(self, topic: str, data: Sequence[bytes | None]) -> Sequence[Column]:  # noqa: ARG002
-        """One column of the bytes themselves."""
+        """Return one column with the bytes unchanged."""
         return [ValueColumn(data, _BYTES)] if data else []
 
 

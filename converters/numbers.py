@@ -1,4 +1,4 @@
-"""Booleans and numbers as Kafka's own serializers write them: one byte, or big-endian of a fixed width."""
+"""Converters for booleans and numbers in the format of Kafka's serializers: one byte, or big-endian of fixed width."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _BOOLEAN: Final = Schema.boolean(optional=True)
 
 
 class BooleanConverter(UniversalConverter[ConverterConfig]):
-    """One byte, 0 or 1, with the schema of an optional boolean."""
+    """Converts booleans to one byte, 0 or 1, and back, with the schema of an optional boolean."""
 
     def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:  # noqa: ARG002
-        """The byte of ``value``; a :class:`~connect.errors.DataError` when it, or its schema, is not boolean."""
+        """Return the byte of ``value``; raise :class:`~connect.errors.DataError` if it or its schema is not boolean."""
         if schema is not None and schema.type is not Type.BOOLEAN:
             raise DataError(f"Invalid schema type for BooleanConverter: {schema.type.name}")
         if value is None:
@@ -38,7 +38,7 @@ class BooleanConverter(UniversalConverter[ConverterConfig]):
         raise DataError(f"BooleanConverter is not compatible with objects of type {type(value).__name__}")
 
     def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:  # noqa: ARG002
-        """The boolean of one byte; a :class:`~connect.errors.DataError` unless it is a single 0 or 1."""
+        """Return the boolean in one byte; raise :class:`~connect.errors.DataError` unless it is 0 or 1."""
         if data is None:
             return SchemaAndValue(_BOOLEAN, None)
         if len(data) != 1 or data[0] > 1:
@@ -47,7 +47,7 @@ class BooleanConverter(UniversalConverter[ConverterConfig]):
 
 
 class _NumberConverter(UniversalConverter[ConverterConfig]):
-    """A number of fixed width, big-endian, with the schema of that optional number."""
+    """Converts numbers of fixed width to big-endian bytes and back, with the schema of that optional number."""
 
     kind: ClassVar[str]
     layout: ClassVar[struct.Struct]
@@ -67,7 +67,7 @@ class _NumberConverter(UniversalConverter[ConverterConfig]):
             raise DataError(f"Failed to serialize to {self.kind} (was {shown}): {error}") from error
 
     def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:  # noqa: ARG002
-        """The number; a :class:`~connect.errors.DataError` when ``data`` has another width."""
+        """Return the number; raise :class:`~connect.errors.DataError` if ``data`` has another width."""
         if data is None:
             return SchemaAndValue(self.schema, None)
         if len(data) != self.layout.size:
@@ -77,7 +77,7 @@ class _NumberConverter(UniversalConverter[ConverterConfig]):
         return SchemaAndValue(self.schema, self.layout.unpack(data)[0])
 
     def from_connect_column(self, topic: str, column: Column) -> Sequence[bytes | None]:
-        """The bytes of every number of a column; errors as in :meth:`from_connect`."""
+        """Return the bytes of every number in a column; errors as in :meth:`from_connect`."""
         values, schema, size = column.values(), column.schema, self.layout.size
         fitting = schema is None or schema.type is self.schema.type
         if fitting and set(map(type, values)) == {self.carrier}:
@@ -89,7 +89,7 @@ class _NumberConverter(UniversalConverter[ConverterConfig]):
         return super().from_connect_column(topic, column)
 
     def to_connect_column(self, topic: str, data: Sequence[bytes | None]) -> Sequence[Column]:
-        """One column of the numbers; errors as in :meth:`to_connect`."""
+        """Return one column of numbers; errors as in :meth:`to_connect`."""
         if set(map(type, data)) == {bytes} and set(map(len, data)) == {self.layout.size}:  # type: ignore[arg-type]
             packed = b"".join(data)  # type: ignore[arg-type]
             return [ValueColumn(struct.unpack(f">{len(data)}{self.layout.format[1]}", packed), self.schema)]
@@ -102,25 +102,25 @@ class _NumberConverter(UniversalConverter[ConverterConfig]):
 
 
 class ShortConverter(_NumberConverter):
-    """Whole numbers of 16 bits."""
+    """Converts 16-bit integers."""
 
     kind, layout, schema = "short", struct.Struct(">h"), Schema.int16(optional=True)
 
 
 class IntegerConverter(_NumberConverter):
-    """Whole numbers of 32 bits."""
+    """Converts 32-bit integers."""
 
     kind, layout, schema = "integer", struct.Struct(">i"), Schema.int32(optional=True)
 
 
 class LongConverter(_NumberConverter):
-    """Whole numbers of 64 bits."""
+    """Converts 64-bit integers."""
 
     kind, layout, schema = "long", struct.Struct(">q"), Schema.int64(optional=True)
 
 
 class _FloatingConverter(_NumberConverter):
-    """A floating point number; a whole number is taken where a value of this width holds it exactly."""
+    """Converts floating point numbers, and integers that a float of this width represents exactly."""
 
     carrier = float
 
@@ -134,13 +134,16 @@ class _FloatingConverter(_NumberConverter):
 
 
 class FloatConverter(_FloatingConverter):
-    """Floating point numbers of single precision; a float is rounded to it, one too large for it is refused."""
+    """Converts floating point numbers of single precision.
+
+    Floats are rounded to it, and refused if too large for it.
+    """
 
     kind, layout, schema = "float", struct.Struct(">f"), Schema.float32(optional=True)
 
 
 class DoubleConverter(_FloatingConverter):
-    """Floating point numbers of double precision."""
+    """Converts floating point numbers of double precision."""
 
     kind, layout, schema = "double", struct.Struct(">d"), Schema.float64(optional=True)
 

@@ -1,4 +1,4 @@
-"""Headers as text from which the type is inferred: Kafka Connect's default for headers."""
+"""The header converter that infers types from text: Kafka Connect's default for headers."""
 
 from __future__ import annotations
 
@@ -14,21 +14,23 @@ __all__ = ["SimpleHeaderConverter"]
 
 
 class SimpleHeaderConverter(HeaderConverter[ConverterConfig]):
-    """Writes a value as text and infers the type from the text: ``12`` is a number, ``[1,2]`` an array.
+    """Writes values as text and infers the type when reading: ``12`` is a number, ``[1,2]`` an array.
 
-    Text of no other type is a string. Text that looks like a number comes back as one, and bytes that
-    are not UTF-8 come back with U+FFFD in their place, as in Kafka Connect; where that matters, use the
-    StringConverter or the ByteArrayConverter for headers.
+    Text of no other type is a string. As in Kafka Connect, text that looks like a number is read as one, and bytes that
+    are not UTF-8 are replaced with U+FFFD; if that matters, use the StringConverter or the ByteArrayConverter for
+    headers.
     """
 
     def from_connect_header(self, topic: str, key: str, schema: Schema | None, value: Any) -> bytes | None:  # noqa: ARG002
-        """The text in UTF-8; a :class:`~connect.errors.DataError` if the value has none."""
+        """Return the text in UTF-8; raise :class:`~connect.errors.DataError` if the value has no text."""
         text = convert_to_string(schema, value)
         try:
             return None if text is None else text.encode()
         except UnicodeEncodeError as error:
-            raise DataError(f'The header "{key}" is no Unicode text: {error.reason}. Use bytes instead.') from error
+            raise DataError(
+                f'The header "{key}" is not valid Unicode text: {error.reason}. Use bytes instead.'
+            ) from error
 
     def to_connect_header(self, topic: str, key: str, data: bytes | None) -> SchemaAndValue:  # noqa: ARG002
-        """The value that the text stands for, with its schema; never fails."""
+        """Return the value that the text represents, with its schema. Never fails."""
         return parse_string(None if data is None else data.decode(errors="replace"))

@@ -1,4 +1,4 @@
-"""Text: strings as they are, every other value as Java's ``toString`` prints it."""
+"""The converter for text: strings are written unchanged, other values as Java's ``toString`` would print them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LITTLE_ENDIAN_MARK: Final = b"\xff\xfe"
 
 
 class StringConverterConfig(ConverterConfig):
-    """The options of the string converter."""
+    """Options of the string converter."""
 
     converter_encoding: str = option(
         default="UTF-8",
@@ -31,10 +31,10 @@ class StringConverterConfig(ConverterConfig):
 
 
 class StringConverter(UniversalConverter[StringConverterConfig]):
-    """Writes the text of any value, reads text with the schema of an optional string.
+    """Writes the text of any value, and reads text with the schema of an optional string.
 
-    Reading replaces bytes that are malformed in the character set with U+FFFD, as Kafka Connect does; use the
-    ByteArrayConverter for bytes that are not text.
+    As in Kafka Connect, bytes that are malformed in the character set are read as U+FFFD; use the ByteArrayConverter
+    for bytes that are not text.
     """
 
     def __init__(self, config: StringConverterConfig, *, is_key: bool = False) -> None:
@@ -49,7 +49,7 @@ class StringConverter(UniversalConverter[StringConverterConfig]):
             raise ConfigError("converter.encoding", self._encoding, reason) from error
 
     def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:  # noqa: ARG002
-        """The encoded text; a :class:`~connect.errors.DataError` when the character set cannot represent it."""
+        """Return the encoded text; raise :class:`~connect.errors.DataError` if the character set cannot express it."""
         if value is None:
             return None
         text = value if isinstance(value, str) else value_text(schema, value)
@@ -61,11 +61,11 @@ class StringConverter(UniversalConverter[StringConverterConfig]):
             raise DataError(f"The text cannot be written in {self._encoding}: {error}") from error
 
     def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:  # noqa: ARG002
-        """The text of the bytes."""
+        """Return the decoded text."""
         return SchemaAndValue(_STRING, None if data is None else self._decode(data))
 
     def from_connect_column(self, topic: str, column: Column) -> Sequence[bytes | None]:
-        """The encoded text of every value of a column; errors as in :meth:`from_connect`."""
+        """Return the encoded text of every value in a column; errors as in :meth:`from_connect`."""
         values = column.values()
         if self._is_utf_8 and {*map(type, values)} == {str}:
             try:
@@ -75,7 +75,7 @@ class StringConverter(UniversalConverter[StringConverterConfig]):
         return super().from_connect_column(topic, column)
 
     def to_connect_column(self, topic: str, data: Sequence[bytes | None]) -> Sequence[Column]:  # noqa: ARG002
-        """One column of the texts."""
+        """Return one column of texts."""
         if not data:
             return []
         if self._is_utf_8:

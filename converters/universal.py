@@ -1,4 +1,4 @@
-"""Converters that serve keys, values and headers alike, and the option of all converters."""
+"""The base of converters that serve keys, values and headers, and the option that all converters share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["ConverterConfig", "ConverterType", "UniversalConverter"]
 
 
 class ConverterType(StrEnum):
-    """The uses of a converter."""
+    """What a converter is used for."""
 
     KEY = "key"
     VALUE = "value"
@@ -21,7 +21,7 @@ class ConverterType(StrEnum):
 
 
 class ConverterConfig(Config):
-    """The option of every converter."""
+    """The option that all converters share."""
 
     converter_type: ConverterType | None = option(
         default=None,
@@ -34,12 +34,12 @@ C = TypeVar("C", bound=ConverterConfig)
 
 
 class UniversalConverter(Converter[C], HeaderConverter[C], Generic[C]):
-    """A converter that writes headers as it writes values: with the row methods alone it serves all three."""
+    """A converter that writes headers like values, so that its row methods serve keys, values and headers."""
 
     def from_connect_header(self, topic: str, key: str, schema: Schema | None, value: Any) -> bytes | None:  # noqa: ARG002
-        """The bytes of one header's value; a :class:`~connect.errors.DataError` as in ``from_connect``."""
+        """Return the bytes of a header's value; errors as in ``from_connect``."""
         return self.from_connect(topic, schema, value)
 
     def to_connect_header(self, topic: str, key: str, data: bytes | None) -> SchemaAndValue:  # noqa: ARG002
-        """The schema and value of one header's bytes; a :class:`~connect.errors.DataError` as in ``to_connect``."""
+        """Return the schema and the value of a header's bytes; errors as in ``to_connect``."""
         return self.to_connect(topic, data)

@@ -24,7 +24,7 @@ __all__ = [
 
 
 class NotLeaderError(ConnectError):
-    """Only the leader may do this; ``url`` is where it listens, if it is known."""
+    """Only the leader may do this; ``url`` is the leader's address, if known."""
 
     def __init__(self, message: str, url: str | None) -> None:
         super().__init__(message)
@@ -32,7 +32,7 @@ class NotLeaderError(ConnectError):
 
 
 class NotAssignedError(ConnectError):
-    """Only the worker that runs this may do it; ``url`` is where that worker listens, if it is known."""
+    """Only the worker that runs this may do it; ``url`` is that worker's address, if known."""
 
     def __init__(self, message: str, url: str | None) -> None:
         super().__init__(message)
@@ -40,7 +40,7 @@ class NotAssignedError(ConnectError):
 
 
 class RebalanceInProgressError(ConnectError):
-    """A rebalance is under way; ask again in a moment (REST: 409)."""
+    """A rebalance is under way; try again in a moment (REST: 409)."""
 
 
 class FencedError(ConnectError):
@@ -48,7 +48,7 @@ class FencedError(ConnectError):
 
 
 class BadRequestError(ConnectError):
-    """The request is wrong; the message says why (REST: 400)."""
+    """The request is invalid; the message says why (REST: 400)."""
 
 
 class ForbiddenError(ConnectError):
@@ -56,7 +56,7 @@ class ForbiddenError(ConnectError):
 
 
 class UnavailableError(ConnectError):
-    """This worker cannot answer yet, or not now; ask again in a moment, or in ``retry_after`` seconds (REST: 503)."""
+    """This worker cannot answer yet; try again in a moment, or in ``retry_after`` seconds (REST: 503)."""
 
     def __init__(self, message: str, retry_after: int | None = None) -> None:
         super().__init__(message)
@@ -68,19 +68,19 @@ class UnknownConnectorError(NotFoundError):
 
 
 class ForwardingError(ConnectError):
-    """The worker that a request was forwarded to did not answer; whether it has acted is unknown (REST: 500)."""
+    """The worker that a request was forwarded to did not answer; it may have acted on it (REST: 500)."""
 
 
 class ConflictError(ConnectError):
-    """Another operation is under way that this one would disturb; ask again in a moment (REST: 409)."""
+    """Another operation conflicts with this one; try again in a moment (REST: 409)."""
 
 
 class ChangedMeanwhileError(ConnectError):
-    """What is to be changed is not as the request expects it to be; look at it again (REST: 412)."""
+    """The target of a change has changed since the client read it; read it again (REST: 412)."""
 
 
 class InvalidConnectorError(BadRequestError):
-    """A connector's configuration is refused; ``infos`` holds every finding (REST: 400)."""
+    """A connector's configuration is invalid; ``infos`` has the result of the validation (REST: 400)."""
 
     def __init__(self, message: str, infos: Mapping[str, Any]) -> None:
         super().__init__(message)

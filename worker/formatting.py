@@ -1,4 +1,4 @@
-"""Times and sizes as documents, logs and tables have them."""
+"""Formats times and sizes as text."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _UNIT: Final = 1000
 
 
 def utc_text(seconds: float) -> str:
-    """Seconds since 1970 as ``2026-01-31T12:00:00Z``."""
+    """Format seconds since 1970 as ``2026-01-31T12:00:00Z``."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def size_text(count: int) -> str:
-    """A number of bytes as ``812 bytes`` or ``41.2 MB``."""
+    """Format a number of bytes as ``812 bytes`` or ``41.2 MB``."""
     amount, unit = float(count), 0
     while amount >= _UNIT and unit < len(_UNITS) - 1:
         amount, unit = amount / _UNIT, unit + 1

@@ -1,4 +1,4 @@
-"""The worker's log: one line a record, with the connector or task it belongs to."""
+"""The worker's log: one line per record, with the connector or task it belongs to."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class _Context(logging.Filter):
-    """Gives log records of the worker itself their context; those of children have one already.
+    """Adds the context to the worker's own log records; records from child processes already have one.
 
-    ``place`` is the larger thing that the worker is a part of, such as a flow of a mirror.
+    ``place`` is what the worker is a part of, such as a flow of a mirror.
     """
 
     def __init__(self, place: str) -> None:
@@ -41,7 +41,7 @@ class _Context(logging.Filter):
 
 
 class _Lines(logging.Formatter):
-    """Lines of text. A control character is shown as its code: it neither moves the cursor nor makes the log binary."""
+    """Formats log lines. Control characters become codes, which cannot move the cursor or make the log binary."""
 
     def __init__(self) -> None:
         super().__init__(_FORMAT)
@@ -51,7 +51,7 @@ class _Lines(logging.Formatter):
 
 
 class _Coloured(_Lines):
-    """Shows at a glance, on a terminal, which lines are warnings and errors."""
+    """Highlights warnings and errors on a terminal."""
 
     def format(self, record: logging.LogRecord) -> str:
         text = super().format(record)
@@ -60,7 +60,7 @@ class _Coloured(_Lines):
 
 
 class _Hiding(logging.Formatter):
-    """Formats records as another formatter does, with secrets hidden."""
+    """Formats records with another formatter and hides secrets."""
 
     def __init__(self, formatter: logging.Formatter, redaction: Redaction) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ class _Hiding(logging.Formatter):
 
 
 class _JsonLines(logging.Formatter):
-    """One JSON object a line. Secrets are hidden before: JSON may write their characters in another way."""
+    """Formats records as one JSON object per line. Secrets are hidden first: JSON may escape their characters."""
 
     def __init__(self, hide: Callable[[str], str]) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ class _JsonLines(logging.Formatter):
 
 
 def _unit(context: str) -> tuple[str | None, int | None]:
-    """The connector that a context names, and the number of the task."""
+    """The connector that a context names, and the task number."""
     connector, mark, part = context.rpartition("|")
     if not mark:
         return None, None
@@ -105,13 +105,13 @@ def _unit(context: str) -> tuple[str | None, int | None]:
 
 
 def hide_in_log(redaction: Redaction) -> None:
-    """Hide the secrets of ``redaction``, present and future ones, in the log (invariant I8)."""
+    """Hide the current and future secrets of ``redaction`` in the log (invariant I8)."""
     for handler in logging.getLogger().handlers:
         handler.setFormatter(_Hiding(handler.formatter or logging.Formatter(), redaction))
 
 
 def log_as_json(redaction: Redaction) -> None:
-    """Write the log as JSON from now on, with the secrets of ``redaction`` hidden; what is kept in memory is text."""
+    """Write the log as JSON from now on, with the secrets of ``redaction`` hidden; lines kept in memory stay text."""
     for handler in logging.getLogger().handlers:
         if not isinstance(handler, RecentLog):
             handler.setFormatter(_JsonLines(redaction.hide))
@@ -120,8 +120,8 @@ def log_as_json(redaction: Redaction) -> None:
 def configure_logging(level: int = logging.INFO, place: str = "") -> RecentLog:
     """Write the log to standard error, in colours if that is a terminal and ``NO_COLOR`` is not set.
 
-    What is logged for connectors is kept in memory, too, and returned. ``place`` is shown before each context, where
-    several workers write to one log.
+    Returns the log of connectors that is kept in memory. ``place`` is shown before each context if several workers
+    write to one log.
     """
     handler = logging.StreamHandler()
     in_colours = handler.stream.isatty() and not os.environ.get("NO_COLOR")

@@ -40,7 +40,7 @@ LEVEL_NAMES: Final = tuple(_LEVELS)
 
 
 def level_named(name: str) -> int:
-    """The level that Kafka Connect calls ``name``, in any case; raises ``NotFoundError`` for an unknown name."""
+    """Return the level that Kafka Connect calls ``name``, in any case; raises ``NotFoundError`` if unknown."""
     try:
         return _LEVELS[name.upper()]
     except KeyError:
@@ -48,10 +48,10 @@ def level_named(name: str) -> int:
 
 
 def set_level(name: str, level: int) -> list[str]:
-    """Set the level of the logger ``name`` and all below it; return the names of those that changed.
+    """Set the level of the logger ``name`` and its children; return the names of those that changed.
 
-    A library that is quieter by itself stays so until it is named: who sets the root back to INFO does not want its
-    every statement.
+    A library's logger that is quieter by default stays so unless it is named: setting the root back to INFO should not
+    turn on every message.
     """
     logging.getLogger(name)
     levels = {below: max(level, _quiet(below, name)) for below in _at_and_below(name)}
@@ -64,7 +64,7 @@ def set_level(name: str, level: int) -> list[str]:
 class LoggerLevels:
     """The levels of this process's loggers, and when they were changed. Used by one thread.
 
-    ``tell_children`` sets the level of a logger in the processes of connectors and tasks.
+    ``tell_children`` sets a logger's level in the processes of connectors and tasks.
     """
 
     def __init__(self, tell_children: Callable[[str, int], None]) -> None:
@@ -72,28 +72,28 @@ class LoggerLevels:
         self._modified: dict[str, int] = {}
 
     def all(self) -> dict[str, dict[str, Any]]:
-        """The levels of all loggers, by name."""
+        """Return the levels of all loggers, by name."""
         return {name: self._describe(name) for name in sorted(_names())}
 
     def one(self, name: str) -> dict[str, Any]:
-        """The level of one logger; :class:`~connect.errors.NotFoundError` if there is none of that name."""
+        """Return the level of one logger. Raises :class:`~connect.errors.NotFoundError` if it does not exist."""
         if name not in _names():
             raise NotFoundError(f"Logger {name} not found.")
         return self._describe(name)
 
     def set(self, name: str, level: int) -> list[str]:
-        """Set the level of a logger and all below it, in the children too; return the names that changed."""
+        """Set the level of a logger and its children, in child processes too; return the names that changed."""
         changed = set_level(name, level)
         self._modified |= dict.fromkeys(changed, time.time_ns() // 1_000_000)
         self._tell_children(name, level)
         return changed
 
     def set_for_cluster(self, name: str, level: str) -> None:
-        """Set a level that the cluster's config topic gives; an unknown level is skipped with a warning."""
+        """Set a level from the cluster's config topic; an unknown level is skipped with a warning."""
         try:
             self.set(name, level_named(level))
         except NotFoundError as error:
-            logger.warning("The level that the cluster sets for logger %s is skipped: %s", name, error)
+            logger.warning("The log level that the cluster has set for %s is ignored: %s", name, error)
 
     def _describe(self, name: str) -> dict[str, Any]:
         level = logging.getLogger(name).getEffectiveLevel()
@@ -111,11 +111,11 @@ def _at_and_below(name: str) -> Iterator[str]:
 
 
 def _quiet(name: str, asked: str) -> int:
-    """The least that a logger says while it is not itself asked for."""
+    """The level below which a library's logger stays quiet unless it is named."""
     library = name.partition(".")[0]
     return logging.NOTSET if asked.partition(".")[0] == library else _QUIET.get(library, logging.NOTSET)
 
 
 def level_name(level: int) -> str:
-    """Kafka Connect's name of a level."""
+    """Return Kafka Connect's name of a level."""
     return next((name for name, least in _LEVELS.items() if level <= least), "OFF")

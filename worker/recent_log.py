@@ -1,6 +1,6 @@
-"""The last lines that a worker has logged for each connector, for ``sluice connectors logs``.
+"""The last log lines of each connector, for ``sluice connectors logs``.
 
-The handler stands beside the one that writes the log, so that what is hidden there is hidden here (invariant I8).
+This handler shares the filters of the one that writes the log, so both hide the same secrets (invariant I8).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _OVERHEAD: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class LoggedLines:
-    """Some of the lines, oldest first, and the ``position`` after them."""
+    """Log lines, oldest first, and the ``position`` after them."""
 
     lines: tuple[str, ...]
     position: int
@@ -45,10 +45,10 @@ class _Lines:
 
 
 class RecentLog(logging.Handler):
-    """Keeps what is logged for connectors and tasks. May be read by any thread.
+    """Keeps the log lines of connectors and tasks. Any thread may read them.
 
-    Memory is bounded (invariant I9): ``of_connector`` characters for each connector, ``of_all`` for all together,
-    beyond which the connector with the most lines loses the older half of them.
+    Memory is bounded (invariant I9): ``of_connector`` characters for each connector and ``of_all`` in total. Beyond
+    that, the connector with the most lines loses the older half of them.
     """
 
     def __init__(self, of_connector: int = _OF_A_CONNECTOR, of_all: int = _OF_ALL) -> None:
@@ -57,12 +57,12 @@ class RecentLog(logging.Handler):
         self._of_all = of_all
         self._kept: dict[str, _Lines] = {}
         self._size = 0
-        # Greater than any number of an earlier run: no worker logs a million lines a second.
+        # Greater than any number before a restart: no worker logs a million lines a second.
         self._number = time.time_ns() // 1000
         self._guard = threading.Lock()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep a record, if it is of a connector or task."""
+        """Keep a record if it belongs to a connector or task."""
         match = _OF_UNIT.fullmatch(str(getattr(record, "context", "")))
         if match is None:
             return
@@ -77,10 +77,10 @@ class RecentLog(logging.Handler):
             self._keep(match["connector"], line)
 
     def since(self, connector: str, position: int, most: int) -> LoggedLines:
-        """The last lines of a connector, ``most`` of them, that were logged after ``position``.
+        """Return the last lines of a connector logged after ``position``, at most ``most``.
 
-        All lines come after a position of before the last start of this worker. One that is not reached yet, because
-        the clock was set back meanwhile, counts as the beginning.
+        Positions from before this worker's start are older than all its lines. A position that is ahead, because the
+        clock was set back, counts as the beginning.
         """
         with self._guard:
             after = position if position <= self._number else 0

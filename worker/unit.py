@@ -1,4 +1,4 @@
-"""The unit of work: a connector, or one of its tasks."""
+"""A unit: a connector or one of its tasks."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The data plane: what lies between a connector and the bytes on a topic, and what becomes of records that fail there.
+"""The data plane: converters, transformations and error handling between a connector and the bytes on a topic.
 
-The worker's loops and the executors of Spark run the same chain, so that a configuration means the same in both. Whole
-batches go through by column. When that fails, for whatever reason, the batch goes through again record by record, and
-there, once, retries, reports and tolerance are seen to.
+The worker's loops and Spark's executors run the same chain, so a configuration means the same in both. Batches are
+processed by column. If that fails for any reason, the batch is processed again record by record, and only there are
+errors retried, reported and tolerated.
 """

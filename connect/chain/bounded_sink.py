@@ -1,8 +1,9 @@
-"""A sink task with records that end: what an engine runs in its executors, and anybody who has no topic to follow.
+"""A sink task that runs over a finite number of records, as in the executors of an engine such as Spark.
 
-The task is run as a worker runs it, in one thread: partitions are opened as their first records come, a batch is put
-again for as long as the task asks for it, and everything is durable before it is said to be (invariant I2). What
-cannot be had without a topic is to read a record again: a task that asks for one ends with :class:`GoesBackError`.
+The task is run as a worker would run it, in one thread: partitions are opened when their first records arrive, a batch
+is put again as long as the task asks for it, and records count as durable only after a flush (invariant I2). The one
+thing that is impossible without a topic is to read a record again: a task that asks for that ends with
+:class:`GoesBackError`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _PATIENCE: Final = 60.0
 
 
 class GoesBackError(RetriableError):
-    """The task wants to continue from offsets whose records have gone by: they have to be read again."""
+    """The task wants to continue from offsets that have already been passed: the records have to be read again."""
 
     def __init__(self, offsets: Mapping[TopicPartition, int]) -> None:
         told = ", ".join(f"{topic}-{number} from {at}" for (topic, number), at in sorted(offsets.items()))
@@ -37,11 +38,11 @@ class GoesBackError(RetriableError):
 
 
 class BoundedSink:
-    """Runs a sink task that has started over the records of some ranges.
+    """Runs a sink task, already started, over the records of some ranges.
 
-    ``process`` is the chain in front of the task. ``firsts`` are the first offsets of the ranges: a partition of
-    ``settled`` whose target has an earlier offset goes on from the first one all the same. While a task holds records
-    back it is asked to let go of them every ``interval`` seconds, and for ``patience`` seconds at the end.
+    ``process`` is the chain in front of the task. ``firsts`` are the first offsets of the ranges; a partition in
+    ``settled`` continues from its first offset even if its target has an earlier one. While a task holds records back,
+    it is asked to release them every ``interval`` seconds, and for up to ``patience`` seconds at the end.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class BoundedSink:
         """How long the task took for them, in ``put`` and ``flush``."""
 
     def take(self, consumed: ConsumedBatch) -> None:
-        """Put records, which follow those that came before."""
+        """Put records that follow those of earlier calls."""
         ends = next_offsets(consumed)
         self._open([tp for tp in ends if tp not in self._context.assignment])
         self._context.consumed = consumed
@@ -86,10 +87,10 @@ class BoundedSink:
             self.flush()
 
     def finish(self) -> None:
-        """Have the task make durable whatever it was given.
+        """Make the task write and flush everything it was given.
 
-        If it has asked to be called again, it is, before it is told to flush. Raises
-        :class:`~connect.errors.ConnectError` if it holds records back although there are no more.
+        If the task has asked to be called again, it is called before it is flushed. Raises
+        :class:`~connect.errors.ConnectError` if it still holds records back although no more will come.
         """
         if self._delivered and self._context.asked_timeout() is not None:
             self._try(SinkBatch.empty(min(self._delivered).topic))
@@ -102,16 +103,17 @@ class BoundedSink:
             if time.monotonic() >= deadline:
                 topic, number = late[0]
                 raise ConnectError(
-                    f"The task holds records of {topic}-{number} back although it was asked to make all of them "
-                    "durable: it needs a stream that goes on. Run the connector with engine=worker."
+                    f"The task holds back records of {topic}-{number} even after a flush: it needs a stream that does "
+                    "not end. Run the connector with engine=worker."
                 )
             self._pass_time(late[0])
             self.flush()
 
     def flush(self) -> None:
-        """Have the task make durable what it was given so far; what it says is in ``flushed``.
+        """Make the task flush what it was given so far, and store its durable offsets in ``flushed``.
 
-        Raises :class:`~connect.errors.RetriableError` if it cannot: then all since the last time is to be put again.
+        Raises :class:`~connect.errors.RetriableError` if it cannot; everything since the last flush must then be put
+        again.
         """
         self._flush_due, self._context.commit_requested = time.monotonic() + self._interval, False
         if not self._delivered:
@@ -122,7 +124,7 @@ class BoundedSink:
         except RetriableError:
             raise
         except Exception as error:
-            raise RetriableError(f"The sink could not make its records durable: {error}") from error
+            raise RetriableError(f"The sink could not flush its records: {error}") from error
         finally:
             self.seconds += time.monotonic() - begun
         durable = durable_offsets(self._task, answer)
@@ -164,12 +166,12 @@ class BoundedSink:
         self._rewind()
 
     def _try(self, batch: SinkBatch) -> bool:
-        """Put a batch; ``False``, after a while, if the task wants it again."""
+        """Put a batch. Return ``False``, after a pause, if the task wants the same batch again."""
         begun, again = time.monotonic(), 0.0
         try:
             self._task.put(batch)
         except RetriableError as error:
-            logger.warning("The sink asks for the same records again later: %s", error)
+            logger.warning("The sink asked to be given the same records again later: %s", error)
             again = error.retry_after or self._context.asked_timeout() or _RETRY
         finally:
             self.seconds += time.monotonic() - begun
@@ -179,7 +181,7 @@ class BoundedSink:
         return not again
 
     def _pass_time(self, tp: TopicPartition) -> None:
-        """Let some time go by, and have the task know."""
+        """Wait for a moment and call the task with an empty batch."""
         self._wait(min(self._context.asked_timeout() or _STEP, _STEP))
         self._try(SinkBatch.empty(tp.topic))
         self._rewind()
@@ -189,7 +191,7 @@ class BoundedSink:
             raise StopRequested
 
     def _wanted(self, batch: SinkBatch) -> SinkBatch:
-        """The records of a batch that the task has not asked to leave out."""
+        """Return the records of a batch that the task has not asked to skip."""
         starts = self._starts
         if not starts or not len(batch):
             return batch
@@ -198,7 +200,7 @@ class BoundedSink:
         return batch if len(kept) == len(batch) else batch.take(kept)
 
     def _rewind(self) -> None:
-        """Leave out what the task asks to leave out."""
+        """Skip the records that the task asked to skip."""
         rewinds, self._context.rewinds = self._context.rewinds, {}
         back = {tp: offset for tp, offset in rewinds.items() if offset < self._reached.get(tp, 0)}
         if back:
@@ -207,7 +209,7 @@ class BoundedSink:
 
 
 def _ends(batch: SinkBatch) -> dict[TopicPartition, int]:
-    """The offset after the last record of each partition."""
+    """Return the offset after the last record of each partition."""
     partitions = batch.original_partitions
     if isinstance(partitions, Constant):
         return {TopicPartition(batch.original_topic, partitions.value): max(batch.original_offsets) + 1}

@@ -1,4 +1,4 @@
-"""The converters of a connector, made from its configuration."""
+"""The converters that a connector's configuration names."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ __all__ = ["Converters", "converter_plugin", "converter_props"]
 
 @dataclass(frozen=True, slots=True)
 class Converters:
-    """The converters of a connector."""
+    """The key, value and header converters of a connector."""
 
     key: Converter[Any]
     value: Converter[Any]
     header: HeaderConverter[Any]
 
     def close(self) -> None:
-        """Release what they hold."""
+        """Release the resources of all three."""
         self.key.close()
         self.value.close()
         self.header.close()
 
 
 def converter_plugin(registry: PluginRegistry, props: Mapping[str, str], role: str) -> Any:
-    """The converter for ``role`` (``key``, ``value`` or ``header``) that a configuration names, with its own keys."""
+    """Return the converter that a configuration names for ``role``: ``key``, ``value`` or ``header``."""
     kind = PluginKind.HEADER_CONVERTER if role == "header" else PluginKind.CONVERTER
     given = {} if role == "header" else {"is_key": role == "key"}
     plugin = registry.load(kind, props[f"{role}.converter"], props.get(f"{role}.converter.{VERSION}"))
@@ -37,7 +37,7 @@ def converter_plugin(registry: PluginRegistry, props: Mapping[str, str], role: s
 
 
 def converter_props(props: Mapping[str, str], role: str) -> dict[str, str]:
-    """The keys of the converter for ``role``, without their prefix."""
+    """Return the keys of the converter for ``role``, without their prefix."""
     own = props_below(props, f"{role}.converter.")
     own.pop(VERSION, None)
     return {**own, "converter.type": role}

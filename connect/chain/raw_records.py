@@ -1,4 +1,4 @@
-"""Records as bytes, on either side of the converters: what was consumed, and what is to be produced."""
+"""Records as bytes: as consumed, before the converters, and as they will be produced, after them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class RawRecord:
 
 @dataclass(slots=True)
 class ConsumedBatch:
-    """Records of one topic as they were consumed, by column."""
+    """Consumed records of one topic, by column."""
 
     topic: str
     keys: Sequence[bytes | None]
@@ -44,14 +44,14 @@ class ConsumedBatch:
         return len(self.values)
 
     def find(self, origin: TopicPartition, offset: int) -> RawRecord | None:
-        """The record at an offset, whole; ``None`` if it is not in this batch."""
+        """Return the record at an offset, or ``None`` if it is not in this batch."""
         if origin.topic != self.topic:
             return None
         places = enumerate(zip(self.partitions, self.offsets, strict=True))
         return next((self.raw(index) for index, place in places if place == (origin.partition, offset)), None)
 
     def raw(self, index: int) -> RawRecord:
-        """One record whole, for a report."""
+        """Return the record at ``index``, for a report."""
         return RawRecord(
             self.topic,
             self.partitions[index],
@@ -65,7 +65,7 @@ class ConsumedBatch:
 
 
 def next_offsets(batch: ConsumedBatch) -> dict[TopicPartition, int]:
-    """The offset after the last record of each partition in the batch."""
+    """Return the offset after the last record of each partition in the batch."""
     if isinstance(batch.partitions, Constant):
         return {TopicPartition(batch.topic, batch.partitions.value): batch.offsets[-1] + 1}
     # A later index overwrites an earlier one, so the last record of each partition remains.
@@ -74,14 +74,14 @@ def next_offsets(batch: ConsumedBatch) -> dict[TopicPartition, int]:
 
 
 def first_offsets(batch: ConsumedBatch) -> dict[TopicPartition, int]:
-    """The offset of the first record of each partition in the batch."""
+    """Return the offset of the first record of each partition in the batch."""
     first = dict(zip(reversed(batch.partitions), range(len(batch) - 1, -1, -1), strict=True))
     return {TopicPartition(batch.topic, partition): batch.offsets[index] for partition, index in first.items()}
 
 
 @dataclass(slots=True)
 class EncodedBatch:
-    """Records for one topic as they are to be produced, by column; ``source_offsets`` are empty if nobody asks."""
+    """Records of one topic that will be produced, by column. ``source_offsets`` is empty if nobody needs them."""
 
     topic: str
     keys: Sequence[bytes | None]

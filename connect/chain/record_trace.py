@@ -1,6 +1,6 @@
-"""The way of one record through a chain, stage by stage, for a preview: what each stage was given and what it made.
+"""The trace of one record through a chain, for a preview: the input and the output of each stage.
 
-The record goes by row, which is the specification of what batches do. Nothing is tried again, and nothing given up.
+The record is processed by row, which is the specification of what batches do. Nothing is retried or skipped.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ R = TypeVar("R", SourceRecord, SinkRecord)
 
 @dataclass(frozen=True, slots=True)
 class TracedStep(Generic[R]):
-    """The outcome of one transformation for a record.
+    """The result of one transformation for a record.
 
-    ``after`` is ``None`` if it was dropped, or if there is an ``error``; ``chosen`` says whether the predicate let the
-    transformation have it.
+    ``after`` is ``None`` if the record was dropped or if there is an ``error``; ``chosen`` is whether the predicate
+    chose the record.
     """
 
     transformation: str
@@ -40,7 +40,7 @@ class TracedStep(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class EncodedRecord:
-    """A record as bytes, as it is to be produced."""
+    """A record as bytes, as it would be produced."""
 
     topic: str
     partition: int | None
@@ -52,7 +52,7 @@ class EncodedRecord:
 
 @dataclass(frozen=True, slots=True)
 class SourceTrace:
-    """The way of a polled record; ``encoded`` is ``None`` if it is not produced, or not converted."""
+    """The trace of a polled record; ``encoded`` is ``None`` if it is not produced, or not converted."""
 
     polled: SourceRecord
     steps: tuple[TracedStep[SourceRecord], ...]
@@ -62,7 +62,7 @@ class SourceTrace:
 
 @dataclass(frozen=True, slots=True)
 class SinkTrace:
-    """The way of a consumed record; without ``converted`` the ``error`` is a converter's."""
+    """The trace of a consumed record; if ``converted`` is ``None``, the ``error`` is a converter's."""
 
     converted: SinkRecord | None
     steps: tuple[TracedStep[SinkRecord], ...]
@@ -72,7 +72,7 @@ class SinkTrace:
 def trace_source(
     record: SourceRecord, steps: Sequence[Step], encoder: SourceChain | None, tolerance: Tolerance
 ) -> SourceTrace:
-    """The way of a record that was polled; without an ``encoder`` it is not converted."""
+    """Trace a polled record; without an ``encoder`` it is not converted."""
     traced = _trace_steps(steps, record, tolerance)
     last = traced[-1].after if traced else record
     if last is None or encoder is None:
@@ -89,7 +89,7 @@ def trace_source(
 def trace_sink(
     batch: ConsumedBatch, index: int, steps: Sequence[Step], decoder: SinkChain, tolerance: Tolerance
 ) -> SinkTrace:
-    """The way of a record that was consumed."""
+    """Trace a consumed record."""
     try:
         record = decoder.decode(batch, index)
     except StageError as error:
@@ -98,13 +98,13 @@ def trace_sink(
 
 
 def _trace_steps(steps: Sequence[Step], record: R, tolerance: Tolerance) -> tuple[TracedStep[R], ...]:
-    """The record in each step, until it is dropped or one fails."""
+    """Apply each step to the record until it is dropped or a step fails."""
     traced: list[TracedStep[R]] = []
     current: R | None = record
     for step in steps:
         if current is None:
             break
-        # A copy: a transformation may change what it is given, which is shown as it was before.
+        # A copy: a transformation may modify its input, and the trace shows the record as it was before.
         given, name = copy.deepcopy(current), class_name(step.transformation)
         try:
             chosen, current = tolerance.attempt(Stage.TRANSFORMATION, name, partial(_taken, step, given))
@@ -116,7 +116,7 @@ def _trace_steps(steps: Sequence[Step], record: R, tolerance: Tolerance) -> tupl
 
 
 def _taken(step: Step, record: R) -> tuple[bool, R | None]:
-    """Whether the step takes the record, and what follows it."""
+    """Return whether the step applies to the record, and its result."""
     if not step.chooses(record):
         return False, record
     return True, step.transformation.apply(record)

@@ -1,4 +1,4 @@
-"""The way of records from the bytes on a topic to a sink connector: converters, then transformations."""
+"""The chain from the bytes on a topic to a sink connector: converters, then transformations."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["SinkChain", "aligned"]
 
 
 class SinkChain:
-    """From bytes to records: converters, then transformations."""
+    """Turns bytes into records with converters and transformations."""
 
     def __init__(self, steps: Steps[SinkBatch, SinkRecord], converters: Converters, tolerance: Tolerance) -> None:
         self._steps = steps
@@ -39,7 +39,7 @@ class SinkChain:
         self._tolerance = tolerance
 
     def process(self, batch: ConsumedBatch) -> list[SinkBatch]:
-        """The batch as a sink task is given it; records that are dropped or given up are not in it.
+        """Return the batches for a sink task, without records that were dropped or given up.
 
         Raises what :meth:`Tolerance.give_up` raises.
         """
@@ -48,7 +48,7 @@ class SinkChain:
         return self._by_row(batch)
 
     def decode(self, batch: ConsumedBatch, index: int) -> SinkRecord:
-        """One record of a batch through the converters; raises :class:`StageError` if one fails."""
+        """Convert one record of a batch; raise :class:`StageError` if a converter fails."""
         attempt, converters, topic = self._tolerance.attempt, self._converters, batch.topic
         data = batch.keys[index], batch.values[index]
         key: SchemaAndValue = attempt(
@@ -81,12 +81,15 @@ class SinkChain:
         )
 
     def close(self) -> None:
-        """Release what the plugins hold."""
+        """Release the resources of the plugins."""
         self._steps.close()
         self._converters.close()
 
     def encode(self, record: SinkRecord) -> RawRecord:
-        """A record in bytes, for a report after what was consumed is gone; raises what the converters raise."""
+        """Convert a record back to bytes, for a report when the consumed bytes are gone.
+
+        Raises what the converters raise.
+        """
         topic, convert = record.topic, self._converters.header.from_connect_header
         return RawRecord(
             record.original_topic,
@@ -144,7 +147,7 @@ class SinkChain:
 
 
 def _decode_column(converter: Converter[Any], topic: str, data: Sequence[bytes | None]) -> Sequence[Column]:
-    """The columns of what was consumed; what is null in all records, such as no key, is converted once."""
+    """Convert a column of consumed bytes; a column of nulls, such as absent keys, is converted only once."""
     if isinstance(data, Constant) and len(data) > 1:
         (column,) = converter.to_connect_column(topic, data[:1])
         return [ValueColumn(Constant(column.values()[0], len(data)), column.schema)]
@@ -152,13 +155,15 @@ def _decode_column(converter: Converter[Any], topic: str, data: Sequence[bytes |
 
 
 def aligned(keys: Sequence[Column], values: Sequence[Column]) -> Iterator[tuple[int, int, Column, Column]]:
-    """Runs over which both the key schema and the value schema stay the same, with their parts of the columns.
+    """Split columns into runs in which both the key schema and the value schema stay the same.
 
-    Raises :class:`~connect.errors.DataError` if a converter did not give a value for every record.
+    Raises :class:`~connect.errors.DataError` if a converter did not return one value per record.
     """
     key_ends, value_ends = [list(accumulate(map(len, columns))) for columns in (keys, values)]
     if key_ends[-1] != value_ends[-1]:
-        raise DataError("The converters gave columns of different lengths; they must give a value for every record.")
+        raise DataError(
+            "The converters returned columns of different lengths; they must return one value for every record."
+        )
     start = 0
     for stop in sorted({*key_ends, *value_ends} - {0}):
         yield start, stop, _part(keys, key_ends, start, stop), _part(values, value_ends, start, stop)

@@ -1,4 +1,4 @@
-"""The runtime as a sink task sees it, wherever the task runs."""
+"""The context of a sink task, wherever the task runs."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ __all__ = ["Publishing", "SinkContext", "durable_offsets"]
 
 
 class Publishing(Protocol):
-    """Sends the records of a task's own."""
+    """Sends additional records of a task."""
 
     def publish(self, topic: str, key: bytes | None, value: bytes | None) -> None:
         """Send a record to a topic."""
 
     def flush(self) -> None:
-        """Wait until Kafka has all of them."""
+        """Wait until Kafka has acknowledged all of them."""
 
 
 class SinkContext:
-    """Gives a sink task its part of the runtime; see :class:`connect.sink.SinkTaskContext`.
+    """Implements :class:`connect.sink.SinkTaskContext` by recording the task's requests.
 
-    The task asks, and whoever runs it does it when it comes to it: ``rewinds``, ``paused`` and ``commit_requested``
-    are what was asked for. ``wait`` waits so many seconds, or says ``False`` when the task is to stop or pause.
+    Whoever runs the task carries out ``rewinds``, ``paused`` and ``commit_requested`` when it gets to it. The given
+    ``wait`` waits the seconds it is passed, or returns ``False`` if the task must stop or pause.
     """
 
     def __init__(
@@ -55,15 +55,15 @@ class SinkContext:
         self.encode: Callable[[SinkRecord], RawRecord] | None = None
 
     def offset(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Continue from these offsets."""
+        """Continue consuming from these offsets."""
         self.rewinds.update(offsets)
 
     def timeout(self, seconds: float) -> None:
-        """Put again after so long."""
+        """Call ``put`` again within ``seconds``."""
         self._put_after = seconds
 
     def asked_timeout(self) -> float | None:
-        """The timeout that the task asked for last, told once."""
+        """Return the timeout that the task last asked for, and forget it."""
         seconds, self._put_after = self._put_after, None
         return seconds
 
@@ -82,37 +82,43 @@ class SinkContext:
         self.commit_requested = True
 
     def publish(self, topic: str, key: bytes | None, value: bytes | None) -> None:
-        """Send a record of the task's own."""
+        """Send an additional record."""
         self._publisher.publish(topic, key, value)
 
     def flush_published(self) -> None:
-        """Wait until Kafka has what was published."""
+        """Wait until Kafka has acknowledged the published records."""
         self._publisher.flush()
 
     def wait(self, seconds: float) -> bool:
-        """Wait, unless the task is stopped or paused first."""
+        """Wait, unless the task must stop or pause first."""
         return self._wait(seconds)
 
     def report(self, record: SinkRecord, error: Exception) -> None:
-        """Give up on a record that cannot be written: as it was consumed, or as the converters write it after put."""
+        """Give up on a record that cannot be written.
+
+        It is reported as consumed, or as encoded again if that is gone.
+        """
         raw = self.consumed.find(record.origin, record.original_offset) if self.consumed else None
         if raw is None and self.encode is not None:
             raw = self.encode(record)
         self._tolerance.give_up(Failure(Stage.TASK_PUT, self._task_class, error, record=record, raw=raw))
 
     def flush(self) -> None:
-        """Wait until every report is kept."""
+        """Wait until every report is durable."""
         self._tolerance.flush()
 
     def _check(self, partitions: Collection[TopicPartition]) -> None:
         if strange := set(partitions) - self.assignment:
-            raise ConnectError(f"The task has no partition {min(strange)}; pause and resume only its assignment.")
+            raise ConnectError(
+                f"Partition {min(strange)} is not assigned to the task; pause and resume only partitions in its "
+                "assignment."
+            )
 
 
 def durable_offsets(task: SinkTask[Any], answer: object) -> Mapping[TopicPartition, int]:
-    """Return what ``pre_commit`` of a task has returned: the offsets to commit, none where that was ``None``.
+    """Return what ``pre_commit`` of a task returned: the offsets to commit, none where that was ``None``.
 
-    Raises ``ConnectError`` if it is no mapping of partitions to offsets.
+    Raises ``ConnectError`` if it is not a mapping of partitions to offsets.
     """
     if answer is None:
         return {}
@@ -123,8 +129,8 @@ def durable_offsets(task: SinkTask[Any], answer: object) -> Mapping[TopicPartiti
     else:
         return answer
     raise ConnectError(
-        f"pre_commit of {class_name(task)} returned {fault}; have it return the offsets to commit, a mapping of "
-        "TopicPartition to int, as those in its argument are."
+        f"pre_commit of {class_name(task)} returned {fault}; it must return the offsets to commit, as a mapping of "
+        "TopicPartition to int like its argument."
     )
 
 

@@ -1,4 +1,4 @@
-"""The way of records from a source connector to the bytes on a topic: transformations, then converters."""
+"""The chain from a source connector to the bytes on a topic: transformations, then converters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["SourceChain", "by_source_partition"]
 
 
 class SourceChain:
-    """From records to bytes: transformations, then converters."""
+    """Turns records into bytes with transformations and converters."""
 
     def __init__(self, steps: Steps[SourceBatch, SourceRecord], converters: Converters, tolerance: Tolerance) -> None:
         self._steps = steps
@@ -26,7 +26,7 @@ class SourceChain:
         self._tolerance = tolerance
 
     def process(self, batch: SourceBatch) -> list[EncodedBatch]:
-        """The batch as it is to be produced; records that are dropped or given up are not in it.
+        """Return the batches to produce, without records that were dropped or given up.
 
         Raises what :meth:`Tolerance.give_up` raises.
         """
@@ -36,7 +36,7 @@ class SourceChain:
             return list(self._by_row(batch))
 
     def encode(self, record: SourceRecord) -> tuple[bytes | None, bytes | None, RawHeaders | None]:
-        """The key, the value and the headers of one record in bytes; raises :class:`StageError` if one fails."""
+        """Convert a record to the bytes of its key, value and headers; raise :class:`StageError` if that fails."""
         attempt, converters, topic = self._tolerance.attempt, self._converters, record.topic
         headers: RawHeaders | None = None
         if record.headers:
@@ -55,7 +55,7 @@ class SourceChain:
         return key, value, headers
 
     def close(self) -> None:
-        """Release what the plugins hold."""
+        """Release the resources of the plugins."""
         self._steps.close()
         self._converters.close()
 
@@ -100,7 +100,7 @@ class SourceChain:
 
 
 def by_source_partition(batch: SourceBatch) -> Iterator[SourceBatch]:
-    """The batch in runs, each of one source partition: the offset of its last record stands for the whole run."""
+    """Split the batch into runs of one source partition; the offset of its last record stands for the whole run."""
     if isinstance(batch.source_partitions, Constant):
         yield batch
         return
@@ -112,7 +112,7 @@ def by_source_partition(batch: SourceBatch) -> Iterator[SourceBatch]:
 
 
 def _encode_column(converter: Converter[Any], topic: str, column: Column) -> Sequence[bytes | None]:
-    """The column in bytes; what is the same in all records, such as no key, is converted once."""
+    """Convert a column to bytes; if all values are the same, such as absent keys, only one is converted."""
     if isinstance(column, ValueColumn) and isinstance(column.values(), Constant) and len(column) > 1:
         return Constant(converter.from_connect_column(topic, column.slice(0, 1))[0], len(column))
     return converter.from_connect_column(topic, column)

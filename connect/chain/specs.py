@@ -1,4 +1,4 @@
-"""The transformations and predicates that a connector's configuration describes, parsed once for all who ask."""
+"""The transformations and predicates of a connector's configuration, parsed in one place."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 __all__ = ["VERSION", "PredicateSpec", "TransformationSpec", "predicate_specs", "props_below", "transformation_specs"]
 
 VERSION: Final = "plugin.version"
-"""The key that says which version of a plugin is asked for, below the prefix of the plugin (KIP-891)."""
+"""The key, below a plugin's prefix, that selects the version of the plugin (KIP-891)."""
 
 _TRANSFORMS: Final = "transforms"
 _PREDICATES: Final = "predicates"
@@ -17,9 +17,9 @@ _PREDICATES: Final = "predicates"
 
 @dataclass(frozen=True, slots=True)
 class PredicateSpec:
-    """A predicate as a connector's configuration describes it; ``type`` is empty where the configuration has none.
+    """A predicate as configured; ``type`` is empty if the configuration has none.
 
-    ``version`` is the range of versions that is asked for, if one is.
+    ``version`` is the requested version range, if there is one.
     """
 
     alias: str
@@ -35,7 +35,7 @@ class PredicateSpec:
 
 @dataclass(frozen=True, slots=True)
 class TransformationSpec:
-    """A transformation as a connector's configuration describes it, with the predicate that chooses its records."""
+    """A transformation as configured, with the predicate that chooses its records."""
 
     alias: str
     type: str
@@ -51,17 +51,17 @@ class TransformationSpec:
 
 
 def transformation_specs(props: Mapping[str, str]) -> tuple[TransformationSpec, ...]:
-    """The transformations that ``transforms`` lists, in order. Whether they are complete is for validation to say."""
+    """Return the transformations that ``transforms`` lists, in order. Incomplete ones are left to validation."""
     return tuple(_transformation(props, alias) for alias in _aliases(props, _TRANSFORMS))
 
 
 def predicate_specs(props: Mapping[str, str]) -> tuple[PredicateSpec, ...]:
-    """The predicates that ``predicates`` lists, in order. Whether they are complete is for validation to say."""
+    """Return the predicates that ``predicates`` lists, in order. Incomplete ones are left to validation."""
     return tuple(_predicate(props, alias) for alias in _aliases(props, _PREDICATES))
 
 
 def props_below(props: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """The keys that begin with ``prefix``, without it."""
+    """Return the keys that begin with ``prefix``, without it."""
     return {name.removeprefix(prefix): value for name, value in props.items() if name.startswith(prefix)}
 
 

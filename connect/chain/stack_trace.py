@@ -1,4 +1,4 @@
-"""Stack traces as text. Those of many errors of one kind cost little: what they have in common is made once."""
+"""Stack traces as text, cached so that many errors from the same place are cheap to format."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CONTEXT: Final = "\nDuring handling of the above exception, another exception o
 
 
 def stack_trace(error: BaseException) -> str:
-    """The whole trace of an error, causes included, as Python writes it."""
+    """Return the full stack trace of an error, causes included, as Python prints it."""
     parts: list[str] = []
     for link, following in _chain(error):
         parts.append(_stack(tuple(_places(link.__traceback__)), _Traceback(link.__traceback__)))
@@ -25,7 +25,7 @@ def stack_trace(error: BaseException) -> str:
 
 
 def _chain(error: BaseException) -> list[tuple[BaseException, str]]:
-    """The error and what it comes from, the oldest first, each with what Python writes between it and the next."""
+    """Return the error and its causes, oldest first, each with the text that Python prints before the next."""
     found: list[tuple[BaseException, str]] = [(error, "")]
     seen = {id(error)}
     for earlier, between in _earlier(error):
@@ -55,7 +55,7 @@ def _places(tb: TracebackType | None) -> Iterator[tuple[CodeType, int]]:
 
 
 def _last_lines(error: BaseException) -> str:
-    """The class of an error and its text."""
+    """Return the class and the text of an error."""
     kind = type(error)
     if isinstance(error, SyntaxError | BaseExceptionGroup) or getattr(error, "__notes__", None):
         return "".join(traceback.format_exception_only(error))
@@ -67,7 +67,7 @@ def _last_lines(error: BaseException) -> str:
 
 
 class _Traceback:
-    """A traceback that is no part of what a cache compares."""
+    """A traceback that is ignored when cache keys are compared."""
 
     def __init__(self, value: TracebackType | None) -> None:
         self.value = value
@@ -81,6 +81,6 @@ class _Traceback:
 
 @lru_cache(maxsize=256)
 def _stack(frames: tuple[tuple[CodeType, int], ...], held: _Traceback) -> str:  # noqa: ARG001
-    """The frames of an error as text; the cache goes by the places in the code."""
+    """Format the frames of an error; the cache key is their places in the code."""
     tb, held.value = held.value, None  # the cache keeps the key: without the frames, whose records would stay alive
     return "" if tb is None else "Traceback (most recent call last):\n" + "".join(traceback.format_tb(tb))

@@ -26,7 +26,7 @@ _FEW: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One transformation, and the predicate that chooses its records. ``alias`` is its name in ``transforms``."""
+    """A transformation and the predicate that chooses its records. ``alias`` is its name in ``transforms``."""
 
     transformation: Transformation[Any]
     predicate: Predicate[Any] | None = None
@@ -34,17 +34,17 @@ class Step:
     alias: str | None = None
 
     def chooses(self, record: R) -> bool:
-        """Whether the transformation is given this record."""
+        """Return whether the step applies to the record."""
         return self.predicate is None or self.predicate.test(record) is not self.negate
 
     def apply(self, record: R) -> R | None:
-        """The record after this step; ``None`` if it is dropped."""
+        """Return the record after this step, or ``None`` if it is dropped."""
         if self.predicate is not None and not self.chooses(record):
             return record
         return self.transformation.apply(record)
 
     def apply_batch(self, batch: B) -> list[B]:
-        """The batch after this step, in pieces where topics or schemas now differ."""
+        """Return the batch after this step, in several parts if topics or schemas now differ."""
         if self.predicate is None:
             return list(self.transformation.apply_batch(batch))
         chosen = [test is not self.negate for test in self.predicate.test_batch(batch)]
@@ -62,14 +62,14 @@ class Step:
         return batches
 
     def close(self) -> None:
-        """Release what the plugins hold."""
+        """Release the resources of the plugins."""
         self.transformation.close()
         if self.predicate is not None:
             self.predicate.close()
 
 
 def apply_steps(steps: Sequence[Step], batches: Sequence[B]) -> list[B]:
-    """The batches after all steps, in order; by row from where they have become short."""
+    """Return the batches after all steps; once batches have become short, continue by row."""
     current = list(batches)
     for index, step in enumerate(steps):
         if sum(map(len, current)) < _FEW * len(current):
@@ -93,11 +93,11 @@ class Steps(Generic[B, R]):
         self._tolerance = tolerance
 
     def apply_batches(self, batches: Sequence[B]) -> list[B]:
-        """The batches after all steps."""
+        """Return the batches after all steps."""
         return apply_steps(self._steps, batches)
 
     def apply(self, record: R) -> R | None:
-        """One record after all steps; ``None`` if it is dropped, :class:`StageError` if one fails."""
+        """Return a record after all steps, or ``None`` if it is dropped; raise :class:`StageError` if a step fails."""
         current: R | None = record
         for step in self._steps:
             if current is None:
@@ -107,19 +107,19 @@ class Steps(Generic[B, R]):
             current = self._tolerance.attempt(Stage.TRANSFORMATION, name, call, step.alias)
             if not isinstance(current, type(record) | None):
                 raise ConnectError(
-                    f"apply of {name} (transforms.{step.alias}) returned a value of type {type(current).__name__}; "
-                    "have it return a record, or None to drop it."
+                    f"apply of {name} (transforms.{step.alias}) returned a value of type {type(current).__name__}; it "
+                    "must return a record, or None to drop it."
                 )
         return current
 
     def close(self) -> None:
-        """Release what the plugins hold."""
+        """Release the resources of the plugins."""
         for step in self._steps:
             step.close()
 
 
 def transformation_steps(registry: PluginRegistry, specs: Iterable[TransformationSpec]) -> list[Step]:
-    """The steps that these specs describe, in order, with plugins of ``registry``."""
+    """Load the plugins of these specs from ``registry`` and return them as steps, in order."""
     return [_step(registry, spec) for spec in specs]
 
 

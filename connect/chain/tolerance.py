@@ -1,9 +1,9 @@
-"""What becomes of a record that cannot be processed: tried again, left out and reported, or the end of the task.
+"""Error handling for records that cannot be processed: retry, skip and report, or fail the task.
 
-A stage of the processing of one record is run by :meth:`Tolerance.attempt`, which retries what may succeed later. What
-still fails is a :class:`StageError`; :meth:`Tolerance.give_up` reports it, and raises unless ``errors.tolerance``
-allows the record to be left out. Nothing is dropped in silence (invariant I4), and nothing because of an error that is
-about no record: a ``ConnectError`` that is neither a ``DataError`` nor a ``RetriableError`` ends the task.
+:meth:`Tolerance.attempt` runs one stage for one record and retries what may succeed later. A final failure is a
+:class:`StageError`; :meth:`Tolerance.give_up` reports it, and raises unless ``errors.tolerance`` allows the record to
+be skipped. No record is dropped silently (invariant I4), and none because of an error that is not about a record: a
+``ConnectError`` that is neither a ``DataError`` nor a ``RetriableError`` fails the task.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _CONVERTERS: Final = {
 class StageError(ConnectError):
     """A stage failed for one record; the cause is chained. ``executing`` is the class that failed.
 
-    ``alias`` is what the configuration calls a transformation.
+    ``alias`` is the name of a transformation in the configuration.
     """
 
     def __init__(self, stage: Stage, executing: str, cause: Exception, alias: str | None = None) -> None:
@@ -74,15 +74,18 @@ class StageError(ConnectError):
 
 
 class StopRequested(Exception):  # noqa: N818 - it tells of no error
-    """The task is to stop while a record waits to be tried again: it is neither done nor given up, and comes again."""
+    """The task must stop while a record waits to be retried.
+
+    The record is neither processed nor given up; it comes again.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One record that cannot be processed: where, why, and the record as it was before the stage.
+    """A record that cannot be processed: the stage, the error, and the record as it was before the stage.
 
-    ``error_class`` and ``trace`` are the error's, whichever process it was raised in. ``alias`` is what the
-    configuration calls a transformation that failed.
+    ``error_class`` and ``trace`` are those of the original error, even if it was raised in another process. ``alias``
+    is the name of the failed transformation in the configuration.
     """
 
     stage: Stage
@@ -97,25 +100,25 @@ class Failure:
     def of_stage(
         cls, error: StageError, record: SourceRecord | SinkRecord | None = None, raw: RawRecord | None = None
     ) -> Failure:
-        """The failure of a record in a stage."""
+        """Make a failure from an error of a stage."""
         return cls(error.stage, error.executing, error.cause, record, raw, alias=error.alias)
 
     @property
     def error_class(self) -> str:
-        """The dotted path of the class of the error."""
+        """The dotted path of the error's class."""
         if self.raised is not None:
             return self.raised.error_class
         return f"{type(self.error).__module__}.{type(self.error).__qualname__}"
 
     @property
     def trace(self) -> str:
-        """The whole stack trace of the error, causes included."""
+        """The full stack trace of the error, causes included."""
         return self.raised.trace if self.raised is not None else stack_trace(self.error)
 
 
 @dataclass(frozen=True, slots=True)
 class RaisedElsewhere:
-    """The class and the trace of an error of another process, from which only its text comes."""
+    """The class and the trace of an error in another process, of which only the text has been passed on."""
 
     error_class: str
     trace: str
@@ -123,9 +126,9 @@ class RaisedElsewhere:
 
 @dataclass(frozen=True, slots=True)
 class ErrorPolicy:
-    """The ``errors.*`` keys that decide about a record that cannot be processed; times are in milliseconds.
+    """The ``errors.*`` keys that decide about a record that cannot be processed. Times are in milliseconds.
 
-    Where -1 is allowed it is no limit: for ever, or any number of records.
+    Where -1 is allowed it means no limit.
     """
 
     tolerates_errors: bool = False
@@ -137,7 +140,7 @@ class ErrorPolicy:
 
 @dataclass(slots=True)
 class ErrorCounts:
-    """Counts of what went wrong so far, under the names of Kafka Connect's task error metrics."""
+    """Error counts so far, under the names of Kafka Connect's task error metrics."""
 
     total_record_errors: int = 0
     total_record_failures: int = 0
@@ -150,20 +153,20 @@ class ErrorCounts:
 
 
 class Reporter(Protocol):
-    """Keeps an account of records that were given up."""
+    """Reports records that were given up."""
 
     def report(self, failure: Failure) -> None:
-        """Take note of a failure; it need not be durable yet."""
+        """Report a failure. The report need not be durable yet."""
 
     def flush(self) -> None:
-        """Make durable what was reported; called before offsets are committed.
+        """Make all reports durable. Called before offsets are committed.
 
-        Raises :class:`~connect.errors.RetriableError` if it is not yet, another error if it will never be.
+        Raises :class:`~connect.errors.RetriableError` if that has not succeeded yet, another error if it never will.
         """
 
 
 class Tolerance:
-    """The error handling of one task. ``wait`` waits so many seconds, or says ``False`` when the task is to stop."""
+    """The error handling of one task. ``wait`` waits for some seconds, or returns ``False`` if the task must stop."""
 
     def __init__(
         self,
@@ -181,10 +184,10 @@ class Tolerance:
         self._left_out: deque[float] = deque()
 
     def attempt(self, stage: Stage, executing: str, call: Callable[[], T], alias: str | None = None) -> T:
-        """The result of ``call``, tried again after a :class:`RetriableError` for ``errors.retry.timeout``.
+        """Return the result of ``call``, retrying after a :class:`RetriableError` for up to ``errors.retry.timeout``.
 
-        Raises :class:`StageError` when it has failed, :class:`StopRequested` when the task is to stop before that, and
-        what a plugin says of something else than the record, such as refused credentials, as it is.
+        Raises :class:`StageError` if it finally fails, and :class:`StopRequested` if the task must stop first. Plugin
+        errors that are not about the record, such as rejected credentials, are raised unchanged.
         """
         started = self._clock()
         tries = 0
@@ -207,7 +210,7 @@ class Tolerance:
                 raise StageError(stage, executing, error, alias) from error
 
     def give_up(self, failure: Failure) -> None:
-        """Report a record that cannot be processed; raises unless it may be left out."""
+        """Report a record that cannot be processed. Raises unless the record may be skipped."""
         self._count(1)
         for reporter in self._reporters:
             reporter.report(failure)
@@ -217,13 +220,13 @@ class Tolerance:
         self.counts.total_records_skipped += 1
 
     def leave_out(self, count: int) -> None:
-        """Count records that are left out without a report; raises unless they may be."""
+        """Count records that are skipped without a report. Raises unless they may be skipped."""
         if not count:
             return
         self._count(count)
         if (exceeded := self._exceeded(count)) is not None:
             self.counts.total_record_failures += count
-            raise ConnectError(f"{exceeded}: {count} more records would be left out")
+            raise ConnectError(f"{exceeded}: {count} more records would be skipped")
         self.counts.total_records_skipped += count
 
     def _count(self, errors: int) -> None:
@@ -231,7 +234,7 @@ class Tolerance:
         self.counts.last_error_timestamp = time.time_ns() // 1_000_000
 
     def _exceeded(self, count: int = 1) -> str | None:
-        """Why so many records may not be left out now; ``None`` if they may."""
+        """Return why so many records may not be skipped now, or ``None`` if they may."""
         policy = self._policy
         if not policy.tolerates_errors:
             return "Tolerance exceeded in error handler"
@@ -267,12 +270,12 @@ class Tolerance:
 
 
 def _described(error: Exception) -> str:
-    """What an error says; one not written for people, such as a ``KeyError``, says little without its class."""
+    """Return the text of an error, with its class if the text alone says little, as that of a ``KeyError`` does."""
     return str(error) if isinstance(error, ConnectError) else f"{type(error).__name__}: {error}"
 
 
 def _place(failure: Failure) -> str:
-    """Where it failed: the key of the configuration that names the plugin, and the record, as far as they are known."""
+    """Return where it failed, as far as known: the key that configures the plugin, and the record."""
     known: list[str] = []
     if failure.stage is Stage.TRANSFORMATION:
         known.append(failure.executing if failure.alias is None else f"transforms.{failure.alias}")

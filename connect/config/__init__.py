@@ -1,4 +1,4 @@
-"""Configuration as typed classes, from which parsing, validation, REST definitions and reference follow."""
+"""Typed configuration classes, which drive parsing, validation, REST definitions and reference documentation."""
 
 from connect.config.config import Config
 from connect.config.description import (

@@ -18,7 +18,7 @@ __all__ = ["Config"]
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(option,))
 class Config:
-    """Declare the options of a plugin as the annotated attributes of a subclass::
+    """The base class of configurations. Declare options as annotated attributes of a subclass::
 
         class FileSourceConfig(Config):
             topic: str = option(importance=HIGH, validator=non_empty, doc="Topic to publish to.")
@@ -28,10 +28,10 @@ class Config:
         config.batch_size  # 10
 
     The annotation is the type: ``str``, ``int``, ``Long``, ``Short``, ``float``, ``bool``, ``Password``,
-    ``PluginName``, ``tuple[str, ...]`` for a list, a ``Literal`` of strings or a ``StrEnum`` for fixed ones,
-    or one of them with ``| None``. Subclasses inherit options and may declare one again to change it. A
-    config never changes; two of one class are equal when their options are. ``class B(A, key_prefix="b.")`` has
-    the options of ``A`` under keys that begin with ``b.``.
+    ``PluginName``, ``tuple[str, ...]`` for a list, a ``Literal`` of strings or a ``StrEnum`` for fixed values, or one
+    of them with ``| None``. Subclasses inherit options and may redeclare them. A config is immutable, and equal to
+    another of its class if all options are equal. ``class B(A, key_prefix="b.")`` has the options of ``A`` under keys
+    that begin with ``b.``.
     """
 
     _attributes: ClassVar[tuple[Attribute, ...]] = ()
@@ -46,7 +46,7 @@ class Config:
         cls._attributes = declared_attributes(cls, cls._key_prefix)
 
     def __init__(self, **values: Any) -> None:
-        """Make a config of typed values by attribute name; raise ``ConfigError`` if one is refused."""
+        """Make a config from typed values by attribute name; raise ``ConfigError`` if one is refused."""
         keys = {attribute.name: attribute.key.name for attribute in self._attributes}
         if unknown := values.keys() - keys:
             raise TypeError(f"{type(self).__name__} has no option {min(unknown)!r}; it has {', '.join(keys)}")
@@ -54,10 +54,10 @@ class Config:
 
     @classmethod
     def parse(cls, props: Mapping[str, object], *, secret_keys: Collection[str] = ()) -> Self:
-        """Parse ``props`` to a config; keys that are not declared are only kept in ``originals``.
+        """Parse ``props`` to a config. Undeclared keys are only kept in ``originals``.
 
-        One mistake raises a ``ConfigError``, several raise an ``InvalidConfigError`` that lists them. The values of
-        ``secret_keys``, which come from config providers, are hidden in errors and the repr.
+        A single mistake raises a ``ConfigError``, several raise an ``InvalidConfigError`` that lists them. The values
+        of ``secret_keys``, which come from config providers, are hidden in errors and the repr.
         """
         config = cls.__new__(cls)
         config._fill(props, secret_keys)
@@ -65,7 +65,7 @@ class Config:
 
     @classmethod
     def validate(cls, props: Mapping[str, object], *, secret_keys: Collection[str] = ()) -> tuple[ConfigValue, ...]:
-        """Validate ``props`` and return the result for every key; mistakes are in it and not raised."""
+        """Validate ``props`` and return the result for every key. Mistakes are part of the results and not raised."""
         config = cls.__new__(cls)
         readings = config._load(props, secret_keys)
         described = {value.name: value for value in describe_readings(readings, secret_keys)}
@@ -86,29 +86,28 @@ class Config:
         return tuple(key for key in props if key not in known)
 
     def check(self) -> Iterable[ConfigError]:
-        """Yield an error for every broken rule over several options; override it in a class that has such rules.
+        """Yield an error for every broken rule that involves several options. Override it in classes with such rules.
 
-        It is called by ``parse`` and by ``validate``. Every attribute it can read has a valid value: reading an
-        attribute whose own value was refused ends the check and keeps the errors yielded before. Name the keys at
-        which the error is shown with ``ConfigRuleError``; ``yield from super().check()`` if the base class has
-        rules, too.
+        Called by ``parse`` and ``validate``. Every attribute that it can read has a valid value: reading an attribute
+        whose own value was refused ends the check and keeps the errors yielded before. Use ``ConfigRuleError`` to name
+        the keys at which an error is shown, and ``yield from super().check()`` if the base class has rules too.
         """
         return ()
 
     def warnings(self) -> Iterable[str]:
-        """Tell what the user of this configuration should know though nothing in it is wrong: override it.
+        """Yield warnings about a valid configuration, one sentence each. Override it if there are any.
 
-        Each is a sentence; it is logged when the connector starts, and shown when the configuration is checked.
+        They are logged when the connector starts, and shown when the configuration is validated.
         """
         return ()
 
     @property
     def originals(self) -> Mapping[str, str | None]:
-        """The properties as they were given, unknown keys included. Secrets are in plain text: do not log them."""
+        """The properties as given, including unknown keys. Secrets are in plain text: do not log them."""
         return MappingProxyType(self._originals)
 
     def originals_with_prefix(self, prefix: str) -> dict[str, str | None]:
-        """Return the original properties whose keys start with ``prefix``, under the rest of their keys."""
+        """Return the original properties whose keys start with ``prefix``, without the prefix."""
         return {
             key.removeprefix(prefix): value
             for key, value in self._originals.items()
@@ -116,7 +115,7 @@ class Config:
         }
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"{type(self).__name__} cannot be changed: make another one instead of setting {name}")
+        raise AttributeError(f"{type(self).__name__} is immutable: make another one instead of setting {name}")
 
     def __delattr__(self, name: str) -> None:
         raise AttributeError(f"{type(self).__name__} cannot be changed: {name} stays")

@@ -1,4 +1,4 @@
-"""Descriptions of keys and values: JSON objects of Kafka Connect's REST API, and reference pages."""
+"""Descriptions of keys and values as JSON objects of Kafka Connect's REST API, and as reference pages."""
 
 from __future__ import annotations
 

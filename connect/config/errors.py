@@ -1,4 +1,4 @@
-"""The errors that refuse a configuration, in Kafka's words."""
+"""Errors that refuse a configuration, worded like Kafka's."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _SHORT: Final = 4
 
 
 class ConfigRuleError(ConfigError):
-    """A configuration breaks a rule; ``message`` is the whole text and ``keys`` are the keys it is shown at.
+    """A configuration breaks a rule. ``message`` is the whole text, ``keys`` are the keys at which it is shown.
 
-    Yield it from ``Config.check`` for a rule over several keys::
+    Yield it from ``Config.check`` for a rule that involves several keys::
 
         yield ConfigRuleError("Must configure one of topics or topics.regex", "topics", "topics.regex")
     """
@@ -42,7 +42,7 @@ class ConfigRuleError(ConfigError):
 
 
 class InvalidConfigError(ConfigError):
-    """A configuration has several mistakes: ``errors`` has each of them, and the text lists them all."""
+    """A configuration has several mistakes: ``errors`` holds all of them, and the text lists them."""
 
     def __init__(self, errors: Iterable[ConfigError]) -> None:
         self.errors = tuple(errors)
@@ -55,25 +55,25 @@ class InvalidConfigError(ConfigError):
 
 
 def invalid_value(key: str, value: object, reason: str) -> ConfigError:
-    """Return the error of a validator that refuses ``value``; the text shows it as Kafka does."""
+    """Return the error with which a validator refuses ``value``; the text shows the value as Kafka does."""
     return ConfigError(key, display_value(value), reason)
 
 
 def missing_value(key: str) -> ConfigError:
-    """Return the error of a required key that is absent."""
+    """Return the error for a missing required key."""
     return ConfigRuleError(f'Missing required configuration "{key}" which has no default value.', key)
 
 
 def keys_of(error: ConfigError) -> tuple[str, ...]:
-    """Return the keys that ``error`` is shown at."""
+    """Return the keys at which ``error`` is shown."""
     return error.keys if isinstance(error, ConfigRuleError) else (error.key,)
 
 
 def without_secrets(error: ConfigError, secrets: Iterable[str]) -> ConfigError:
-    """Return ``error`` with none of ``secrets`` in its text.
+    """Return ``error`` with all ``secrets`` removed from its text.
 
-    One of fewer than four characters is hidden only where it stands alone, without a letter or digit beside it: holes
-    in the words around it would tell what it is.
+    A secret of fewer than four characters is hidden only where it stands alone, without adjacent letters or digits:
+    gaps inside other words would reveal it.
     """
     text = str(error)
     for secret in sorted(secrets, key=len, reverse=True):

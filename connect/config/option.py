@@ -1,4 +1,4 @@
-"""The options of a config class: their declaration, the meaning of their annotations, and the keys they define."""
+"""Options of config classes: how they are declared, what their annotations mean, and which keys they define."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _unchanged(value: ParsedValue) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """The meaning of an annotation. ``load`` turns a parsed value into the value of the attribute."""
+    """The meaning of an annotation. ``load`` converts a parsed value to the value of the attribute."""
 
     type: ConfigType
     load: Callable[[Any], Any] = _unchanged
@@ -72,7 +72,7 @@ class Annotation:
 
 
 def read_annotation(hint: Any, *, ignore_case: bool = False) -> Annotation:
-    """Return the meaning of ``hint``; raise ``TypeError`` if it is not the type of an option."""
+    """Return the meaning of ``hint``; raise ``TypeError`` if it is not a type for options."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType) and len(arguments) == 2 and types.NoneType in arguments:
         present = next(argument for argument in arguments if argument is not types.NoneType)
@@ -128,7 +128,7 @@ Visibility: TypeAlias = Callable[[Mapping[str, ParsedValue]], bool]
 
 
 class Importance(StrEnum):
-    """The importance of an option to its users."""
+    """The importance of an option to users."""
 
     HIGH = "HIGH"
     MEDIUM = "MEDIUM"
@@ -158,7 +158,7 @@ class RefusedOptionError(Exception):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Option:
-    """One option of a config class as declared. ``ConfigKey`` also has its type and name."""
+    """An option as declared in a config class. ``ConfigKey`` adds its type and name."""
 
     importance: Importance
     doc: str
@@ -240,13 +240,13 @@ def _refuse_plain_function(rule: object) -> None:
         name = getattr(rule, "__name__", repr(rule))
         raise TypeError(
             f"validator={name} does not say what it allows: decorate the function with "
-            '@validator("absolute path"), with the rule as the reference is to show it'
+            '@validator and a description for the reference, such as @validator("absolute path")'
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigKey:
-    """The definition of one key. ``default`` has no meaning if the key is ``required``."""
+    """The definition of one key. ``default`` is meaningless if the key is ``required``."""
 
     name: str
     type: ConfigType
@@ -268,7 +268,7 @@ class ConfigKey:
     def ensure_valid(self, value: ParsedValue, *, secret: bool = False) -> None:
         """Raise ``ConfigError`` if the validator refuses ``value``, which may be ``None`` if nullable.
 
-        The validator of a password is given its text. The error about a secret shows the rule in place of the reason.
+        The validator of a password receives its text. Errors about a secret show the rule instead of the reason.
         """
         if self.validator is None or (value is None and self.nullable):
             return
@@ -307,7 +307,7 @@ def embed(keys: Iterable[ConfigKey], *, prefix: str, group: str, first_order: in
 
 
 def _below(prefix: str, key: ConfigKey) -> ConfigKey:
-    """The key as it is called below ``prefix``."""
+    """Return the key's name below ``prefix``."""
     return replace(
         key,
         name=prefix + key.name,
@@ -332,7 +332,7 @@ def _values_below(prefix: str, values: Mapping[str, ParsedValue]) -> Mapping[str
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """An attribute of a config class, its key, and the meaning of its annotation."""
+    """An attribute of a config class with its key and the meaning of its annotation."""
 
     name: str
     key: ConfigKey

@@ -1,4 +1,4 @@
-"""Parsing of the text of a property to a value of its type, exactly as Kafka does it."""
+"""Parsing of property text to typed values, exactly as Kafka does it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A secret that does not show itself."""
+"""A wrapper for secrets that keeps them out of logs."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ HIDDEN = "[hidden]"
 
 
 class Password:
-    """Wraps a secret: printed, formatted or logged it is ``[hidden]``, and only ``.value`` returns it.
+    """Wraps a secret. Printed, formatted or logged it is ``[hidden]``; only ``.value`` returns it.
 
-    It may be compared, hashed and sent to another process; it cannot be changed.
+    It is immutable, and can be compared, hashed and sent to another process.
     """
 
     __slots__ = ("value",)

@@ -1,4 +1,4 @@
-"""The types of configuration values, and the text of values of each."""
+"""The types of configuration values, and the text form of values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["ConfigType", "Long", "ParsedValue", "PluginName", "Short", "display_
 
 
 class ConfigType(StrEnum):
-    """The type that a value is parsed to. The names are those of the REST API."""
+    """The type to which a value is parsed, under the names of the REST API."""
 
     BOOLEAN = "BOOLEAN"
     STRING = "STRING"
@@ -39,7 +39,7 @@ ParsedValue: TypeAlias = str | int | float | bool | Password | tuple[str, ...] |
 
 
 def format_value(value: object) -> str | None:
-    """Return ``value`` as a property holds it: ``true``, ``1000.0``, ``a,b``; a password is ``[hidden]``."""
+    """Return ``value`` as property text: ``true``, ``1000.0``, ``a,b``; a password is ``[hidden]``."""
     if value is None:
         return None
     if isinstance(value, tuple | list):
@@ -48,7 +48,7 @@ def format_value(value: object) -> str | None:
 
 
 def display_value(value: object) -> str:
-    """Return ``value`` as error messages show it: ``null``, ``true``, ``[a, b]``, a password ``[hidden]``."""
+    """Return ``value`` as shown in error messages: ``null``, ``true``, ``[a, b]``; a password is ``[hidden]``."""
     match value:
         case None:
             return "null"
@@ -63,5 +63,5 @@ def display_value(value: object) -> str:
 
 
 def original_text(value: object) -> str | None:
-    """Return the text that ``value`` is parsed from. Unlike ``format_value`` it does not hide a password."""
+    """Return the text from which ``value`` was parsed. Unlike ``format_value`` it does not hide passwords."""
     return value.value if isinstance(value, Password) else format_value(value)

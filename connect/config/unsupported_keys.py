@@ -1,4 +1,4 @@
-"""Keys of other connectors for the same target, whose configurations people bring along: refused, or told of."""
+"""Keys of other connectors for the same target that users may bring along: they are refused or warned about."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["UnsupportedKey", "given_keys", "without_effect"]
 
 @dataclass(frozen=True, slots=True)
 class UnsupportedKey:
-    """A key that a connector does not have. ``told`` says what to do, or why nothing need be done.
+    """A key that a connector does not support. ``told`` says what to do instead, or why nothing needs to be done.
 
     ``harmless`` are the values, in lower case, that ask for what the connector does anyway.
     """
@@ -22,7 +22,7 @@ class UnsupportedKey:
 def given_keys(
     unsupported: Mapping[str, UnsupportedKey], props: Mapping[str, str | None]
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield each unsupported key that a configuration has, with its value and what is told of it."""
+    """Yield each unsupported key of a configuration with its value and advice."""
     for key, value in props.items():
         rule = unsupported.get(key)
         if rule is not None and value is not None and value.strip().lower() not in rule.harmless:
@@ -30,6 +30,6 @@ def given_keys(
 
 
 def without_effect(unsupported: Mapping[str, UnsupportedKey], props: Mapping[str, str | None]) -> Iterator[str]:
-    """Yield a warning for each unsupported key that a configuration has."""
+    """Yield a warning for each unsupported key of a configuration."""
     for key, _, told in given_keys(unsupported, props):
         yield f"The key {key} has no effect: {told}."

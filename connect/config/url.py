@@ -1,4 +1,4 @@
-"""HTTP URLs, whose user and password are taken out once and never shown."""
+"""HTTP URLs whose user and password are separated from the address and never shown."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OUT_OF_PLACE: Final = re.compile(r"[\s\x00-\x20\x7f\\]")
 
 @dataclass(frozen=True, slots=True)
 class HttpUrl:
-    """A URL that shows neither the user and the password nor the query that were in it."""
+    """A URL that shows neither user and password nor its query."""
 
     address: str
     """Scheme, host, port and path, without a slash at the end: shown to users, and the base of other paths."""
@@ -38,7 +38,8 @@ class HttpUrl:
 def http_url(text: str) -> HttpUrl:
     """Parse a URL.
 
-    Raises ``ValueError`` for text that is no URL; the error says why and, like its cause, shows nothing of the text.
+    Raises ``ValueError`` for text that is not a URL. The error gives the reason; like its cause, it shows nothing of
+    the text.
     """
     text = text.strip()
     if _OUT_OF_PLACE.search(text):

@@ -1,4 +1,4 @@
-"""Validation of properties against keys: the value of each key, its errors, and the values recommended."""
+"""Validation of properties: the value of each key, its errors, and recommended values."""
 
 from __future__ import annotations
 

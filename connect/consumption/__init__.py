@@ -1,4 +1,4 @@
-"""Consuming from Kafka: the client's messages as columns, and ranges of offsets that come to an end.
+"""Consumption from Kafka: the client's messages as columns, and bounded ranges of offsets.
 
-The worker's loops and the executors of Spark read with the same code.
+The worker's loops and Spark's executors read with the same code.
 """

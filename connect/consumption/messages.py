@@ -1,4 +1,4 @@
-"""From the client's messages to columns: one batch a topic."""
+"""Conversion of the client's messages to columns, one batch per topic."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ _TYPES: Final[Mapping[int, TimestampType]] = {
 
 
 class Fetching:
-    """Takes messages from a consumer: not one at a time, nor waiting for as many as there may be at most."""
+    """Fetches messages from a consumer in batches, without waiting for full ones."""
 
     def __init__(self, consumer: Consumer) -> None:
         self._consumer = consumer
         self._many_come = False
 
     def fetch(self, most: int, seconds: float) -> list[Message]:
-        """Wait for the first message, and while many come a moment for more, but not for as many as asked for."""
+        """Wait for the first message. While many arrive, wait a moment longer for more."""
         if self._many_come:
             found: list[Message] = self._consumer.consume(most, timeout=min(seconds, _MOMENT))
             self._many_come = len(found) >= _MANY
@@ -65,10 +65,10 @@ class Fetching:
 def by_topic(
     messages: Sequence[Message], only_topic: str | None, only_partition: int | None = None
 ) -> list[ConsumedBatch]:
-    """The messages as batches of one topic each, in the order of each topic.
+    """Return the messages as batches of one topic each, in the order of each topic.
 
-    ``only_topic`` is given when a task consumes one topic, ``only_partition`` when it has one partition: its messages
-    need not be asked for theirs.
+    ``only_topic`` is set if the task consumes a single topic, ``only_partition`` if it has a single partition: the
+    messages are then not asked for theirs.
     """
     if not messages:
         return []
@@ -103,7 +103,7 @@ def _timestamp(stamp: tuple[int, int]) -> int | None:
 
 
 class _Offsets(Sequence[int]):
-    """The offsets of messages, asked of each message when it is looked at: mostly only the last one is."""
+    """The offsets of messages, read from each message on access: usually only the last one is needed."""
 
     __slots__ = ("_messages",)
 

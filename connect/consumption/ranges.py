@@ -1,4 +1,4 @@
-"""Ranges of offsets, read to their ends by a consumer of their own that belongs to no group."""
+"""Bounded ranges of offsets, read to their ends by a separate consumer that belongs to no group."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ logger = logging.getLogger(__name__)
 _POLL: Final = 0.5
 _PATIENCE: Final = 60.0
 _BATCH_BYTES: Final = 16 * 1024 * 1024
-"""How large a batch is to be: records are in memory several times while they become rows."""
+"""The target size of a batch: records are in memory several times while they become rows."""
 _FEW: Final = 100
-"""The records of the first batch, by which it is known how large they are, and of any batch at least."""
+"""The size of the first batch, which shows how large records are, and the minimum size of any batch, in records."""
 _LOGIN: Final = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED})
 _OF_MEMBERS: Final = frozenset(
     {"group.instance.id", "group.protocol", "group.remote.assignor", "partition.assignment.strategy"}
@@ -47,25 +47,25 @@ _partition: Final[Callable[[Message], Any]] = confluent_kafka.Message.partition
 
 
 class RangesGoneError(ConnectError):
-    """Kafka no longer has records of a range, or they may not be read."""
+    """Kafka no longer has some records of a range, or reading them is not allowed."""
 
 
 class RangesStalledError(RetriableError):
-    """No more records of a range have come for a long time."""
+    """No more records of a range have arrived for a long time."""
 
 
 class RangeEnds:
-    """How far ranges are still to be read."""
+    """Tracks how far ranges still have to be read."""
 
     def __init__(self, ranges: Sequence[OffsetRange]) -> None:
         self.left = {item.topic_partition: item.end for item in ranges if len(item)}
         """The ends of the ranges that are not read to their ends."""
 
     def take(self, found: Sequence[Message]) -> tuple[Sequence[Message], list[TopicPartition]]:
-        """The records of the ranges among fetched messages, and the partitions that are read to their ends with them.
+        """Return the records of the ranges among fetched messages, and the partitions that are now read to their ends.
 
-        A partition's end is told behind its records. It may be told of before a range's last offset has a record:
-        those of a transaction's end, or of a record that compaction has removed, have none.
+        A partition's end is reported after its records, and may come before a record with a range's last offset: the
+        end markers of transactions and records removed by compaction have none.
         """
         records, reached = found, {}
         if any(map(_error, found)):
@@ -89,10 +89,10 @@ def _place(message: Message) -> TopicPartition:
 
 
 class RangeReader:
-    """Reads the records of ranges, of several partitions at once, each in order. Used by one thread; close it.
+    """Reads ranges of several partitions at once, each in order. Used by one thread; close it afterwards.
 
-    ``settings`` are those of a consumer by librdkafka's names, ``most`` the records of a batch, which are fewer if they
-    are large. Once nothing has come for ``patience`` seconds it gives up with :class:`RangesStalledError`.
+    ``settings`` are librdkafka's settings for a consumer. A batch has at most ``most`` records, fewer if they are
+    large. If nothing arrives for ``patience`` seconds it raises :class:`RangesStalledError`.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class RangeReader:
         self._consumer.close()
 
     def go_on(self, ranges: Sequence[OffsetRange]) -> None:
-        """Have these ranges read next, of partitions that were not read yet, by the consumer that there is."""
+        """Read these ranges next, of partitions not read before, with the existing consumer."""
         self._ends = RangeEnds(ranges)
         self._firsts = {item.topic_partition: item.first for item in ranges if len(item)}
         topics = {tp.topic for tp in self._firsts}
@@ -131,7 +131,7 @@ class RangeReader:
         self._only_partition = min(self._firsts).partition if len(self._firsts) == 1 else None
 
     def batches(self) -> Iterator[ConsumedBatch]:
-        """All records of the ranges, in batches of one topic each."""
+        """Yield all records of the ranges, in batches of one topic each."""
         starts = [confluent_kafka.TopicPartition(*tp, first) for tp, first in self._firsts.items()]
         self._consumer.assign(starts)
         due = time.monotonic() + self._patience
@@ -163,20 +163,20 @@ class RangeReader:
         return by_topic(records, self._only_topic, self._only_partition)
 
     def _hear(self, message: Message, error: KafkaError) -> None:
-        """Heed the client's errors. It retries by itself, but for what it cannot get over."""
+        """React to the client's errors. It retries by itself, except after errors that it cannot recover from."""
         topic, partition = message.topic() or "", message.partition()
         if error.code() == KafkaError._PARTITION_EOF:
             return
         if error.code() == KafkaError._AUTO_OFFSET_RESET:
             first = self._firsts.get(TopicPartition(topic, partition), 0)
             raise RangesGoneError(
-                f"Kafka no longer has all of the records that were to be loaded of topic {topic}, partition "
-                f"{partition}, from offset {first}: retention has removed some, or the topic was deleted and made "
-                f"again. Set the connector's offsets to where it is to go on ({error.str()})."
+                f"Some of the records to load from topic {topic}, partition {partition}, offset {first} no longer "
+                "exist: retention has removed them, or the topic was deleted and recreated. Set the connector's "
+                f"offsets to where it should continue ({error.str()})."
             )
         if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             raise RangesGoneError(
-                f"The consumer's user may not read topic {topic}. Give it the right Read on topic {topic}: "
+                f"The consumer's user is not allowed to read topic {topic}. Give it the right Read on topic {topic}: "
                 f"kafka-acls.sh --add --allow-principal User:NAME --operation Read --topic {topic}"
             )
         if error.fatal():
@@ -195,7 +195,7 @@ class RangeReader:
         logger.warning("The consumer reports: %s", self._reported)
 
     def _heard(self, error: KafkaError) -> None:
-        """Raise where the client is polled if its login is refused: it would try for ever."""
+        """Raise, where the client is polled, if its login is refused: it would retry forever."""
         if error.code() in _LOGIN:
             raise ConnectError(f"The brokers refuse the login of the connector's consumer: {error.str()}")
         self._note(error)
@@ -207,7 +207,7 @@ class RangeReader:
         except (KafkaException, ValueError, TypeError):
             # What the client says may hold a secret (I8), and the worker has made a consumer of the same settings.
             raise ConnectError(
-                "The Kafka consumer cannot be made in a process of Spark from the connector's consumer.override.* and "
-                "the worker's consumer.* settings: are the files that they name, such as ssl.truststore.location, "
-                "there, too?"
+                "A Spark process cannot create a Kafka consumer from the connector's consumer.override.* and the "
+                "worker's consumer.* settings. Check that files they name, such as ssl.truststore.location, exist "
+                "there too."
             ) from None

@@ -1,4 +1,4 @@
-"""Batches as Arrow tables, and tables as the values of a batch."""
+"""Conversion of batches to Arrow tables, and of tables to the values of a batch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["batch_to_table", "struct_array"]
 
 
 def struct_array(data: pa.Table | pa.RecordBatch) -> pa.StructArray:
-    """The rows of a table as one array of structs."""
+    """Return the rows of a table as one array of structs."""
     if isinstance(data, pa.RecordBatch):
         return data.to_struct_array()
     column: Any = data.to_struct_array().combine_chunks()
@@ -33,11 +33,11 @@ def struct_array(data: pa.Table | pa.RecordBatch) -> pa.StructArray:
 
 
 def batch_to_table(batch: Batch[Any]) -> pa.Table:
-    """The batch as a table of ``key``, ``value``, ``topic``, ``partition``, ``timestamp`` and ``headers``.
+    """Return the batch as a table of ``key``, ``value``, ``topic``, ``partition``, ``timestamp`` and ``headers``.
 
-    A batch of a sink adds ``offset``, ``timestamp_type`` and the ``original_*`` columns, one of a source
-    ``source_partition`` and ``source_offset``. Headers are a list of ``{key, value}``; their values must all
-    have one schema. If they do not, the :class:`~connect.errors.DataError` says what to do.
+    A sink batch adds ``offset``, ``timestamp_type`` and the ``original_*`` columns, a source batch ``source_partition``
+    and ``source_offset``. Headers become a list of ``{key, value}``, for which all header values must have the same
+    schema; otherwise the :class:`~connect.errors.DataError` says what to do.
     """
     columns: dict[str, Any] = {
         "topic": pa.repeat(batch.topic, len(batch)),
@@ -77,7 +77,7 @@ def _sequence(values: Sequence[int | None], data_type: Any) -> Any:
 
 
 def _headers(headers: Sequence[Headers]) -> Any:
-    """Lists of structs of a key and a value; the values are null bytes where no header has one."""
+    """Return lists of structs of a key and a value; the values are null bytes if there are no header values."""
     present = [header for each in headers for header in each]
     schemas = {header.schema for header in present if header.value is not None}
     schema = schemas.pop() if schemas else Schema.bytes()
@@ -100,5 +100,5 @@ def _headers(headers: Sequence[Headers]) -> Any:
 def _mixed(what: str) -> DataError:
     return DataError(
         f"The values of the headers {what}: read them all as strings or bytes"
-        " (header.converter=converters.string.StringConverter), or drop them before (DropHeaders)."
+        " (header.converter=converters.string.StringConverter), or drop them first (DropHeaders)."
     )

@@ -1,6 +1,6 @@
-"""Batches: records of one topic in order, all with one key schema and one value schema, held as columns.
+"""Batches: ordered records of one topic with one key schema and one value schema, stored as columns.
 
-The batch is the unit of the data plane. Rows are made only by iterating it, Arrow only by
+The batch is the unit of the data plane. Rows are created only when it is iterated, Arrow data only by
 :meth:`Batch.to_arrow`; both are views of the same columns.
 """
 
@@ -34,7 +34,7 @@ R = TypeVar("R", bound=Record)
 
 @dataclass(slots=True)
 class Batch(Generic[R]):
-    """Records of one topic, in order. Treat a batch as immutable: :meth:`replace` makes the next one."""
+    """Records of one topic, in order. Treat a batch as immutable: use :meth:`replace` to derive another one."""
 
     topic: str
     key: Column
@@ -47,7 +47,7 @@ class Batch(Generic[R]):
         return len(self.value)
 
     def __iter__(self) -> Iterator[R]:
-        """Iterate over the rows, which are made one by one."""
+        """Iterate over the records, which are created one at a time."""
         raise NotImplementedError
 
     @property
@@ -61,28 +61,28 @@ class Batch(Generic[R]):
         return self.value.schema
 
     def replace(self, **changes: Any) -> Self:
-        """This batch with some columns changed; each must have as many elements as before."""
+        """Return this batch with some columns replaced; the new columns must have the same length."""
         return replace(self, **changes)
 
     def slice(self, start: int, stop: int) -> Self:
-        """The records from ``start`` up to ``stop``."""
+        """Return the records from ``start`` (inclusive) to ``stop`` (exclusive)."""
         changes: dict[str, Any] = {name: getattr(self, name)[start:stop] for name in self._sequences()}
         return replace(self, key=self.key.slice(start, stop), value=self.value.slice(start, stop), **changes)
 
     def take(self, indices: Sequence[int]) -> Self:
-        """The records at these places, in this order."""
+        """Return the records at these indices, in this order."""
         changes: dict[str, Any] = {name: taken(getattr(self, name), indices) for name in self._sequences()}
         return replace(self, key=self.key.take(indices), value=self.value.take(indices), **changes)
 
     def to_arrow(self) -> pa.Table:
-        """The batch as an Arrow table: ``key``, ``value`` and the columns beside them; needs pyarrow."""
+        """Return the batch as an Arrow table: ``key``, ``value`` and the other columns. Needs pyarrow."""
         from connect.data.arrow_tables import batch_to_table  # noqa: PLC0415 - pyarrow is loaded only where columns are read
 
         return batch_to_table(self)
 
     @classmethod
     def from_records(cls, records: Iterable[R]) -> list[Self]:
-        """The records as batches, in order: a new one begins where the topic or a schema changes."""
+        """Group records into batches, in order; a new batch begins where the topic or a schema changes."""
         return [cls._from_run(list(run)) for _, run in groupby(records, key=_run_key)]
 
     @classmethod
@@ -96,7 +96,7 @@ class Batch(Generic[R]):
 
 @dataclass(slots=True)
 class SourceBatch(Batch[SourceRecord]):
-    """Records read from a source system; a source task may return it from ``poll`` instead of single records."""
+    """Records read from a source system. A source task may return one from ``poll`` instead of single records."""
 
     source_partitions: Sequence[Offset]
     source_offsets: Sequence[Offset]
@@ -114,7 +114,7 @@ class SourceBatch(Batch[SourceRecord]):
         partitions: Sequence[int | None] | None = None,
         headers: Sequence[Headers] | None = None,
     ) -> SourceBatch:
-        """A batch read from one source partition; columns that are left out are null in every record."""
+        """Make a batch of records from one source partition; omitted columns are null in every record."""
         length = len(value)
         given = (("source_offsets", source_offsets), ("key", key), ("timestamps", timestamps))
         for name, column in (*given, ("partitions", partitions), ("headers", headers)):
@@ -141,9 +141,9 @@ class SourceBatch(Batch[SourceRecord]):
         source_offsets: Sequence[Offset],
         schema: Schema | None = None,
     ) -> SourceBatch:
-        """The rows of an Arrow table as struct values of ``schema``, by default the schema of the table.
+        """Make a batch from the rows of an Arrow table, as structs of ``schema``, by default the table's own schema.
 
-        Raises :class:`~connect.errors.DataError`, which says what to cast, if a column does not fit the schema.
+        Raises a :class:`~connect.errors.DataError` that says what to cast if a column does not fit the schema.
         """
         from connect.data.arrow import conform, schema_from_arrow  # noqa: PLC0415 - as above
         from connect.data.arrow_tables import struct_array  # noqa: PLC0415 - as above
@@ -193,7 +193,7 @@ class SourceBatch(Batch[SourceRecord]):
 
 @dataclass(slots=True)
 class SinkBatch(Batch[SinkRecord]):
-    """Records consumed from one topic, as a sink task is given them in ``put``."""
+    """Records consumed from one topic, as passed to the ``put`` method of a sink task."""
 
     offsets: Sequence[int]
     timestamp_types: Sequence[TimestampType]
@@ -245,12 +245,12 @@ class SinkBatch(Batch[SinkRecord]):
 
     @classmethod
     def empty(cls, topic: str) -> SinkBatch:
-        """No records of a topic: what a task is given when only time has passed."""
+        """Return an empty batch of a topic, which a task receives when only time has passed."""
         return cls(topic, ValueColumn(()), ValueColumn(()), (), (), (), (), (), topic, (), ())
 
     @property
     def origins(self) -> Sequence[TopicPartition]:
-        """The topic partition that each record was consumed from."""
+        """The topic partition from which each record was consumed."""
         return [TopicPartition(self.original_topic, partition) for partition in self.original_partitions]
 
     @classmethod

@@ -1,8 +1,8 @@
-"""Columns: the keys or values of a batch as one sequence, computed only when it is read.
+"""Columns: the keys or values of a batch as a sequence that is computed only when it is read.
 
-A :class:`Column` holds the keys or the values of a batch with their schema, as plain Python values or as
-Arrow. The sequences beside it (offsets, timestamps, headers) are ordinary sequences, of which
-:class:`Constant` and :class:`Lazy` are the cheap kinds.
+A :class:`Column` holds the keys or the values of a batch and their schema, either as plain Python values or as Arrow.
+The other columns of a batch (offsets, timestamps, headers) are ordinary sequences; :class:`Constant` and :class:`Lazy`
+are cheap kinds of them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Constant(Sequence[T]):
-    """One value, ``length`` times."""
+    """A sequence that repeats one value ``length`` times."""
 
     __slots__ = ("_length", "value")
 
@@ -51,7 +51,7 @@ class Constant(Sequence[T]):
 
 
 class Lazy(Sequence[T]):
-    """A sequence of known length whose elements are computed when the first of them is read."""
+    """A sequence of known length whose elements are computed when the first one is read."""
 
     __slots__ = ("_compute", "_length", "_values")
 
@@ -86,7 +86,7 @@ class Lazy(Sequence[T]):
 
 
 def taken(values: Sequence[T], indices: Sequence[int]) -> Sequence[T]:
-    """The elements at these places, in this order; constant if all of them are."""
+    """Return the elements at these indices, in this order; constant if ``values`` is constant."""
     if isinstance(values, Constant):
         return Constant(values.value, len(indices))
     known = values.values() if isinstance(values, Lazy) else values
@@ -94,7 +94,7 @@ def taken(values: Sequence[T], indices: Sequence[int]) -> Sequence[T]:
 
 
 class Column(Sequence[Any]):
-    """The keys or the values of a batch: one schema (``None``: schemaless) and a value for each record."""
+    """The keys or the values of a batch: a schema (``None``: schemaless) and one value per record."""
 
     __slots__ = ("schema",)
 
@@ -103,22 +103,22 @@ class Column(Sequence[Any]):
 
     @abstractmethod
     def values(self) -> Sequence[Any]:
-        """The values in the plain Python types of :mod:`connect.data`."""
+        """Return the values as the plain Python types of :mod:`connect.data`."""
 
     @abstractmethod
     def to_arrow(self) -> pa.Array[Any]:
-        """The values as an Arrow array of the schema's Arrow type; needs pyarrow.
+        """Return the values as an Arrow array of the schema's Arrow type. Needs pyarrow.
 
-        Raises :class:`~connect.errors.DataError` when a value does not fit the schema.
+        Raises :class:`~connect.errors.DataError` if a value does not fit the schema.
         """
 
     @abstractmethod
     def slice(self, start: int, stop: int) -> Column:
-        """The part from ``start`` up to ``stop``."""
+        """Return the values from ``start`` (inclusive) to ``stop`` (exclusive)."""
 
     @abstractmethod
     def take(self, indices: Sequence[int]) -> Column:
-        """The values at these places, in this order."""
+        """Return the values at these indices, in this order."""
 
     @overload
     def __getitem__(self, index: int) -> Any: ...
@@ -163,15 +163,15 @@ class ValueColumn(Column):
 
 
 class StructColumn(Column):
-    """A column of structs, none of them null, held as the values of each field; the structs are made on demand.
+    """A column of structs, none of them null, stored as the values of each field. The structs are created on demand.
 
-    Code that adds a field to many structs, or writes them out, need not make the structs.
+    Code that adds a field to many structs, or writes them out, does not need to create them.
     """
 
     __slots__ = ("_values", "fields")
 
     def __init__(self, fields: Mapping[str, Sequence[Any]], schema: Schema) -> None:
-        """Hold ``fields``: at least one, in the order of the schema, each with a value for every record."""
+        """Take at least one field, in the order of the schema, each with one value per record."""
         super().__init__(schema)
         self.fields = fields
         self._values: Sequence[Any] | None = None
@@ -203,7 +203,7 @@ class StructColumn(Column):
 
 
 class ArrowColumn(Column):
-    """A column held in Arrow; its Python values are made when they are first read."""
+    """A column stored in Arrow. Its Python values are created when they are first read."""
 
     __slots__ = ("_array", "_values")
 

@@ -1,4 +1,4 @@
-"""Values as error messages show them: cut to a length that fits a log line."""
+"""Excerpts of values for error messages, short enough for a log line."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _LONGEST = 200
 
 
 def excerpt(value: object) -> str:
-    """Return the ``repr`` of a value, cut where it is too long for a line of a log."""
+    """Return the ``repr`` of a value, truncated to a length that fits a log line."""
     try:
         text = integer_text(value) if type(value) is int else repr(value)
     except RecursionError:
-        return f"a {type(value).__name__} nested very deep"
+        return f"a very deeply nested {type(value).__name__}"
     except ValueError:
         # Python does not write whole numbers of more than 4,300 digits.
         return f"a {type(value).__name__} with a very long number in it"

@@ -66,28 +66,28 @@ _SHORT_DIGITS: Final = 100
 
 
 def decimal_schema(scale: int, **attributes: Any) -> Schema:
-    """Exact decimals with ``scale`` digits after the point (before it, if negative)."""
+    """Return a schema of exact decimals with ``scale`` digits after the point (before it, if negative)."""
     parameters = {"scale": str(scale), **attributes.pop("parameters", {})}
     return Schema(Type.BYTES, name=DECIMAL_NAME, version=1, parameters=parameters, **attributes)
 
 
 def date_schema(**attributes: Any) -> Schema:
-    """Days of the calendar, without a time or a zone."""
+    """Return a schema of calendar days, without time or time zone."""
     return Schema(Type.INT32, name=DATE_NAME, version=1, **attributes)
 
 
 def time_schema(**attributes: Any) -> Schema:
-    """Times of day to the millisecond, without a date or a zone."""
+    """Return a schema of times of day with millisecond resolution, without date or time zone."""
     return Schema(Type.INT32, name=TIME_NAME, version=1, **attributes)
 
 
 def timestamp_schema(**attributes: Any) -> Schema:
-    """Instants to the millisecond."""
+    """Return a schema of instants with millisecond resolution."""
     return Schema(Type.INT64, name=TIMESTAMP_NAME, version=1, **attributes)
 
 
 def unscaled_from_decimal(value: decimal.Decimal, scale: int) -> bytes:
-    """The two's complement, big-endian bytes of ``value * 10**scale``; ``value`` must have exactly that scale."""
+    """Return ``value * 10**scale`` as big-endian two's complement bytes; ``value`` must have exactly that scale."""
     exponent = value.as_tuple().exponent
     if not isinstance(exponent, int):
         raise DataError(f"Decimal value {value} is not finite and cannot be written as bytes.")
@@ -98,7 +98,7 @@ def unscaled_from_decimal(value: decimal.Decimal, scale: int) -> bytes:
 
 
 def unscaled_from_decimals(values: Sequence[decimal.Decimal], scale: int) -> list[bytes]:
-    """The same of many values at once."""
+    """Convert many values at once; see :func:`unscaled_from_decimal`."""
     unit = decimal.Decimal((0, (1,), -scale))
     if not all(map(unit.same_quantum, values)):
         return [unscaled_from_decimal(value, scale) for value in values]
@@ -114,24 +114,24 @@ def _bytes_of(unscaled: int) -> bytes:
 
 
 def whole_decimal(value: decimal.Decimal, scale: int) -> decimal.Decimal:
-    """``value * 10**scale``, exactly."""
+    """Return ``value * 10**scale``, exactly."""
     return value.scaleb(scale, EXACT)
 
 
 def decimal_from_unscaled(data: bytes, scale: int) -> decimal.Decimal:
-    """The inverse of :func:`unscaled_from_decimal`."""
+    """Return the decimal that unscaled bytes stand for; the inverse of :func:`unscaled_from_decimal`."""
     if not data:
-        raise DataError("A Decimal without bytes has no value: zero is one byte.")
+        raise DataError("An empty byte string is not a Decimal: zero is one byte.")
     return decimal_from_integer(int.from_bytes(data, "big", signed=True)).scaleb(-scale, EXACT)
 
 
 def days_from_date(value: dt.date) -> int:
-    """Days since 1970-01-01."""
+    """Return the days since 1970-01-01."""
     return value.toordinal() - _EPOCH_DAY
 
 
 def date_from_days(days: int) -> dt.date:
-    """The inverse of :func:`days_from_date`; a ``DataError`` outside the years 1 to 9999."""
+    """Return the date of a number of days; a ``DataError`` outside the years 1 to 9999."""
     try:
         return dt.date.fromordinal(days + _EPOCH_DAY)
     except (ValueError, OverflowError) as error:
@@ -139,12 +139,12 @@ def date_from_days(days: int) -> dt.date:
 
 
 def milliseconds_from_time(value: dt.time) -> int:
-    """Milliseconds since midnight; finer digits are cut off."""
+    """Return the milliseconds since midnight; finer digits are cut off."""
     return ((value.hour * 60 + value.minute) * 60 + value.second) * 1000 + value.microsecond // 1000
 
 
 def time_from_milliseconds(milliseconds: int) -> dt.time:
-    """The inverse of :func:`milliseconds_from_time`."""
+    """Return the time of day; the inverse of :func:`milliseconds_from_time`."""
     if not 0 <= milliseconds < _DAY_MS:
         raise DataError(f"Time {excerpt(milliseconds)} ms is not within a day: it must be from 0 to {_DAY_MS - 1}.")
     seconds, rest = divmod(milliseconds, 1000)
@@ -154,7 +154,7 @@ def time_from_milliseconds(milliseconds: int) -> dt.time:
 
 
 def milliseconds_from_timestamp(value: dt.datetime) -> int:
-    """Milliseconds since the epoch, rounded down."""
+    """Return the milliseconds since the epoch, rounded down."""
     try:
         return (value - EPOCH) // _MILLISECOND
     except TypeError as error:
@@ -162,7 +162,7 @@ def milliseconds_from_timestamp(value: dt.datetime) -> int:
 
 
 def instant_in_utc(value: dt.datetime) -> dt.datetime:
-    """The same instant in UTC; a ``DataError`` for a ``datetime`` without a zone, or outside the years 1 to 9999."""
+    """Return the same instant in UTC; a ``DataError`` for a naive ``datetime`` or one outside the years 1 to 9999."""
     if value.tzinfo is None:
         raise DataError(f"The datetime {value} has no time zone: give it one, such as datetime.UTC.")
     try:
@@ -172,14 +172,14 @@ def instant_in_utc(value: dt.datetime) -> dt.datetime:
 
 
 def milliseconds_from_timestamps(values: Sequence[dt.datetime]) -> list[int]:
-    """The milliseconds since the epoch of many values at once."""
+    """Convert many values at once; see :func:`milliseconds_from_timestamp`."""
     if set(map(attrgetter("tzinfo"), values)) == {dt.UTC}:
         return [(value - EPOCH) // _MILLISECOND for value in values]
     return list(map(milliseconds_from_timestamp, values))
 
 
 def timestamp_from_milliseconds(milliseconds: int) -> dt.datetime:
-    """The inverse of :func:`milliseconds_from_timestamp`, in UTC."""
+    """Return the instant in UTC; the inverse of :func:`milliseconds_from_timestamp`."""
     try:
         return EPOCH + _MILLISECOND * milliseconds
     except OverflowError as error:

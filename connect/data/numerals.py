@@ -1,4 +1,4 @@
-"""Numbers as Java has them: its ranges of whole numbers, single precision, and the text of any number."""
+"""Java's numbers: its integer ranges, single precision, and the text of any number."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ EXACT: Final = Context(MAX_PREC, Emin=MIN_EMIN, Emax=MAX_EMAX)
 
 
 def integer_range(bits: int) -> tuple[int, int]:
-    """The least and the greatest signed whole number of so many bits."""
+    """Return the smallest and the largest signed integer of so many bits."""
     half = 1 << (bits - 1)
     return -half, half - 1
 
@@ -57,13 +57,13 @@ _BITS_A_DIGIT: Final = math.log2(10)
 
 
 def wrapped(number: int, bits: int) -> int:
-    """The signed number of the low ``bits`` of another, as Java's casts give it."""
+    """Return the signed integer in the low ``bits`` of another, as Java's casts do."""
     half = 1 << (bits - 1)
     return ((number + half) & ((1 << bits) - 1)) - half
 
 
 def single(value: float) -> float:
-    """The nearest number of single precision; infinite if ``value`` is too large for one."""
+    """Return the nearest number of single precision; infinity if ``value`` is too large."""
     try:
         rounded: float = _SINGLE.unpack(_SINGLE.pack(value))[0]
     except OverflowError:
@@ -72,10 +72,10 @@ def single(value: float) -> float:
 
 
 def to_single(value: Decimal | int) -> float:
-    """The number of single precision nearest to an exact number.
+    """Return the number of single precision nearest to an exact number.
 
-    Going through a double would round twice. A double that is rounded to odd keeps what the second rounding
-    needs.
+    Converting through a double would round twice. Rounding the double to odd keeps the information that the second
+    rounding needs.
     """
     try:
         double = float(value)
@@ -89,9 +89,9 @@ def to_single(value: Decimal | int) -> float:
 
 
 def single_digits(value: float) -> float:
-    """The number of double precision with the digits that tell the single nearest to ``value`` from its neighbours.
+    """Return the double whose digits are the shortest that identify the single nearest to ``value``.
 
-    A single without a schema is held so: 0.1 is written as ``0.1``, where the nearest single is
+    A single without a schema is represented this way: 0.1 is written as ``0.1``, although the nearest single is
     0.10000000149011612.
     """
     # Six digits survive single precision: a number that has no more keeps them. Eighths of a small number do too.
@@ -111,9 +111,9 @@ def single_digits(value: float) -> float:
 
 
 def halves_single(value: float) -> bool:
-    """Whether ``value`` may lie midway between two numbers of single precision.
+    """Return whether ``value`` may lie midway between two numbers of single precision.
 
-    If so, the text it was read from must be looked at again to say which of them is nearest.
+    If so, only the text it was read from can tell which of them is nearest.
     """
     if abs(value) < _SMALLEST_NORMAL_SINGLE:
         return value != 0
@@ -122,7 +122,7 @@ def halves_single(value: float) -> bool:
 
 
 def double_text(value: float) -> str:
-    """The text of Java's ``Double.toString``: ``1.0``, ``1.0E10``, ``NaN``, ``-Infinity``."""
+    """Return the text of Java's ``Double.toString``: ``1.0``, ``1.0E10``, ``NaN``, ``-Infinity``."""
     if _PLAIN_FROM <= abs(value) < _PLAIN_BELOW:
         return repr(value)
     if math.isfinite(value):
@@ -134,7 +134,7 @@ def double_text(value: float) -> str:
 
 
 def float_text(value: float) -> str:
-    """The text of Java's ``Float.toString`` for ``value`` in single precision."""
+    """Return the text of Java's ``Float.toString`` for ``value`` in single precision."""
     rounded = single(value)
     if _PLAIN_FROM <= abs(rounded) < _PLAIN_BELOW:
         return repr(float(_shortest_single(rounded)))
@@ -144,15 +144,15 @@ def float_text(value: float) -> str:
 
 
 def integer_text(value: int) -> str:
-    """The digits of a whole number, even if there are a million."""
+    """Return the digits of an integer, even if there are a million."""
     return str(value) if value.bit_length() <= _SHORT_BITS else str(decimal_from_integer(value))
 
 
 def decimal_from_integer(value: int) -> Decimal:
-    """The decimal of a whole number.
+    """Return an integer as a decimal.
 
-    Python's own way takes the square of the length. This one halves the number and lets the decimal library, which
-    multiplies fast, put the parts together.
+    Python's own conversion takes quadratic time. This one splits the number in half recursively and joins the parts
+    with the decimal library, whose multiplication is fast.
     """
     if value.bit_length() <= _SHORT_BITS:
         return Decimal(value)
@@ -171,7 +171,7 @@ def decimal_from_integer(value: int) -> Decimal:
 
 
 def integer_from_decimal(value: Decimal) -> int:
-    """The whole number that a decimal without a fraction is; the inverse of :func:`decimal_from_integer`."""
+    """Return a decimal without a fraction as an integer; the inverse of :func:`decimal_from_integer`."""
     if value.adjusted() < _SHORT_DIGITS:
         return int(value)
     if value < 0:
@@ -206,7 +206,7 @@ def _not_finite(value: float) -> str:
 
 
 def _shortest_single(value: float) -> str:
-    """The shortest decimal that is nearest to ``value`` among the numbers of single precision."""
+    """Return the shortest decimal to which ``value`` is the nearest number of single precision."""
     if value == 0:
         return repr(value)
     first = 5 if abs(value) >= _SMALLEST_NORMAL_SINGLE else 1
@@ -220,7 +220,7 @@ def _shortest_single(value: float) -> str:
             upper = _next_decimal(text, digits)
             if single(float(upper)) == value:
                 return upper
-    raise AssertionError(f"nine digits do not tell {value!r} from its neighbours")
+    raise AssertionError(f"nine digits do not distinguish {value!r} from its neighbours")
 
 
 def _next_decimal(text: str, digits: int) -> str:
@@ -230,7 +230,7 @@ def _next_decimal(text: str, digits: int) -> str:
 
 
 def _java_text(text: str) -> str:
-    """A finite Python numeral in Java's notation: plain from 0.001 up to ten million, else scientific."""
+    """Return a finite Python numeral in Java's notation: plain from 0.001 to ten million, otherwise scientific."""
     sign, digits, exponent = Decimal(text).as_tuple()
     assert isinstance(exponent, int)
     point = len(digits) + exponent

@@ -1,4 +1,4 @@
-"""Projection: values of one schema read as another, so that records written with an old schema fit a new one."""
+"""Projection of values from one schema to another, so that records written with an old schema fit a new one."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _WIDENING: Final = (Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.FLOAT32,
 def project(source: Schema, value: Any, target: Schema) -> Any:
     """Project a value of the schema ``source`` to the schema ``target``.
 
-    Numbers may become wider. Fields may be added, with their default, or null if they are optional, and dropped. Null
-    becomes the default where the target requires a value. Names and parameters must be equal, versions need not.
+    Numbers may become wider. Fields may be dropped, or added with their default (null if they are optional). Null
+    becomes the default where the target requires a value. Names and parameters must be equal; versions may differ.
 
     Raises :class:`~connect.errors.SchemaError` if the schemas are not compatible, and
-    :class:`~connect.errors.DataError` if the value is not of the schema.
+    :class:`~connect.errors.DataError` if the value does not match its schema.
     """
     try:
         return _projected(source, value, target)

@@ -1,4 +1,4 @@
-"""Records and their headers: one event on its way from a source to a topic, or from a topic to a sink."""
+"""Records and their headers: events on their way from a source to a topic, or from a topic to a sink."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Header:
 
 
 class Headers(Sequence[Header]):
-    """The headers of a record in order; a key may come more than once. Every change makes new headers."""
+    """The headers of a record, in order; keys may repeat. Headers are immutable: every change returns new ones."""
 
     __slots__ = ("_headers",)
 
@@ -43,15 +43,15 @@ class Headers(Sequence[Header]):
         self._headers = tuple(headers)
 
     def add(self, key: str, value: object, schema: Schema | None = None) -> Headers:
-        """These headers with one more at the end."""
+        """Return these headers with one more at the end."""
         return Headers((*self._headers, Header(key, value, schema)))
 
     def remove(self, key: str) -> Headers:
-        """These headers without those with that key."""
+        """Return these headers without those with ``key``."""
         return Headers(header for header in self._headers if header.key != key)
 
     def retain_latest(self, key: str | None = None) -> Headers:
-        """These headers with only the last one of that key, or of each key if none is given."""
+        """Return these headers with only the last one with ``key``, or the last one with each key if none is given."""
         last = {header.key: index for index, header in enumerate(self._headers)}
         kept = (
             header
@@ -61,15 +61,15 @@ class Headers(Sequence[Header]):
         return Headers(kept)
 
     def apply(self, change: Callable[[Header], Header | None]) -> Headers:
-        """These headers, each replaced by what ``change`` makes of it; ``None`` leaves it out."""
+        """Return these headers, each replaced by the result of ``change``; ``None`` removes it."""
         return Headers(new for header in self._headers if (new := change(header)) is not None)
 
     def all_with_key(self, key: str) -> tuple[Header, ...]:
-        """The headers with that key, in order."""
+        """Return the headers with ``key``, in order."""
         return tuple(header for header in self._headers if header.key == key)
 
     def last_with_key(self, key: str) -> Header | None:
-        """The last header with that key, or ``None``."""
+        """Return the last header with ``key``, or ``None``."""
         return next((header for header in reversed(self._headers) if header.key == key), None)
 
     @overload
@@ -102,9 +102,10 @@ _RawHeaders: TypeAlias = Sequence[tuple[str, bytes | None]]
 
 
 class BytesHeaders(Sequence[Headers]):
-    """The headers of records whose values are bytes; ``raw`` has them by record, ``None`` where there are none.
+    """The headers of many records whose values are bytes: ``raw`` has one entry per record, ``None`` for no headers.
 
-    A converter that leaves bytes as they are gets them on a topic again at no cost.
+    Header objects are created only when they are read, so a converter that passes bytes through handles them at no
+    cost.
     """
 
     __slots__ = ("raw",)
@@ -153,7 +154,7 @@ _layouts: dict[type, _Layout] = {}
 
 
 def _layout(record: Record) -> _Layout:
-    """The reader of the attributes of such a record, and the place of each in its constructor."""
+    """Return a reader for the attributes of this kind of record, and their positions in its constructor."""
     kind = type(record)
     if kind not in _layouts:
         names = [each.name for each in fields(record)]
@@ -163,10 +164,12 @@ def _layout(record: Record) -> _Layout:
 
 @dataclass(slots=True)
 class Record:
-    """The attributes that source and sink records share. Treat a record as immutable: :meth:`replace` makes the next.
+    """The attributes that source and sink records share.
 
-    ``partition`` is ``None`` if the producer is to choose it. ``timestamp`` is in milliseconds since the epoch, or
-    ``None`` if the broker or the producer is to set it.
+    Treat a record as immutable: use :meth:`replace` to derive another.
+
+    ``partition`` is ``None`` if the producer should choose it. ``timestamp`` is in milliseconds since the epoch, or
+    ``None`` if the producer or the broker should set it.
     """
 
     topic: str
@@ -179,7 +182,7 @@ class Record:
     headers: Headers = NO_HEADERS
 
     def replace(self, **changes: Any) -> Self:
-        """This record with some attributes changed."""
+        """Return this record with some attributes replaced."""
         # Twice as fast as dataclasses.replace, and every transformation does this to every record.
         read, places = _layout(self)
         values = list(read(self))
@@ -192,10 +195,10 @@ class Record:
 
 @dataclass(slots=True)
 class SourceRecord(Record):
-    """A record read from a source system, with the place it came from.
+    """A record read from a source system, with the position it was read from.
 
-    ``source_partition`` names the origin (a file, a table), ``source_offset`` the place where reading continues after
-    this record. The runtime stores both once Kafka has acknowledged the record (invariant I1).
+    ``source_partition`` identifies the origin (a file, a table), ``source_offset`` is the position where reading
+    continues after this record. The runtime stores both once Kafka has acknowledged the record (invariant I1).
     """
 
     source_partition: Offset = field(default_factory=dict)
@@ -206,8 +209,8 @@ class SourceRecord(Record):
 class SinkRecord(Record):
     """A record consumed from a topic.
 
-    ``offset`` is its position in the partition. The ``original_*`` attributes stay as consumed when transformations
-    change topic and partition: committed offsets and dead letters refer to them (KIP-793).
+    ``offset`` is its position in the partition. The ``original_*`` attributes keep their consumed values when
+    transformations change the topic or the partition; committed offsets and dead letters refer to them (KIP-793).
     """
 
     offset: int = -1
@@ -218,5 +221,5 @@ class SinkRecord(Record):
 
     @property
     def origin(self) -> TopicPartition:
-        """The topic partition this record was consumed from."""
+        """The topic partition from which this record was consumed."""
         return TopicPartition(self.original_topic, self.original_partition)

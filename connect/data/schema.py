@@ -1,7 +1,7 @@
-"""Schemas: descriptions of values in Kafka Connect's types, and the validation of values against them.
+"""Schemas: descriptions of values in Kafka Connect's types, and validation of values against them.
 
-A :class:`Schema` is frozen, hashable and interned: two equal schemas are one object, in every thread and after
-pickling. So ``is`` compares schemas, and a cache may use the schema itself as its key.
+A :class:`Schema` is immutable, hashable and interned: equal schemas are the same object, in every thread and after
+unpickling. Compare schemas with ``is``, and use them as cache keys.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ LOGICAL_NAMES: Final = frozenset({DECIMAL_NAME, DATE_NAME, TIME_NAME, TIMESTAMP_
 
 
 class Type(enum.Enum):
-    """The twelve types of Kafka Connect; the value of each is its name in schemas written as JSON."""
+    """The twelve types of Kafka Connect. The value of each is its name in JSON schemas."""
 
     INT8 = "int8"
     INT16 = "int16"
@@ -61,7 +61,7 @@ class Type(enum.Enum):
 
     @property
     def is_primitive(self) -> bool:
-        """Whether a value of this type holds no other values."""
+        """Whether values of this type contain no other values."""
         return self not in (Type.ARRAY, Type.MAP, Type.STRUCT)
 
 
@@ -74,7 +74,7 @@ INTEGER_RANGES: Final[Mapping[Type, tuple[int, int]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A named member of a struct, at ``index`` in its order."""
+    """A named field of a struct; ``index`` is its position."""
 
     name: str
     schema: Schema
@@ -86,13 +86,13 @@ _NO_PARAMETERS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Schema:
-    """The description of a value: its type, whether it may be null, its name, default and documentation.
+    """Describes values: their type, whether they may be null, and their name, default and documentation.
 
     Make one with the class method of its type (``Schema.int32()``, ``Schema.struct({...})``) or a function such as
-    :func:`connect.data.timestamp_schema`. A default of ``None`` is no default. Logical types are schemas with a
+    :func:`connect.data.timestamp_schema`. A default of ``None`` means no default. Logical types are schemas with a
     well-known name; see :mod:`connect.data.logical`.
 
-    Raises :class:`~connect.errors.SchemaError` if its parts, or its default and its type, do not fit together.
+    Raises :class:`~connect.errors.SchemaError` if its attributes, or its default and its type, do not fit together.
     """
 
     __slots__ = (
@@ -210,12 +210,12 @@ class Schema:
 
     @classmethod
     def array(cls, value_schema: Schema, **attributes: Any) -> Schema:
-        """A list whose elements all have ``value_schema``."""
+        """A list whose elements have the schema ``value_schema``."""
         return cls(Type.ARRAY, value_schema=value_schema, **attributes)
 
     @classmethod
     def map(cls, key_schema: Schema, value_schema: Schema, **attributes: Any) -> Schema:
-        """A map with keys of ``key_schema`` and values of ``value_schema``."""
+        """A map whose keys have the schema ``key_schema`` and whose values have ``value_schema``."""
         return cls(Type.MAP, key_schema=key_schema, value_schema=value_schema, **attributes)
 
     @classmethod
@@ -227,15 +227,16 @@ class Schema:
 
     @property
     def default(self) -> Any:
-        """The value that stands for null, ``None`` if there is none.
+        """The value that replaces null; ``None`` if there is none.
 
-        A list or a dict is a new copy each time: read it again for every record, so that each may change its own.
+        Each access to a list or dict default returns a new copy. Read it again for every record, so that records do not
+        share it.
         """
         default = self._default
         return _owned(default) if isinstance(default, (list, dict)) else default
 
     def field(self, name: str) -> Field | None:
-        """The field of that name, or ``None``."""
+        """Return the field called ``name``, or ``None``."""
         return self._by_name.get(name)
 
     @property
@@ -246,16 +247,16 @@ class Schema:
     # -- deriving ------------------------------------------------------------------------------------------
 
     def replace(self, **changes: Any) -> Schema:
-        """This schema with some attributes changed, like :func:`dataclasses.replace`."""
+        """Return this schema with some attributes replaced, like :func:`dataclasses.replace`."""
         attributes = {name: getattr(self, name) for name in _ATTRIBUTES}
         return Schema(**(attributes | changes))
 
     def as_optional(self) -> Schema:
-        """This schema, with null allowed."""
+        """Return this schema with null allowed."""
         return self if self.optional else self.replace(optional=True)
 
     def as_required(self) -> Schema:
-        """This schema, with null refused."""
+        """Return this schema with null refused."""
         return self.replace(optional=False) if self.optional else self
 
     # -- the protocol of a frozen, interned value ----------------------------------------------------------
@@ -321,7 +322,7 @@ def _rebuilt(attributes: dict[str, Any]) -> Schema:
 
 
 def _fresh(cls: type[Schema], key: tuple[object, ...], attributes: tuple[object, ...]) -> Schema:
-    """A schema of these attributes, checked, that nobody shares yet."""
+    """Return a new schema of these attributes, validated but not yet interned."""
     schema = object.__new__(cls)
     for name, value in zip(_ATTRIBUTES, attributes, strict=True):
         object.__setattr__(schema, "_default" if name == "default" else name, value)
@@ -367,7 +368,7 @@ def _check_parts(
 def _check_parameters(schema: Schema) -> None:
     for name, value in schema.parameters.items():
         if not isinstance(name, str) or not isinstance(value, str):
-            raise SchemaError(f"The parameter {name!r} of a schema is {value!r}, which is no string: quote it.")
+            raise SchemaError(f"The parameter {name!r} of a schema must be a string, but it is {value!r}: quote it.")
 
 
 def _check_default(schema: Schema, default: object) -> None:
@@ -378,7 +379,7 @@ def _check_default(schema: Schema, default: object) -> None:
 
 
 def _owned(value: object) -> object:
-    """A copy of a default value that nobody else can change."""
+    """Return a copy of a default value that nobody else can modify."""
     if isinstance(value, Mapping):
         return {key: _owned(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -394,7 +395,7 @@ def _identity(default: object) -> object:
 
 
 def _frozen(value: object) -> object:
-    """A hashable stand-in for a default value that tells ``1``, ``1.0`` and ``True`` apart."""
+    """Return a hashable stand-in for a default value that distinguishes ``1``, ``1.0`` and ``True``."""
     if isinstance(value, Mapping):
         return (dict, frozenset((_frozen(key), _frozen(item)) for key, item in value.items()))
     if isinstance(value, (list, tuple)):
@@ -410,7 +411,7 @@ def _frozen(value: object) -> object:
 
 
 def decimal_scale(schema: Schema) -> int:
-    """The scale of a Decimal schema; a :class:`~connect.errors.SchemaError` if it has none."""
+    """Return the scale of a Decimal schema; raise :class:`~connect.errors.SchemaError` if it has none."""
     text = schema.parameters.get("scale")
     if text is None:
         raise SchemaError("Invalid Decimal schema: scale parameter not found.")
@@ -430,11 +431,11 @@ _EXACT_UP_TO: Final = {Type.FLOAT32: 2**24, Type.FLOAT64: 2**53}
 
 
 def validate(schema: Schema | None, value: object, path: str = "") -> None:
-    """Check ``value`` and all values nested in it against ``schema``; a schema of ``None`` allows every value.
+    """Check ``value`` and all values nested in it against ``schema``; a schema of ``None`` allows any value.
 
-    Raises :class:`~connect.errors.DataError` with the path of the invalid value (``order.lines[2].price``).
-    Nothing is converted. An ``int`` is a valid float, as everywhere in Python, if a float of that width can hold it.
-    Null is valid where the schema is optional, and in a field of a struct whose schema has a default.
+    Raises a :class:`~connect.errors.DataError` with the path of the invalid value (``order.lines[2].price``). Nothing
+    is converted. As usual in Python, an ``int`` is a valid float if a float of that width can represent it exactly.
+    Null is valid if the schema is optional, and in a struct field whose schema has a default.
     """
     try:
         _check(schema, value, path)
@@ -466,7 +467,7 @@ def _integer(schema: Schema, value: object, path: str) -> None:
         raise _refuse(schema, value, path)
     low, high = INTEGER_RANGES[schema.type]
     if not low <= value <= high:
-        raise _refuse(schema, value, path, f"{excerpt(value)} is not within {low} and {high}")
+        raise _refuse(schema, value, path, f"{excerpt(value)} is not between {low} and {high}")
 
 
 def _float(schema: Schema, value: object, path: str) -> None:

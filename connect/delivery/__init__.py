@@ -1,4 +1,4 @@
-"""The delivery of records to Kafka, and the offsets that it lets be committed.
+"""Delivery of records to Kafka, and the source offsets that may be committed as a result.
 
-The worker's loops and the executors of Spark send with the same code.
+The worker's loops and Spark's executors send with the same code.
 """

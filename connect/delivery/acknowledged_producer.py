@@ -1,4 +1,4 @@
-"""Records that a task sends beside its data, and that Kafka must have before offsets move past their causes (I4)."""
+"""A producer for additional records that Kafka must acknowledge before offsets advance past their causes (I4)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ MessageHeaders = Sequence[tuple[str, str | bytes | None]]
 
 
 class AcknowledgedProducer:
-    """Sends records for ``what``, such as a dead letter queue. Used by the task's thread alone.
+    """Sends records to ``what``, such as a dead letter queue. Used by the task's thread only.
 
-    ``on_refused`` is called for each record that is not taken.
+    ``on_refused`` is called for each record that is refused.
     """
 
     def __init__(self, producer: Producer, what: str, on_refused: Callable[[], None] = lambda: None) -> None:
@@ -41,7 +41,7 @@ class AcknowledgedProducer:
         headers: MessageHeaders = (),
         timestamp: int | None = None,
     ) -> None:
-        """Send a record; :meth:`flush` tells what became of it."""
+        """Send a record. :meth:`flush` reports whether it was acknowledged."""
         self._topic = topic
         try:
             self._produce(topic, value, key, list(headers), client_timestamp(timestamp))
@@ -61,10 +61,10 @@ class AcknowledgedProducer:
         self._producer.poll(0)
 
     def flush(self) -> None:
-        """Wait until every record is acknowledged; raise :class:`~connect.errors.RetriableError` if that takes long.
+        """Wait until all records are acknowledged; raise :class:`~connect.errors.RetriableError` after a minute.
 
-        Raises :class:`~connect.errors.ConnectError` if one was refused, and then for ever: offsets must not move past a
-        record that nobody has (invariant I4).
+        Raises :class:`~connect.errors.ConnectError`, from then on at every call, if a record was refused: offsets must
+        not advance past a record that nobody has (invariant I4).
         """
         left = 0
         try:
@@ -76,7 +76,7 @@ class AcknowledgedProducer:
                 told = explained(self._refused, PRODUCER, on_topic(self._topic, "Write"))
                 raise ConnectError(f"{self._what} did not take a record: {told}.")
             raise ConnectError(
-                f"{self._what} did not take a record: {self._refused.str()}. See that the topic is there, "
+                f"{self._what} did not take a record: {self._refused.str()}. Check that the topic exists, "
                 "and that max.message.bytes and the connector's "
                 "producer.override.max.request.size are large enough."
             )

@@ -1,6 +1,6 @@
-"""The delivery of records to Kafka, and the outcome of each.
+"""Delivery of records to Kafka, and the outcome of each record.
 
-Every record carries a callback: one on the last of a batch alone would miss a record in its middle that the broker
+Every record has a callback: one on the last record of a batch alone would miss a record in the middle that the broker
 refuses. The producer's queue is bounded (``buffer.memory``); when it is full, sending waits (invariant I9).
 """
 
@@ -28,30 +28,33 @@ __all__ = ["Delivery", "ProduceFailure", "RecordProducer", "TopicLimits", "clien
 
 
 class RecordProducer(Protocol):
-    """A producer as a delivery needs it; it may be there only while there is something to send."""
+    """The producer interface that a delivery needs.
+
+    The producer itself may exist only while there is something to send.
+    """
 
     @property
     def produce(self) -> Callable[..., Any]:
-        """Hand over a record; this one function is asked for once for several records in a row."""
+        """Hand over a record. The method is looked up once for several consecutive records."""
 
     def poll(self, timeout: float = ..., /) -> int:
-        """Run callbacks, waiting so long for the first."""
+        """Run callbacks, waiting up to this many seconds for the first."""
 
     def flush(self, timeout: float = ..., /) -> int:
-        """Wait so long until nothing is under way; return how much still is."""
+        """Wait up to this many seconds until everything is delivered. Return how many records are still in flight."""
 
     def list_topics(self, topic: str, /, *, timeout: float) -> Any:
-        """Ask the brokers about a topic, and so learn of its new partitions."""
+        """Ask the brokers about a topic, which also makes its new partitions known."""
 
 
 class TopicLimits(Protocol):
-    """Knows the largest batch that topics take."""
+    """Knows the largest batch that each topic accepts."""
 
     def of(self, topic: str) -> int | None:
-        """The most bytes of a batch for a topic; ``None`` if the producer makes none that large, or it is unknown."""
+        """Return the maximum batch size of a topic in bytes; ``None`` if unknown, or beyond what the producer makes."""
 
     def forget(self, topic: str) -> None:
-        """Note that what was known of a topic does not hold any more."""
+        """Discard what is known about a topic."""
 
 
 ProduceFailure: TypeAlias = Callable[[Refusal], None]
@@ -71,13 +74,13 @@ _HEADER_BYTES: Final = 10
 
 
 class Delivery:
-    """Sends encoded batches with a producer. Used by the task's thread alone, which also runs the callbacks.
+    """Sends encoded batches with a producer. Used only by the task's thread, which also runs the callbacks.
 
-    Where ``limits`` say what a topic takes at once, no more than that is under way to it, unless one record is larger:
-    whatever batches the producer makes, the topic takes them, or refuses that record alone. Where they do not, and
-    with ``resends``, a record that a broker refused together with others is sent again alone, behind what was under
-    way: not in a transaction, which is spoiled by the first that is refused. ``keeps_order`` says whether the producer
-    writes the records of a partition in the order in which they are sent, whatever happens, and tells of them so.
+    If ``limits`` knows how much a topic accepts at once, no more than that is in flight to it, unless a single record
+    is larger: the topic then accepts whatever batches the producer makes, or refuses that record alone. Otherwise, with
+    ``resends``, a record that a broker refused together with others is sent again alone, after what was in flight; this
+    is impossible in a transaction, which the first refusal spoils. ``keeps_order`` says whether the producer writes and
+    reports the records of a partition in the order in which they were sent, whatever happens.
     """
 
     def __init__(
@@ -103,15 +106,15 @@ class Delivery:
         self._patience: dict[str, float] = {}
 
     def send(self, batch: EncodedBatch, submission: Submission) -> None:
-        """Send every record of a batch, or of a part of it; acknowledgements count down ``submission.remaining``.
+        """Send all records of a batch, or of a part of it; acknowledgements decrement ``submission.remaining``.
 
-        Waits while the producer's queue is full; if the task is to stop meanwhile, raises :class:`StopRequested`, and
+        Waits while the producer's queue is full. If the task must stop meanwhile, raises :class:`StopRequested`, and
         the rest of the batch is not sent. Raises what the failure callback raises.
         """
         if not isinstance(batch.topic, str) or not batch.topic:
             raise ConnectError(
-                f"A record is for the topic {batch.topic!r}: let the source, and each transformation, give it the name "
-                "of one."
+                f"A record has the invalid topic name {batch.topic!r}: make the source, or the transformation that "
+                "sets it, use a valid name."
             )
         most = self._limits.of(batch.topic)
         timestamps = _client_timestamps(batch.timestamps)
@@ -127,18 +130,18 @@ class Delivery:
         self.serve()
 
     def serve(self, seconds: float = 0.0) -> None:
-        """Run the callbacks of records that were acknowledged or refused, waiting so long for the first."""
+        """Run the callbacks of acknowledged and refused records, waiting up to this many seconds for the first."""
         self._producer.poll(seconds)
         self._raise_refused()
 
     def flush(self, seconds: float) -> bool:
-        """Wait until everything sent is acknowledged or refused, and return whether it was in time."""
+        """Wait until everything sent is acknowledged or refused. Return whether that happened in time."""
         left = self._producer.flush(seconds)
         self._raise_refused()
         return not left
 
     def forget(self) -> None:
-        """Forget what was refused: its transaction is aborted, and so is everything that was sent in it."""
+        """Forget refused records: their transaction is aborted, and with it everything sent in it."""
         self._refused.clear()
         self._sent.discard()
 
@@ -150,7 +153,7 @@ class Delivery:
         outcomes: BatchOutcomes,
         submission: Submission,
     ) -> None:
-        """Send the records of a batch from the place ``first`` on that have these arguments."""
+        """Send the records of a batch from the index ``first`` that have these arguments."""
         left = iter(rows)
         while True:
             try:
@@ -166,7 +169,7 @@ class Delivery:
                 return
 
     def _produce_again(self, arguments: tuple[Any, ...], error: Exception) -> KafkaError | None:
-        """Produce a record that the client did not take at first, if there is a way; the error if there is none."""
+        """Produce a record that the client rejected at first, if possible; return the error if not."""
         try:
             if isinstance(error, BufferError):
                 self._produce_later(arguments)
@@ -195,9 +198,9 @@ class Delivery:
             return
 
     def _produce_to_new(self, arguments: tuple[Any, ...]) -> bool:
-        """Produce to a partition that the topic has gained since the client has asked; whether it has.
+        """Produce to a partition added since the client last asked for metadata. Return whether that succeeded.
 
-        Java's producer waits for it, too; here that is not done for each record of a topic that lacks it.
+        Java's producer waits for it too; here that is not repeated for every record of a topic without the partition.
         """
         topic = arguments[0]
         deadline = time.monotonic() + self._patience.get(topic, _NEW_PARTITION)
@@ -218,7 +221,7 @@ class Delivery:
                 return False
 
     def _produce_if_valid(self, *arguments: Any) -> None:
-        """As Java's producer does, take no record of before 1970; ours would, and so would a broker."""
+        """Like Java's producer, refuse records from before 1970, which librdkafka and the brokers would accept."""
         *_, timestamp, _ = arguments
         if timestamp < 0:
             raise KafkaException(KafkaError(KafkaError.INVALID_TIMESTAMP, f"Invalid record timestamp {timestamp}"))
@@ -240,9 +243,9 @@ class Delivery:
             submission.remaining -= 1
 
     def _send_alone(self, refusal: Refusal) -> Refusal | None:
-        """Send a record again, when nothing else is under way; a broker refuses whole batches for their size.
+        """Send a record again when nothing else is in flight, because brokers refuse whole batches for their size.
 
-        Its refusal, if it is too large by itself.
+        If it is too large by itself, it is refused.
         """
         record = refusal.record
         outcome: list[KafkaError | None] = []
@@ -270,9 +273,9 @@ def _lacks_partition(error: KafkaError) -> bool:
 
 
 def client_timestamp(timestamp: int | None) -> int:
-    """The timestamp of a record as the client is given it, for whom 0 is now.
+    """Return the timestamp of a record for the client, to which 0 means now.
 
-    As in Java, -1 is no timestamp. The first millisecond of 1970 cannot be said, so that it becomes the second.
+    As in Java, -1 means no timestamp. The first millisecond of 1970 cannot be expressed and becomes the second.
     """
     if timestamp is None or timestamp == _NO_TIMESTAMP:
         return _NOW
@@ -282,7 +285,7 @@ def client_timestamp(timestamp: int | None) -> int:
 def _arguments(
     batch: EncodedBatch, timestamps: Sequence[int], callbacks: Iterable[Delivered]
 ) -> Iterator[tuple[Any, ...]]:
-    """The positional arguments of ``Producer.produce``, one tuple a record, which is handed over as it is."""
+    """Return the positional arguments of ``Producer.produce``, one tuple per record."""
     topics = repeat(batch.topic)
     partitions = _given(batch.partitions, _ANY_PARTITION)
     no_headers = _is_null(batch.headers)
@@ -293,7 +296,7 @@ def _arguments(
 
 
 def _client_timestamps(column: Sequence[int | None]) -> Sequence[int]:
-    """A column as :func:`client_timestamp` gives it; what is the same in all records is looked at once."""
+    """Convert a column as :func:`client_timestamp` does; if all values are equal, only one is looked at."""
     if isinstance(column, Constant):
         return Constant(client_timestamp(column.value), len(column))
     given: list[Any] = list(column)
@@ -311,7 +314,7 @@ def _is_for_one_partition(batch: EncodedBatch) -> bool:
 
 
 def _given(column: Sequence[int | None], otherwise: int) -> Iterable[int]:
-    """The column with another value for null; what is the same in all records is looked at once."""
+    """Return the column with another value for null; if all values are equal, only one is looked at."""
     if isinstance(column, Constant):
         return repeat(otherwise if column.value is None else column.value)
     return (otherwise if item is None else item for item in column)
@@ -322,6 +325,6 @@ def _is_null(column: Iterable[Any]) -> bool:
 
 
 def _size(record: RawRecord) -> int:
-    """How many bytes a record takes in a batch, at most."""
+    """Return the maximum number of bytes that a record takes in a batch."""
     headers = sum(_HEADER_BYTES + 4 * len(name) + len(content or b"") for name, content in record.headers)
     return _RECORD_BYTES + len(record.key or b"") + len(record.value or b"") + headers

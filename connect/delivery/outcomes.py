@@ -1,4 +1,4 @@
-"""What becomes of the records of one batch, as the producer tells it: acknowledged at an offset, or refused."""
+"""Outcomes of the records of one batch, as reported by the producer: acknowledged at an offset, or refused."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _OF_THE_RECORD: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A record that Kafka did not take: the record in bytes, why, and whether it had been sent to a broker."""
+    """A record that Kafka refused: its bytes, the error, and whether it had been sent to a broker."""
 
     submission: Submission
     record: RawRecord
@@ -48,14 +48,14 @@ class Refusal:
 
     @property
     def is_of_record(self) -> bool:
-        """Whether this record alone is at fault, and not the topic, the producer or its rights."""
+        """Whether the record itself is at fault, and not the topic, the producer or its rights."""
         return not self.error.fatal() and self.error.code() in _OF_THE_RECORD
 
 
 class BatchOutcomes:
-    """Hears what becomes of the records of a batch: they count down ``submission.remaining``, or are in ``refused``.
+    """Collects the outcomes of a batch: each record decrements ``submission.remaining`` or is added to ``refused``.
 
-    ``timestamps`` are those that the client was given. Used by the thread that polls the producer.
+    ``timestamps`` are those passed to the client. Used by the thread that polls the producer.
     """
 
     __slots__ = ("_headers", "_length", "_receipt", "_refused", "_submission", "_timestamps", "_unsent")
@@ -75,13 +75,13 @@ class BatchOutcomes:
             submission.receipts.append(self._receipt)
 
     def not_sent(self, place: int) -> None:
-        """Note that nothing will be heard of the record at ``place``, which the client itself has refused."""
+        """Note that no callback will come for the record at ``place``, which the client itself refused."""
         self._unsent.add(place)
 
     def callbacks(self, *, in_order: bool) -> Iterable[Delivered]:
-        """The function to be called for each record; ``in_order`` says that it calls in the order of the records.
+        """Return the callback of each record; ``in_order`` means that they are called in the order of the records.
 
-        One for all of them costs a third of one for each.
+        A single callback for all of them costs a third of one for each.
         """
         if in_order:
             return repeat(self._delivered_next())
@@ -96,7 +96,7 @@ class BatchOutcomes:
     # Two functions in functions, and no methods: they run for each record.
 
     def _delivered_next(self) -> Delivered:
-        """For records that are told of in their order."""
+        """Handle the outcomes of records that are reported in order."""
         submission, unsent = self._submission, self._unsent
         offsets: list[int | None] = []
         if self._receipt is not None:
@@ -118,7 +118,7 @@ class BatchOutcomes:
         return delivered
 
     def _delivered_any(self) -> Delivered:
-        """For records of which none differs from another in what the client does not tell."""
+        """Handle the outcomes of records that do not differ in what the client does not report."""
         submission = self._submission
 
         def delivered(error: KafkaError | None, message: Any) -> None:
@@ -154,6 +154,6 @@ def raw_record(
     timestamp: int = 0,
     headers: RawHeaders | None = None,
 ) -> RawRecord:
-    """A record of the arguments that it was to be produced with."""
+    """Make a record from the arguments with which it was to be produced."""
     kind = TimestampType.CREATE_TIME.value
     return RawRecord(topic, partition, _NO_OFFSET, timestamp or None, kind, key, value, headers or ())

@@ -1,4 +1,4 @@
-"""What calls of a producer fail with."""
+"""Errors raised by calls of a producer."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from confluent_kafka import KafkaError, KafkaException
 __all__ = ["PRODUCER_FAILURES", "kafka_error"]
 
 PRODUCER_FAILURES: Final = (KafkaException, SystemError)
-"""What calls of a producer raise: a ``SystemError`` if a callback runs while it tells of a fatal error."""
+"""The errors that calls of a producer raise: a ``SystemError`` if a callback runs while a fatal error is raised."""
 
 
 def kafka_error(error: BaseException) -> KafkaError:
-    """The error of Kafka's client within this one; raises it again if it is not the client's."""
+    """Return the client's ``KafkaError`` inside this error; raise the error again if there is none."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, KafkaException):
         cause = cause.__cause__ or cause.__context__

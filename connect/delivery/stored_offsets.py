@@ -1,4 +1,4 @@
-"""The form in which source offsets are kept: Kafka Connect's bytes, in a file or on a topic."""
+"""The format of stored source offsets: the same bytes as Kafka Connect's, in a file or on a topic."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ OffsetKey: TypeAlias = bytes
 
 
 def check_offset(offset: Offset) -> None:
-    """Raise :class:`~connect.errors.DataError` unless this source partition or offset can be kept as it is.
+    """Raise :class:`~connect.errors.DataError` unless this source partition or offset can be stored unchanged.
 
-    JSON can hold more than Kafka Connect allows here, but it would be read back as another value.
+    JSON can hold more than Kafka Connect allows here, but it would be read back as a different value.
     """
     for key, value in offset.items():
         if not isinstance(key, str):
@@ -36,17 +36,17 @@ def check_offset(offset: Offset) -> None:
 
 
 def offset_key(connector: str, partition: Offset) -> OffsetKey:
-    """Return the key of a source partition, in Kafka Connect's bytes. The order of the partition's members is kept."""
+    """Return the key of a source partition as Kafka Connect's bytes, keeping the order of the partition's keys."""
     return _dump([connector, dict(partition)], partition)
 
 
 def offset_value(offset: Offset | None) -> bytes | None:
-    """Return the value that stands for an offset; ``None`` forgets it."""
+    """Return the bytes of an offset; ``None`` deletes it."""
     return None if offset is None else _dump(dict(offset), offset)
 
 
 def parse_offset(data: bytes | None) -> dict[str, Any] | None:
-    """Return the offset that a value stands for; the inverse of :func:`offset_value`."""
+    """Return the offset in a value; the inverse of :func:`offset_value`."""
     if data is None:
         return None
     offset: dict[str, Any] = orjson.loads(data)
@@ -54,7 +54,7 @@ def parse_offset(data: bytes | None) -> dict[str, Any] | None:
 
 
 def parse_offset_key(data: OffsetKey) -> tuple[str, dict[str, Any]]:
-    """Return the connector and the source partition of a key."""
+    """Return the connector and the source partition in a key."""
     connector, partition = orjson.loads(data)
     return connector, partition
 

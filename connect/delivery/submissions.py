@@ -1,7 +1,7 @@
-"""The source offsets that may be committed: those whose records, and all before them, Kafka has acknowledged.
+"""Source offsets that may be committed: those whose records, and all records before them, Kafka has acknowledged.
 
-Submissions wait in one queue a source partition, so that one that is stuck holds back the offsets of its own
-partition only (invariant I1).
+Submissions are queued by source partition, so that a stuck one holds back only the offsets of its own partition
+(invariant I1).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _TIDY: Final = 1000
 
 @dataclass(slots=True, eq=False)
 class Receipt:
-    """Where records of one batch lie on their topic, as far as that is acknowledged.
+    """The offsets of a batch's records on their topic, as far as they are acknowledged.
 
-    ``told`` has them in the order of the records, but of those at the places ``unsent``, of which nothing is heard.
+    ``told`` lists them in the order of the records, except those at the indices ``unsent``, for which no report comes.
     """
 
     topic: str
@@ -33,7 +33,7 @@ class Receipt:
 
     @property
     def offsets(self) -> Sequence[int | None]:
-        """The offset of each record; ``None`` if it is not known, such as that of one that was refused."""
+        """The offset of each record; ``None`` if unknown, as for a refused record."""
         if not self.unsent:
             return self.told
         told = iter(self.told)
@@ -42,10 +42,10 @@ class Receipt:
 
 @dataclass(slots=True, eq=False)
 class Submission:
-    """Some records in a row of one source partition: how many are not acknowledged yet, and the offset after them.
+    """Consecutive records of one source partition: how many are not yet acknowledged, and the offset after them.
 
-    ``records`` are there for a task that is told what became of them, ``receipts`` for one that is told where they lie;
-    ``born`` is the time of the first of them, in seconds since 1970.
+    ``records`` is set for a task that wants to know which records were acknowledged, ``receipts`` for one that wants
+    their offsets; ``born`` is the time of the first record, in seconds since 1970.
     """
 
     partition: Offset
@@ -57,15 +57,15 @@ class Submission:
 
     @property
     def is_told(self) -> bool:
-        """Whether the task is told when all is acknowledged."""
+        """Whether the task is notified when all records are acknowledged."""
         return bool(self.records) or self.receipts is not None
 
 
 class SubmittedRecords:
-    """The submissions of a task that are not committed yet. Used by the task's thread alone.
+    """The submissions of a task that are not yet committed. Used by the task's thread only.
 
-    Of those in a row that are acknowledged only the newest is kept (invariant I9): between two commits there may be
-    millions, if a source mixes its partitions or gives its records one by one.
+    Of consecutive acknowledged submissions only the newest is kept (invariant I9): between two commits there may be
+    millions, if a source alternates between partitions or returns records one by one.
     """
 
     def __init__(self) -> None:
@@ -73,18 +73,18 @@ class SubmittedRecords:
         self._until_tidy = _TIDY
 
     def __len__(self) -> int:
-        """How many submissions are kept."""
+        """Return the number of submissions kept."""
         return sum(map(len, self._queues.values()))
 
     def submit(self, key: bytes, submission: Submission) -> None:
-        """Take note of records that are about to be sent; ``key`` stands for their source partition."""
+        """Register records that are about to be sent; ``key`` identifies their source partition."""
         self._queues.setdefault(key, deque()).append(submission)
         self._until_tidy -= 1
         if not self._until_tidy:
             self._tidy()
 
     def committable(self) -> dict[bytes, Submission]:
-        """The newest submission of each source partition up to which all is acknowledged; they are then forgotten."""
+        """Remove and return the newest submission of each source partition up to which everything is acknowledged."""
         ready: dict[bytes, Submission] = {}
         for key, queue in list(self._queues.items()):
             while queue and queue[0].remaining == 0:
@@ -94,7 +94,7 @@ class SubmittedRecords:
         return ready
 
     def _tidy(self) -> None:
-        """Forget those whose successor, acknowledged too, says more. The more remain, the later it is done again."""
+        """Drop submissions superseded by an acknowledged successor. The more remain, the later this is done again."""
         for key, queue in self._queues.items():
             told = [one for one, after in pairwise(queue) if one.remaining or after.remaining]
             self._queues[key] = deque([*told, queue[-1]])
@@ -102,9 +102,9 @@ class SubmittedRecords:
 
 
 class SentRecords:
-    """Counts the records of a task that Kafka has acknowledged, and those under way. Used by the task's thread alone.
+    """Counts the acknowledged and in-flight records of a task. Used by the task's thread only.
 
-    What is acknowledged is counted down in each submission, so nothing is to be done here for each record.
+    Each submission counts down its own acknowledgements, so nothing needs to be done here for each record.
     """
 
     def __init__(self) -> None:
@@ -115,7 +115,7 @@ class SentRecords:
         self._until_tidy = _TIDY
 
     def begin(self, submission: Submission) -> None:
-        """Note that its records are about to be sent."""
+        """Register a submission whose records are about to be sent."""
         self._handed_over += submission.remaining
         if submission.remaining:
             self._open.append(submission)
@@ -124,18 +124,18 @@ class SentRecords:
             self._tidy()
 
     def give_up(self) -> None:
-        """Wait no more for a record that Kafka did not take and that is left out."""
+        """Stop waiting for a record that Kafka refused and that is skipped."""
         self._given_up += 1
 
     def discard(self) -> None:
-        """Forget the records under way, which are discarded with their transaction."""
+        """Forget the records in flight, which are discarded with their transaction."""
         self._given_up += self.under_way()
         self._open.clear()
 
     def completed(self) -> list[float]:
-        """The births of the submissions that Kafka has acknowledged whole since the last call.
+        """Return the ``born`` times of the submissions completely acknowledged since the last call.
 
-        One that was acknowledged before an older one may be told later.
+        A submission acknowledged before an older one may be reported later.
         """
         while self._open and not self._open[0].remaining:
             self._completed.append(self._open.popleft().born)
@@ -143,16 +143,16 @@ class SentRecords:
         return completed
 
     def under_way(self) -> int:
-        """How many records are handed to the producer, and neither acknowledged nor given up."""
+        """Return how many records are in flight: handed to the producer, and neither acknowledged nor given up."""
         self._tidy()
         return sum(submission.remaining for submission in self._open)
 
     def acknowledged(self) -> int:
-        """How many records Kafka has acknowledged so far."""
+        """Return how many records Kafka has acknowledged so far."""
         return self._handed_over - self._given_up - self.under_way()
 
     def _tidy(self) -> None:
-        """Forget what is done with. The more remains, the later it is done again (invariant I9)."""
+        """Drop completed submissions. The more remain, the later this is done again (invariant I9)."""
         self._completed += [submission.born for submission in self._open if not submission.remaining]
         self._open = deque(submission for submission in self._open if submission.remaining)
         self._until_tidy = max(_TIDY, len(self._open))

@@ -1,9 +1,9 @@
-"""A transaction in a process beside the worker's: records and source offsets that are committed together, or not.
+"""Transactions of processes outside the worker: records and source offsets that are committed together or not at all.
 
-Several processes write for one connector, each with a transactional id of its own, a *slot*. Whoever divides the work
-among them, the driver, first *claims* the connector: it writes a record to the offsets topic. Then it takes over the
-slots for a moment, which fences whoever had them, and only then it reads offsets. A process begins the other way
-round: it takes over its slot, and then looks whether there is a claim newer than that of its own driver.
+Several processes write for one connector, each with a transactional id of its own, a *slot*. The driver, which divides
+the work among them, first *claims* the connector by writing a record to the offsets topic. It then takes over every
+slot for a moment, which fences the previous owners, and only then reads offsets. A process does the reverse: it takes
+over its slot, and then checks whether there is a claim newer than that of its own driver.
 
 ==========================================  ========================================================================
 a process that was forgotten somewhere      then
@@ -14,9 +14,9 @@ takes over its slot after the driver did    it sees the newer claim, and sends n
                                             that had the slot is fenced, and its work is done again
 ==========================================  ========================================================================
 
-So nothing is committed behind the back of a driver that has read offsets (invariant I6), however long a process was
-frozen or cut off. It is killed before its commit: nothing of its transaction can be read. After it: all of it can, the
-offsets included.
+So nothing is committed without the knowledge of a driver that has read offsets (invariant I6), however long a process
+was frozen or cut off. If a process is killed before its commit, nothing of its transaction can be read; if after, all
+of it can, including the offsets.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ _FAILURES: Final = (KafkaException, SystemError)
 
 
 class SupersededError(Exception):
-    """Another process has taken over, or this one began too late: it sends nothing, and its work is to be looked at."""
+    """Another process has taken over, or this one began too late: it sends nothing, and its work is planned again."""
 
 
 class Transaction:
-    """The one transaction of a producer that was made with the settings of ``orders``. Used by one thread."""
+    """A single transaction of a producer made with the settings of ``orders``. Used by one thread."""
 
     def __init__(self, orders: TransactionOrders, producer: Producer) -> None:
         self._orders = orders
@@ -61,9 +61,9 @@ class Transaction:
         self.is_open = False
 
     def begin(self, *, checks_only: bool = False) -> None:
-        """Take over the slot, and begin unless there is a newer claim: :class:`SupersededError`.
+        """Take over the slot and begin, or raise :class:`SupersededError` if there is a newer claim.
 
-        ``checks_only`` ends what another process began with the slot, and raises that in any case.
+        ``checks_only`` ends what another process began with the slot, and raises that error in any case.
         """
         self._call(self._producer.init_transactions)
         if checks_only or self._is_superseded():
@@ -73,7 +73,7 @@ class Transaction:
         self.is_open = True
 
     def commit(self, offsets: ReachedOffsets) -> None:
-        """Commit what was sent, with these offsets; when this returns all of it can be read."""
+        """Commit what was sent together with these offsets. When this returns, all of it can be read."""
         errors: list[KafkaError] = []
 
         def delivered(error: KafkaError | None, _: Any) -> None:
@@ -95,7 +95,7 @@ class Transaction:
         crash_point("transaction-committed")
 
     def abort(self) -> None:
-        """Discard what was sent, if the producer still can; if not, whoever has the slot next does."""
+        """Abort the transaction, if the producer still can; otherwise the next owner of the slot does."""
         if self.is_open:
             self.is_open = False
             try:
@@ -104,7 +104,7 @@ class Transaction:
                 return
 
     def failure(self, error: KafkaError) -> Exception:
-        """The error that ``error`` of the producer stands for."""
+        """Return the error to raise for a producer's ``error``."""
         timeout, code = self._orders.timeout, error.code()
         if (self.is_open and time.monotonic() - self._began >= timeout) or code in _TIMED_OUT:
             return ConnectError(
@@ -155,7 +155,7 @@ class Transaction:
                 elif error.code() == KafkaError._PARTITION_EOF:
                     return False
                 elif not error.retriable() and error.code() not in _PASSING:
-                    raise ConnectError(f"Topic {claim.topic} cannot be read by a process of Spark: {error.str()}")
+                    raise ConnectError(f"Topic {claim.topic} cannot be read by a Spark process: {error.str()}")
         finally:
             consumer.close()
 

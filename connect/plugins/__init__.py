@@ -1,4 +1,4 @@
-"""Plugins: which there are, under which names and in which versions, and how their classes are imported."""
+"""Plugins: their names and versions, where they are listed, and how their classes are imported."""
 
 from connect.plugins.entry import UNDEFINED, PluginEntry, PluginKind, class_name
 from connect.plugins.interpreters import VENV, entries_of_place, spoken_versions

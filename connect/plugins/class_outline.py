@@ -1,7 +1,7 @@
-"""The outline of a class: what it inherits, read from the source of its module without running any code.
+"""The outline of a class: its base classes, read from source code without running it.
 
-A configuration may come from anybody who reaches the REST API. Whether what it names is a plugin has to be known before
-anything is imported, for importing a module runs it.
+Configurations may come from anyone who can reach the REST API. Because importing a module runs it, whether a name
+refers to a plugin must be known before anything is imported.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _KEPT: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class _Class:
-    """A class as it is written: the dotted names it inherits, the classes within it, and its ``version``."""
+    """A class as written in the source: the dotted names of its bases, its nested classes, and its ``version``."""
 
     bases: tuple[str, ...]
     nested: Mapping[str, _Class]
@@ -35,7 +35,7 @@ class _Class:
 
 @dataclass(slots=True)
 class _Outline:
-    """The classes of a module, and what its other names stand for: dotted paths, or dotted names of the module."""
+    """The classes of a module, and what its other names refer to: dotted paths, or dotted names in the module."""
 
     classes: dict[str, _Class] = field(default_factory=dict)
     imports: dict[str, str] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class _Outline:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A class, the module that defines it and its name there."""
+    """A class, the module that defines it and its name in that module."""
 
     module: str
     name: str
@@ -57,20 +57,20 @@ class _Found:
 
 
 def is_importable(path: str) -> bool:
-    """Whether there is a package or module for the first part of a dotted path."""
+    """Return whether a package or module exists for the first part of a dotted path."""
     return _top_spec(path.partition(".")[0]) is not None
 
 
 def ancestors(path: str) -> frozenset[str]:
-    """The class of this dotted path and all that it inherits, by the dotted paths at which they are defined.
+    """Return the dotted paths, where defined, of a class and of all classes that it inherits.
 
-    What is made while a module runs, and what its source does not name, is not among them. Raises
-    :class:`~connect.errors.PluginError` if there is no such class, or its source cannot be read.
+    Classes created at run time, or not named in the source, are not included. Raises
+    :class:`~connect.errors.PluginError` if the class does not exist or its source cannot be read.
     """
     lookup = _Lookup()
     first = lookup.find(path)
     if first is None:
-        raise PluginError(f"Class {path} cannot be found: no module that can be imported defines it.")
+        raise PluginError(f"Class {path} cannot be found: no importable module defines it.")
     seen: set[str] = set()
     waiting = [first]
     while waiting:
@@ -82,9 +82,9 @@ def ancestors(path: str) -> frozenset[str]:
 
 
 def declared_version(path: str, folder: Path | None) -> str | None:
-    """The text that the class of this dotted path, or one that it inherits, has for its ``version``.
+    """Return the ``version`` declared as text in a class, or in a class that it inherits.
 
-    Modules in ``folder`` come before those of the import path. Raises :class:`~connect.errors.PluginError` if a source
+    Modules in ``folder`` take precedence over the import path. Raises :class:`~connect.errors.PluginError` if a source
     cannot be read.
     """
     lookup = _Lookup(folder)
@@ -103,14 +103,14 @@ def declared_version(path: str, folder: Path | None) -> str | None:
 
 
 class _Lookup:
-    """One search; a path that leads back to itself leads nowhere. Modules in ``folder`` come first."""
+    """A single search, which stops at circular definitions. Modules in ``folder`` take precedence."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
         self._under_way: set[str] = set()
 
     def find(self, path: str) -> _Found | None:
-        """The class of a dotted path, wherever it is defined."""
+        """Return the class of a dotted path, wherever it is defined."""
         if path in self._under_way:
             return None
         self._under_way.add(path)
@@ -121,7 +121,7 @@ class _Lookup:
             self._under_way.discard(path)
 
     def bases(self, found: _Found) -> Iterator[_Found]:
-        """The classes that a class inherits, as far as they can be found."""
+        """Yield the base classes of a class, as far as they can be found."""
         spec = self._spec(found.module)
         if spec is None:
             return
@@ -134,7 +134,7 @@ class _Lookup:
                 yield base
 
     def _within(self, spec: ModuleSpec, names: tuple[str, ...]) -> _Found | None:
-        """The class of that name in a module, or where the module has the name from."""
+        """Return the class with that name in a module, or in the module from which that name was imported."""
         outline = _outline_of(spec)
         first, rest = names[0], names[1:]
         if first in outline.classes:
@@ -147,7 +147,7 @@ class _Lookup:
         return next((found for found in everything if found is not None), None)
 
     def _locate(self, path: str) -> tuple[ModuleSpec, tuple[str, ...]] | None:
-        """The innermost module on a dotted path, and what follows it."""
+        """Return the innermost module on a dotted path, and the rest of the path."""
         parts = path.split(".")
         spec = self._top(parts[0])
         for index, part in enumerate(parts[1:], start=1):
@@ -180,7 +180,7 @@ def _nested(module: str, name: str, outline: _Class, rest: tuple[str, ...]) -> _
 
 
 def _top_spec(name: str) -> ModuleSpec | None:
-    """Where a top-level module is: Python finds that without running any of it."""
+    """Return the location of a top-level module, which Python finds without running the module."""
     try:
         return importlib.util.find_spec(name) if name.isidentifier() else None
     except (ImportError, ValueError):
@@ -214,7 +214,7 @@ def _parsed(module: str, file: str, _changed: int, _size: int) -> _Outline:
 
 
 def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements of a module, those under its conditions too."""
+    """Yield the statements of a module, including those inside conditions."""
     for statement in body:
         yield statement
         match statement:
@@ -255,7 +255,7 @@ def _class(definition: ast.ClassDef) -> _Class:
 
 
 def _version(statement: ast.stmt) -> str | None:
-    """The text of ``version = "1.2"``, annotated or not."""
+    """Return the text of ``version = "1.2"``, with or without an annotation."""
     match statement:
         case (
             ast.Assign(targets=[ast.Name(id="version")], value=ast.Constant(value=str(text)))
@@ -266,7 +266,7 @@ def _version(statement: ast.stmt) -> str | None:
 
 
 def _dotted(expression: ast.expr) -> str | None:
-    """``a.B`` of ``a.B`` and of ``a.B[C]``."""
+    """Return ``a.B`` for the expressions ``a.B`` and ``a.B[C]``."""
     match expression:
         case ast.Name(id=name):
             return name

@@ -1,4 +1,4 @@
-"""A plugin as ``plugins.toml`` lists it, and the kinds there are."""
+"""Plugin entries as listed in ``plugins.toml``, and the kinds of plugin."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ UNDEFINED: Final = "undefined"
 
 
 class PluginKind(enum.Enum):
-    """The kinds of plugin; the value of each is the name of its tables in ``plugins.toml``."""
+    """The kinds of plugin. The value of each is the name of its tables in ``plugins.toml``."""
 
     CONNECTOR = "connector"
     CONVERTER = "converter"
@@ -27,19 +27,18 @@ class PluginKind(enum.Enum):
 
     @property
     def suffix(self) -> str:
-        """The part that may be left out at the end of a simple name."""
+        """The suffix that may be omitted from a simple name."""
         return "".join(part.capitalize() for part in self.value.split("_"))
 
 
 @dataclass(frozen=True, slots=True)
 class PluginEntry:
-    """One plugin, as ``plugins.toml`` lists it.
+    """A plugin as listed in ``plugins.toml``.
 
-    ``type`` is ``source`` or ``sink`` for connectors and ``None`` for others; ``folder`` is where its modules
-    are, if that is not on the import path already. There may be several versions of one class, each in a folder of its
-    own. ``task_aliases`` are the Java classes of the tasks of those
-    connectors that ``aliases`` names, where they are not named after them. ``interpreter`` is the one that alone can
-    run the plugin, where that is not the one of this process.
+    ``type`` is ``source`` or ``sink`` for connectors and ``None`` for others. ``folder`` contains its modules if they
+    are not already on the import path; several versions of a class may exist, each in a folder of its own.
+    ``task_aliases`` are the Java task classes of the connectors in ``aliases``, if not named after them.
+    ``interpreter`` is the interpreter that must run the plugin, if not that of this process.
     """
 
     kind: PluginKind
@@ -52,7 +51,7 @@ class PluginEntry:
     interpreter: Path | None = None
 
     def java_task(self, connector: str) -> str | None:
-        """The Java class of the tasks of ``connector``, one of the aliases, or else of the first of them."""
+        """Return the Java task class of ``connector``, one of the aliases, or else that of the first alias."""
         if not self.aliases:
             return None
         alias = connector if connector in self.aliases else self.aliases[0]
@@ -63,18 +62,18 @@ class PluginEntry:
 
     @property
     def home(self) -> str:
-        """The place of its modules: a folder, or an installed package."""
+        """The location of its modules: a folder, or an installed package."""
         return str(self.folder) if self.folder is not None else self.class_name.partition(".")[0]
 
     @property
     def simple_name(self) -> str:
-        """The class name without its module, nested classes joined by ``$`` as in Java."""
+        """The class name without its module, with nested classes joined by ``$`` as in Java."""
         parts = self.class_name.split(".")
         first = next((index for index, part in enumerate(parts) if part[:1].isupper()), len(parts) - 1)
         return "$".join(parts[first:])
 
     def names(self) -> Iterator[str]:
-        """Every name under which a config may call this plugin."""
+        """All names by which a configuration may refer to this plugin."""
         yield self.class_name
         for name in (self.simple_name, *self.aliases):
             yield name
@@ -87,6 +86,6 @@ class PluginEntry:
 
 
 def class_name(plugin: object) -> str:
-    """The dotted path of a plugin's class."""
+    """Return the dotted path of a plugin's class."""
     kind = plugin if isinstance(plugin, type) else type(plugin)
     return f"{kind.__module__}.{kind.__qualname__}"

@@ -1,7 +1,7 @@
-"""Folders of plugins that have an interpreter of their own: a ``.venv``, with Sluice and the plugins installed in it.
+"""Plugin folders with their own interpreter: a ``.venv`` in which Sluice and the plugins are installed.
 
-The worker reads what is installed there and runs nothing of it; its plugins run in child processes of that interpreter.
-So two plugins may need versions of a library that exclude each other.
+The worker reads what is installed there without running any of it; the plugins run in child processes of that
+interpreter. Two plugins may therefore need incompatible versions of a library.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ _VERSION: Final = re.compile(r"^version(?:_info)?\s*=\s*(\d+)\.(\d+)", re.MULTIL
 
 
 def spoken_versions() -> VersionRange:
-    """The versions of Sluice whose child processes understand the messages of this worker, and it theirs."""
+    """Return the versions of Sluice whose child processes and this worker understand each other's messages."""
     spoken = VersionRange.parse(_SPOKEN)
     assert spoken is not None
     return spoken
 
 
 def venv_python(folder: Path) -> Path | None:
-    """The interpreter of a folder of plugins; ``None`` if it has none of its own."""
+    """Return the interpreter of a plugin folder, or ``None`` if it has none of its own."""
     return folder / VENV / "bin" / "python" if (folder / VENV).is_dir() else None
 
 
 def running_folder(folders: Sequence[Path]) -> Path | None:
-    """The one of these folders, or of those in them, whose interpreter runs this process."""
+    """Return which of these folders, or their subfolders, has the interpreter that runs this process."""
     prefix = Path(sys.prefix).resolve()
     if prefix.name != VENV:
         return None
@@ -58,10 +58,10 @@ def _children(folder: Path) -> list[Path]:
 
 
 def entries_of_place(folder: Path) -> list[PluginEntry]:
-    """The plugins of a folder: those that its ``plugins.toml`` lists, and those installed in its interpreter.
+    """Return the plugins of a folder: those in its ``plugins.toml``, and those installed in its interpreter.
 
-    In a process of that interpreter the latter are found as all installed packages are. Raises
-    :class:`~connect.errors.PluginError` if the folder or its interpreter is not as it has to be.
+    A process of that interpreter finds the latter like any other installed packages. Raises
+    :class:`~connect.errors.PluginError` if the folder or its interpreter is unusable.
     """
     python = venv_python(folder)
     if python is None or Path(sys.prefix).resolve() == (folder / VENV).resolve():
@@ -73,7 +73,7 @@ def entries_of_place(folder: Path) -> list[PluginEntry]:
 
 
 def _installed(paths: Sequence[Path]) -> Iterator[PluginEntry]:
-    """The plugins of the packages that are installed in an interpreter with this import path."""
+    """Return the plugins of the packages installed in an interpreter with this import path."""
     points = [
         (point, found.version)
         for found in importlib.metadata.distributions(path=[str(path) for path in paths])
@@ -84,12 +84,12 @@ def _installed(paths: Sequence[Path]) -> Iterator[PluginEntry]:
         within = Path(*point.value.split("."), _FILE)
         path = next((path for path in paths if (path / within).is_file()), None)
         if path is None:
-            raise PluginError(f"Package {point.value} is installed in it and has no {_FILE}; install it again.")
+            raise PluginError(f"Its installed package {point.value} has no {_FILE}; install the package again.")
         yield from read_entries(path / within, folder=None, version=version, modules=path)
 
 
 def _import_path(folder: Path) -> list[Path]:
-    """The folders in which an interpreter finds modules: its own, and those that its ``.pth`` files name."""
+    """Return the folders in which an interpreter finds modules: its own, and those that its ``.pth`` files name."""
     sites = sorted((folder / VENV / "lib").glob("python3.*/site-packages"))
     paths = list(sites)
     for site in sites:
@@ -101,24 +101,24 @@ def _import_path(folder: Path) -> list[Path]:
 
 
 def _check(folder: Path, paths: Sequence[Path]) -> None:
-    """Refuse an interpreter that cannot run children of this worker."""
+    """Refuse an interpreter that cannot run child processes of this worker."""
     mend = f"sluice plugins install --into {folder}"
     try:
         said = _VERSION.search((folder / VENV / "pyvenv.cfg").read_text())
     except OSError as error:
         raise PluginError(
-            f"Its {VENV} is no virtual environment: {os_reason(error)}. Remove it and run {mend}"
+            f"Its {VENV} is not a virtual environment: {os_reason(error)}. Remove it and run {mend}"
         ) from error
     if said is not None and (int(said[1]), int(said[2])) < _OLDEST_PYTHON:
         raise PluginError(
-            f"Its interpreter is Python {said[1]}.{said[2]}, and Sluice needs 3.11. Remove its {VENV} and run "
+            f"Its interpreter is Python {said[1]}.{said[2]}, but Sluice needs 3.11. Remove its {VENV} and run "
             f"{mend} --python python3.11 with the packages"
         )
     found = importlib.metadata.distributions(name=_SLUICE, path=[str(path) for path in paths])
     version = next((distribution.version for distribution in found), None)
     if version is None:
-        raise PluginError(f"Its interpreter has no {_SLUICE}, without which it runs no plugins. Run {mend}")
+        raise PluginError(f"Its interpreter cannot run plugins because {_SLUICE} is not installed in it. Run {mend}")
     if Version(version) not in spoken_versions():
         raise PluginError(
-            f"Its interpreter has {_SLUICE} {version}, and this worker speaks with {spoken_versions()}. Run {mend}"
+            f"Its interpreter has {_SLUICE} {version}, but this worker needs {spoken_versions()}. Run {mend}"
         )

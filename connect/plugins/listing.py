@@ -1,4 +1,4 @@
-"""The files called ``plugins.toml``: the one that comes with Sluice, those of folders and those of packages."""
+"""``plugins.toml`` files: the one that comes with Sluice, and those of folders and packages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FILE: Final = "plugins.toml"
 
 @dataclass(frozen=True, slots=True)
 class BrokenPackage:
-    """A package or folder of plugins that is skipped: its name as its user knows it, and what is wrong with it."""
+    """A package or folder of plugins that is skipped: its name as users know it, and the reason."""
 
     name: str
     error: str
@@ -33,10 +33,11 @@ class BrokenPackage:
 def read_entries(
     file: Path, *, folder: Path | None, version: str | None = None, modules: Path | None = None
 ) -> list[PluginEntry]:
-    """The plugins that a ``plugins.toml`` lists; :class:`~connect.errors.PluginError` if it is not of its form.
+    """Return the plugins listed in a ``plugins.toml``; raise :class:`~connect.errors.PluginError` if it is malformed.
 
-    The version of a plugin is the one that the file has for it, or for all that it lists; else the one that its class
-    has, and else ``version``. The sources of the classes are in ``modules``, or in ``folder``, or on the import path.
+    The version of a plugin is the first found of: its entry in the file, the file's version for all entries, the
+    version declared in its class, ``version``. The sources of the classes are in ``modules``, in ``folder``, or on the
+    import path.
     """
     try:
         with file.open("rb") as stream:
@@ -45,7 +46,7 @@ def read_entries(
         raise PluginError(f"{file} cannot be read as TOML: {error}") from error
     of_all = document.pop("version", None)
     if not isinstance(of_all, str | None):
-        raise PluginError(f'{file}: the version is {of_all!r}, and not text; write version = "{of_all}".')
+        raise PluginError(f'{file}: the version {of_all!r} is not text; write version = "{of_all}".')
     entries: list[PluginEntry] = []
     for name, tables in document.items():
         try:
@@ -75,18 +76,19 @@ def _entry(file: Path, kind: PluginKind, table: Mapping[str, Any], folder: Path 
         raise PluginError(f'{file}: connector {table["class"]} needs type = "source" or type = "sink".')
     if not isinstance(version := table.get("version"), str | None):
         raise PluginError(
-            f'{file}: the version of {table["class"]} is {version!r}, and not text; write version = "{version}".'
+            f'{file}: the version of {table["class"]}  is {version!r}, which is not text; write version = "{version}".'
         )
     aliases, tasks = _names(file, table, "aliases"), _names(file, table, "task_aliases")
     if tasks and len(tasks) != len(aliases):
         raise PluginError(
-            f"{file}: {table['class']} has {len(aliases)} aliases and {len(tasks)} task_aliases; give one for each."
+            f"{file}: {table['class']} has {len(aliases)} aliases but {len(tasks)} task_aliases; give one for each "
+            "alias."
         )
     return PluginEntry(kind, table["class"], table.get("type"), aliases, version, folder, tasks)
 
 
 def _own_version(entry: PluginEntry, modules: Path | None) -> str | None:
-    """The version that the source of its class has; what is wrong with that source is said when it is imported."""
+    """Return the version in the source of its class; errors in that source are left to the import."""
     try:
         return declared_version(entry.class_name, modules)
     except PluginError:
@@ -96,19 +98,19 @@ def _own_version(entry: PluginEntry, modules: Path | None) -> str | None:
 def _names(file: Path, table: Mapping[str, Any], key: str) -> tuple[str, ...]:
     names = table.get(key, [])
     if not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
-        raise PluginError(f"{file}: the {key} of {table['class']} are not a list of strings; write {key} = [...].")
+        raise PluginError(f"{file}: the {key} of {table['class']} must be a list of strings; write {key} = [...].")
     return tuple(names)
 
 
 def built_in_file() -> Path:
-    """The ``plugins.toml`` that comes with Sluice."""
+    """Return the path of the ``plugins.toml`` that comes with Sluice."""
     package = Path(__file__).parent.parent
     shipped = package / _FILE
     return shipped if shipped.is_file() else package.parent / _FILE
 
 
 def entries_of_package(package: str, version: str | None) -> list[PluginEntry]:
-    """The plugins of an installed package, which is of this version; :class:`~connect.errors.PluginError` if wrong."""
+    """Return the plugins of an installed package; raise :class:`~connect.errors.PluginError` if it is unusable."""
     top, *below = package.split(".")
     try:
         # A top-level package is located without running any of its code.
@@ -116,32 +118,34 @@ def entries_of_package(package: str, version: str | None) -> list[PluginEntry]:
     except Exception as error:
         raise PluginError(f"Its package {top} cannot be located: {error}. Install it again.") from error
     if spec is None:
-        raise PluginError(f"There is no package {top}. Install it again, or correct its entry point.")
+        raise PluginError(f"The package {top} does not exist. Install it again, or correct its entry point.")
     if not spec.submodule_search_locations:
         raise PluginError(
-            f"{top} is a module and no package, so it cannot hold {_FILE}. Make a folder {top} of it, with an "
-            f"__init__.py and {_FILE}, and install it again."
+            f"{top} is a module, which cannot contain {_FILE}. Turn it into a folder {top} with an __init__.py and "
+            f"{_FILE}, and install it again."
         )
     places = [Path(location, *below) for location in spec.submodule_search_locations]
     file = next((place / _FILE for place in places if (place / _FILE).is_file()), None)
     if file is None:
         raise PluginError(
-            f"There is no {places[0] / _FILE}. Write one, and have it packed with the package: setuptools needs "
+            f"There is no {places[0] / _FILE}. Write one and include it in the package: setuptools needs "
             f'[tool.setuptools.package-data] "{package}" = ["{_FILE}"] in pyproject.toml. Then install it again.'
         )
     return read_entries(file, folder=None, version=version)
 
 
 def entries_of_folder(folder: Path) -> list[PluginEntry]:
-    """The plugins that the ``plugins.toml`` of a folder lists; none if it has no such file."""
+    """Return the plugins listed in a folder's ``plugins.toml``; none if it has no such file."""
     try:
         listed = (folder / _FILE).is_file()
     except OSError as error:
-        raise PluginError(f"It cannot be read: {error.strerror}. Let the user of this process read it.") from error
+        raise PluginError(
+            f"It cannot be read: {error.strerror}. Make it readable for the user of this process."
+        ) from error
     return read_entries(folder / _FILE, folder=folder, version=_version_in(folder)) if listed else []
 
 
 def _version_in(folder: Path) -> str | None:
-    """The version of the one package that pip has put into a folder, as ``pip install --no-deps --target`` does."""
+    """Return the version of the only package that pip installed in a folder, as with ``--no-deps --target``."""
     versions = [found.version for found in importlib.metadata.distributions(path=[str(folder)])]
     return versions[0] if len(versions) == 1 else None

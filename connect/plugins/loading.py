@@ -1,4 +1,4 @@
-"""The import of plugins' classes, from the folders they are in. This runs their code: only child processes do it."""
+"""Import of plugin classes from their folders. This runs their code, so only child processes do it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def load_class(entry: PluginEntry) -> type[Any]:
     """Import the class of ``entry``, from its folder if it has one."""
     if entry.interpreter is not None:
         raise PluginError(
-            f"Class {entry.class_name} is in {entry.interpreter.parent.parent.parent}, which has an interpreter of its "
-            f"own, and this connector runs in {sys.prefix}. All plugins of a connector run in the interpreter of the "
-            "connector: install this one there, too."
+            f"Class {entry.class_name} is in {entry.interpreter.parent.parent.parent}, which has its own interpreter, "
+            f"but this connector runs in {sys.prefix}. All plugins of a connector run in the connector's interpreter: "
+            "install this one there too."
         )
     if entry.folder is not None and str(entry.folder) not in sys.path:
         sys.path.insert(0, str(entry.folder))
@@ -27,12 +27,12 @@ def load_class(entry: PluginEntry) -> type[Any]:
     _check_origin(entry, loaded)
     kind_class = _kind_class(entry.kind)
     if not (isinstance(loaded, type) and issubclass(loaded, kind_class)):
-        raise PluginError(f"Class {entry.class_name} is not a {kind_class.__name__}; name a class that is.")
+        raise PluginError(f"Class {entry.class_name} is not a {kind_class.__name__}; use the name of a class that is.")
     return loaded
 
 
 def _check_origin(entry: PluginEntry, loaded: object) -> None:
-    """All plugins of a process share one import path, so that two modules of one name hide each other."""
+    """Refuse a class hidden by another module of the same name: all plugins of a process share one import path."""
     file = getattr(sys.modules.get(getattr(loaded, "__module__", "")), "__file__", None)
     if entry.folder is None or file is None or Path(file).resolve().is_relative_to(entry.folder.resolve()):
         return
@@ -40,8 +40,8 @@ def _check_origin(entry: PluginEntry, loaded: object) -> None:
     if any((entry.folder / name).exists() for name in (top, f"{top}.py")):
         raise PluginError(
             f"Class {entry.class_name} of {entry.folder} is hidden by {file}: a connector and its other plugins run in "
-            f"one process, which has one module {top}. Choose versions that are in one folder (plugin.version), or "
-            f"rename its module {top}."
+            f"one process, which can load only one module {top}. Choose versions from the same folder "
+            f"(plugin.version), or rename the module {top}."
         )
 
 

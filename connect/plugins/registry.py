@@ -1,13 +1,13 @@
-"""The registry of plugins: which there are and under which names, without importing any of them.
+"""The plugin registry: finds plugins by name without importing them.
 
-Plugins are listed in files called ``plugins.toml``: the one that comes with Sluice, one in each folder of
-``plugin.path`` (or in folders directly below it), and one in each package that the entry point group
-``sluice.plugins`` names. A class that none of them lists is a plugin only where the worker's file allows it
-(``plugin.import.allowlist``): a configuration may come from anybody, and to import a module is to run it. A class is
-imported when :meth:`PluginRegistry.load` is asked for it, which only child processes do (invariant I7).
+Plugins are listed in ``plugins.toml`` files: the one that comes with Sluice, one in each folder of ``plugin.path`` (or
+in its direct subfolders), and one in each package that the entry point group ``sluice.plugins`` names. Any other class
+is a plugin only if the worker's file allows it (``plugin.import.allowlist``), because configurations may come from
+anyone and importing a module runs it. Classes are imported only by :meth:`PluginRegistry.load`, which only child
+processes call (invariant I7).
 
-A package or folder whose plugins cannot be listed is skipped and kept among the :attr:`PluginRegistry.broken`: one
-mistake of one author does not take the plugins of all others away.
+Packages and folders whose plugins cannot be listed are skipped and kept in :attr:`PluginRegistry.broken`, so that one
+author's mistake does not disable the plugins of all others.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _KEPT: Final = 1024
 
 
 class PluginVersionError(PluginError):
-    """There is a plugin of this name, but in no version that is asked for; ``available`` are those there are."""
+    """A plugin exists, but not in the requested version; ``available`` lists the versions that do."""
 
     def __init__(self, message: str, available: Sequence[str]) -> None:
         super().__init__(message)
@@ -59,11 +59,11 @@ class PluginVersionError(PluginError):
 
 
 class UnlistedPluginError(PluginError):
-    """A class that no ``plugins.toml`` lists is not allowed, or is not of the kind it was named for."""
+    """A class that no ``plugins.toml`` lists is not allowed, or not of the requested kind."""
 
 
 class PluginRegistry:
-    """Finds plugins by their names. It does not change once it is made, so threads may share it."""
+    """Finds plugins by name. It is immutable, so threads may share it."""
 
     def __init__(
         self,
@@ -72,9 +72,9 @@ class PluginRegistry:
         broken: Iterable[BrokenPackage] = (),
         worker: str | None = None,
     ) -> None:
-        """``allowed`` are patterns of dotted paths that may be loaded though no file lists them; ``*`` is any text.
+        """Make a registry; ``allowed`` are patterns (``*``: any text) of dotted paths that need not be listed.
 
-        ``worker`` names the one of several workers that these plugins are on.
+        ``worker`` names the worker that has these plugins, if there are several workers.
         """
         self._entries = tuple(entries)
         self._home: str | None = None
@@ -94,9 +94,9 @@ class PluginRegistry:
     def discover(
         cls, plugin_path: Sequence[str | Path] = (), allowed: Iterable[str] = (), worker: str | None = None
     ) -> PluginRegistry:
-        """Read every ``plugins.toml`` there is; packages and folders that are wrong are skipped.
+        """Read all ``plugins.toml`` files; broken packages and folders are skipped.
 
-        Raises :class:`~connect.errors.PluginError` if ``plugin_path`` names no folder.
+        Raises :class:`~connect.errors.PluginError` if ``plugin_path`` names something that is not a folder.
         """
         entries = [*read_entries(built_in_file(), folder=None)]
         broken: list[BrokenPackage] = []
@@ -124,36 +124,36 @@ class PluginRegistry:
         return registry
 
     def beside(self, entry: PluginEntry) -> PluginRegistry:
-        """This registry for the other plugins of a connector: what comes with it goes before newer versions.
+        """Return this registry for the other plugins of a connector: those from its own package precede newer versions.
 
-        So a connector and its transformations are of one version where a configuration does not say otherwise.
+        A connector and its transformations thus have the same version unless the configuration says otherwise.
         """
         registry = copy(self)
         registry._home = entry.home
         return registry
 
     def entries(self, kind: PluginKind | None = None) -> tuple[PluginEntry, ...]:
-        """All plugins, or those of one kind, by the names of their classes, and of each the oldest version first."""
+        """Return all plugins, or those of one kind, by class name, with the oldest version of each first."""
         chosen = (entry for entry in self._entries if kind is None or entry.kind is kind)
         return tuple(sorted(chosen, key=lambda entry: (entry.class_name, Version(entry.version or UNDEFINED))))
 
     def versions(self, entry: PluginEntry) -> list[str]:
-        """The versions that there are of a plugin, the oldest first; none that are not defined."""
+        """Return the known versions of a plugin, oldest first."""
         known = {same.version for same in self._same(entry) if same.version is not None}
         return sorted(known, key=Version)
 
     def find(self, kind: PluginKind, name: str, version: str | None = None) -> PluginEntry:
-        """The plugin that a config calls ``name``: the newest of those in the range ``version``, or of all there are.
+        """Return the plugin that a configuration calls ``name``: the newest one, or the newest in a version range.
 
-        A dotted path that no file lists must be allowed, and its source say that it is of that kind: nothing is
-        imported to find out. Raises :class:`UnlistedPluginError` if not, :class:`PluginVersionError` if it is there in
-        other versions only, :class:`~connect.plugins.versions.VersionSpecError` if ``version`` is no range, and another
-        :class:`~connect.errors.PluginError` when nothing has that name, or more than one plugin has.
+        A dotted path that no file lists must be allowed, and its source must show that it is of the requested kind;
+        nothing is imported. Raises :class:`UnlistedPluginError` if that fails, :class:`PluginVersionError` if the
+        plugin exists only in other versions, :class:`~connect.plugins.versions.VersionSpecError` if ``version`` is not
+        a valid range, and another :class:`~connect.errors.PluginError` if no plugin or more than one has that name.
         """
         return self._chosen(kind, name, version, runs_here=self._home is not None)
 
     def _chosen(self, kind: PluginKind, name: str, version: str | None, *, runs_here: bool) -> PluginEntry:
-        """The newest entry in the range; ``runs_here`` passes over those that another interpreter has to run."""
+        """Return the newest entry in the range; with ``runs_here``, only entries that this interpreter can run."""
         entry, asked = self._found(kind, name), VersionRange.parse(version)
         same = sorted(self._same(entry), key=lambda entry: Version(entry.version or UNDEFINED), reverse=True)
         fitting = [one for one in same if asked is None or Version(one.version or UNDEFINED) in asked]
@@ -169,7 +169,7 @@ class PluginRegistry:
         return next((one for one in fitting if one.home == self._home), fitting[0])
 
     def _found(self, kind: PluginKind, name: str) -> PluginEntry:
-        """One of the entries of the class that a config calls ``name``."""
+        """Return an entry of the class that a configuration calls ``name``."""
         found = self._by_name.get((kind, name)) or self._by_name.get((kind, name.replace("$", ".")), [])
         classes = {entry.class_name: entry for entry in found}
         if len(classes) == 1:
@@ -192,12 +192,12 @@ class PluginRegistry:
         )
 
     def _same(self, entry: PluginEntry) -> list[PluginEntry]:
-        """All entries of its class."""
+        """Return all entries of the same class."""
         listed = self._by_name.get((entry.kind, entry.class_name), [])
         return [one for one in listed if one.class_name == entry.class_name] or [entry]
 
     def suggestion(self, kind: PluginKind, name: str, form: str = " Did you mean {}?") -> str:
-        """The names of plugins that resemble a name which none has, put into ``form``; nothing if none does."""
+        """Return the names of plugins that resemble an unknown name, formatted with ``form``; empty if none do."""
         written, suffix = PluginEntry(kind, name).simple_name.lower(), kind.suffix.lower()
         is_whole = written.endswith(suffix)
         names: dict[str, PluginEntry] = {}
@@ -216,9 +216,9 @@ class PluginRegistry:
         return form.format(" or ".join(told)) if told else ""
 
     def load(self, kind: PluginKind, name: str, version: str | None = None) -> type[Any]:
-        """Import the class that a config calls ``name``, as :meth:`find` finds it. This runs the plugin's code.
+        """Import the class that a configuration calls ``name``; see :meth:`find`. This runs the plugin's code.
 
-        Raises :class:`~connect.errors.PluginError` when it cannot be imported or is not of that kind.
+        Raises :class:`~connect.errors.PluginError` if it cannot be imported or is not of that kind.
         """
         return load_class(self._chosen(kind, name, version, runs_here=True))
 
@@ -228,7 +228,8 @@ class PluginRegistry:
     def _unlisted(self, kind: PluginKind, path: str) -> PluginEntry:
         if not any(matches_wildcard(pattern, path) for pattern in self._allowed):
             raise UnlistedPluginError(
-                f"Class {path} is listed by no {_FILE} of this worker, and {_ALLOWLIST} does not allow it. List it in "
+                f"Class {path} is not listed in any {_FILE} of this worker, and {_ALLOWLIST} does not allow it. List "
+                "it in "
                 f"the {_FILE} of a folder on plugin.path or of a package with an entry point in {ENTRY_POINTS}, or "
                 f"add it to {_ALLOWLIST} in the worker's file.{self.suggestion(kind, path)}{self._place}"
             )
@@ -238,8 +239,8 @@ class PluginRegistry:
             raise UnlistedPluginError(str(error)) from error
         if KIND_CLASSES[kind] not in inherited:
             raise UnlistedPluginError(
-                f"Class {path} is not a {kind.suffix} as far as its source says. Name a class that inherits one, or "
-                f"list this one in a {_FILE}."
+                f"According to its source, class {path} is not a {kind.suffix}. Use a class that inherits one, or list "
+                f"this one in a {_FILE}."
             )
         return PluginEntry(kind, path, _type_of(kind, inherited))
 
@@ -253,7 +254,7 @@ def _likeness(one: str, other: str) -> float:
 
 
 def _java_hint(name: str) -> str:
-    """What to do about a class of Java that nothing stands for, if ``name`` looks like one."""
+    """Return advice about an unknown Java class, if ``name`` looks like one."""
     if not _JAVA_CLASS.match(name):
         return ""
     return (
@@ -268,7 +269,7 @@ def _may_be_ours(name: str) -> bool:
 
 
 def _type_of(kind: PluginKind, inherited: Collection[str]) -> str | None:
-    """Whether a connector is a source or a sink, or neither, which it does not say until it is imported."""
+    """Return whether a connector is a source or a sink, if that is known before it is imported."""
     if kind is not PluginKind.CONNECTOR:
         return None
     return next((type_name for type_name, path in _TYPE_CLASSES.items() if path in inherited), None)

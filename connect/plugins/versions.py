@@ -1,6 +1,6 @@
-"""Versions of plugins and the ranges of them that a configuration asks for, ordered and written as Maven's are.
+"""Plugin versions and version ranges, ordered and written as in Maven.
 
-Kafka Connect chooses plugins by such ranges (KIP-891), so that what is written for it means the same here.
+Kafka Connect selects plugins by such ranges (KIP-891), so configurations written for it mean the same here.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _BEFORE_A_NUMBER: Final = {"a": "alpha", "b": "beta", "m": "milestone"}
 _LATEST: Final = "latest"
 _INTERVAL: Final = re.compile(r"\s*([\[(])([^\])]*)([\])])\s*")
 
-# How a part compares: words come before numbers after a hyphen, and these before numbers after a dot. A number follows
-# as its length and its digits, since there may be any number of them.
+# The sort key of a part: words come before numbers after a hyphen, and these before numbers after a dot. A number is
+# represented by its length and its digits, because it may have any number of them.
 _Part: TypeAlias = tuple[int, int, str]
 _WORD, _AFTER_HYPHEN, _AFTER_DOT = range(3)
 _RELEASE: Final = len(_BEFORE_RELEASE)
@@ -32,16 +32,16 @@ _NOTHING: Final = ((_WORD, _RELEASE, ""), (_AFTER_HYPHEN, 0, ""), (_AFTER_DOT, 0
 
 
 class VersionSpecError(PluginError):
-    """A text is no range of versions."""
+    """A text is not a valid version range."""
 
 
 @total_ordering
 @dataclass(frozen=True, slots=True, eq=False)
 class Version:
-    """A version such as ``1.2.0-rc1``. Two are equal if they mean the same, as ``1``, ``1.0`` and ``1.0-GA`` do.
+    """A version such as ``1.2.0-rc1``. Versions with the same meaning are equal, such as ``1``, ``1.0`` and ``1.0-GA``.
 
-    Any text is a version. Numbers count as numbers, and upper and lower case alike; ``alpha``, ``beta``,
-    ``milestone``, ``rc`` and ``snapshot`` come before the release, in this order, and every other word after it.
+    Any text is a version. Numbers compare by value, letters without regard to case. ``alpha``, ``beta``, ``milestone``,
+    ``rc`` and ``snapshot`` precede the release, in this order; any other word follows it.
     """
 
     text: str
@@ -66,12 +66,12 @@ class Version:
 
 
 def _nothing_like(part: _Part) -> _Part:
-    """What a version that has ended is taken to have where the other one has this part."""
+    """Return what a shorter version is padded with where the other one has this part."""
     return _NOTHING[_AFTER_DOT] if part[0] == _AFTER_DOT else _NOTHING[_WORD]
 
 
 def _parts(text: str) -> tuple[_Part, ...]:
-    """What is between dots, hyphens, and digits and letters, without what means nothing at the end or before a run."""
+    """Split a version at dots, hyphens and between digits and letters, and drop parts that do not affect its order."""
     # The match at the very end is a part only after a separator.
     found = [match for match in _PART.findall(text.lower()) if any(match)]
     kept: list[_Part] = []
@@ -105,7 +105,7 @@ def _drop_nothing(parts: list[_Part]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Interval:
-    """The versions between two bounds; ``None`` is no bound."""
+    """The versions between two bounds; a bound of ``None`` is open."""
 
     lower: Version | None
     includes_lower: bool
@@ -124,18 +124,20 @@ class _Interval:
 
 @dataclass(frozen=True, slots=True)
 class VersionRange:
-    """The versions that a configuration asks for: ``[1.0,2.0)``, ``(,1.5]``, or several of these with commas between.
+    """A range of versions: ``[1.0,2.0)``, ``(,1.5]``, or several intervals separated by commas.
 
-    A version alone means exactly this one, as it does in Kafka Connect: ``1.0`` is ``[1.0]``.
+    As in Kafka Connect, a plain version means exactly that version: ``1.0`` is ``[1.0]``.
     """
 
     intervals: tuple[_Interval, ...]
 
     @classmethod
     def parse(cls, spec: str | None) -> VersionRange | None:
-        """The range of a ``plugin.version`` key; ``None`` where it asks for the newest: ``latest``, or no value.
+        """Parse the value of a ``plugin.version`` key.
 
-        Raises :class:`VersionSpecError` if it is no range.
+        Return ``None`` for no value or ``latest``, which mean the newest.
+
+        Raises :class:`VersionSpecError` if it is not a valid range.
         """
         if spec is None or spec == _LATEST:
             return None
@@ -159,7 +161,7 @@ def _intervals(text: str) -> tuple[_Interval, ...]:
         match = _INTERVAL.match(text, position)
         if match is None:
             raise VersionSpecError(
-                f"'{text}' is no range of versions. Write a version, such as 1.0, or a range of them, such as [1.0,2.0)"
+                f"'{text}' is not a version range. Write a version such as 1.0, or a range such as [1.0,2.0)"
             )
         interval = _interval(text, *match.groups())
         if found and not _is_beyond(interval, found[-1]):

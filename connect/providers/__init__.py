@@ -1,4 +1,4 @@
-"""The config providers that come with Sluice: they look up secrets in files, folders and the environment.
+"""Config providers, which look up secrets in files, folders and the environment.
 
 A worker configures the providers, and configurations refer to them::
 

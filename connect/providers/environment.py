@@ -1,4 +1,4 @@
-"""The config provider of values in the environment of the worker."""
+"""The config provider for environment variables of the worker."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ __all__ = ["EnvVarConfigProvider", "EnvVarProviderConfig"]
 
 
 class EnvVarProviderConfig(Config):
-    """The parameters of the provider, set as ``config.providers.<name>.param.*``."""
+    """Parameters of the provider, set as ``config.providers.<name>.param.*``."""
 
     allowlist_pattern: str = option(
         default=".*",
         importance=LOW,
         validator=valid_java_regex,
-        doc="Regular expression that the whole name of a variable must match, or the variable is hidden. Set it, so "
-        "that a connector's configuration can read only the variables that are meant for connectors.",
+        doc="Regular expression for the names of variables that may be read; it must match the whole name. Set it so "
+        "that connector configurations can read only variables meant for connectors.",
     )
     ttl_ms: Long | None = ttl_ms()
 
 
 class EnvVarConfigProvider(ConfigProvider):
-    """Reads environment variables: ``${env:DB_PASSWORD}``, or ``${env::DB_PASSWORD}``, is that variable.
+    """Reads environment variables: ``${env:DB_PASSWORD}`` or ``${env::DB_PASSWORD}``.
 
-    A variable that is not set, or that ``allowlist.pattern`` does not match, leaves the reference as it is written.
+    A reference to a variable that is not set, or that ``allowlist.pattern`` does not match, is left unresolved.
     """
 
     config_class: ClassVar[type[Config]] = EnvVarProviderConfig
@@ -39,18 +39,18 @@ class EnvVarConfigProvider(ConfigProvider):
         self._environ = environ
 
     def configure(self, props: Mapping[str, str]) -> None:
-        """Take ``allowlist.pattern`` and ``ttl.ms``; a :class:`~connect.errors.ConfigError` if they are refused."""
+        """Apply ``allowlist.pattern`` and ``ttl.ms``; raise :class:`~connect.errors.ConfigError` if one is invalid."""
         config = EnvVarProviderConfig.parse(props)
         allowed = regex_from_java(config.allowlist_pattern)
         self._values = {name: value for name, value in self._environ.items() if allowed.fullmatch(name)}
         self._ttl_ms = config.ttl_ms
 
     def get(self, path: str, keys: Collection[str] | None = None) -> ConfigData:
-        """The variables that ``keys`` names, or all; ``path`` must be empty."""
+        """Return the variables in ``keys``, or all variables. ``path`` must be empty."""
         if path:
             raise ConnectError(
-                f"Path is not supported for EnvVarConfigProvider, invalid value '{path}': write the reference with the "
-                "name of the variable alone, as in ${env:NAME}."
+                f"Path is not supported for EnvVarConfigProvider, invalid value '{path}': use only the name of the "
+                "variable, as in ${env:NAME}."
             )
         values = self._values if keys is None else {key: self._values[key] for key in keys if key in self._values}
         return ConfigData(values, self._ttl_ms)

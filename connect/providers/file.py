@@ -1,4 +1,4 @@
-"""The config providers of values in files: properties files, and folders with a file for each value."""
+"""Config providers for values in files: properties files, and folders with one file per value."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ def _existing_paths(key: str, value: Collection[str]) -> None:
 
 
 class PathProviderConfig(Config):
-    """The parameters of the providers that read files, set as ``config.providers.<name>.param.*``."""
+    """Parameters of the providers that read files, set as ``config.providers.<name>.param.*``."""
 
     allowed_paths: tuple[str, ...] = option(
         default=(),
         importance=MEDIUM,
         validator=_existing_paths,
-        doc="Files the provider may read, and folders in which it may read every file. Symbolic links are followed "
-        "before the check. Set it: without it, everybody who may write a connector's configuration can read every file "
-        "that the worker's user can read, except the files of the worker itself, /proc and /sys.",
+        doc="Files that may be read, and folders in which every file may be read. Symbolic links are followed before "
+        "the check. Set it: otherwise anyone who may write connector configurations can read every file that the "
+        "worker's user can read, except the worker's own files, /proc and /sys.",
     )
     ttl_ms: Long | None = ttl_ms()
 
 
 class AllowedPaths:
-    """Resolves the paths that a configuration names, and refuses those that are not allowed.
+    """Resolves paths named by configurations, and refuses those that are not allowed.
 
     If no paths are configured, all are allowed except ``refused``, /proc and /sys.
     """
@@ -50,7 +50,7 @@ class AllowedPaths:
         self._refused = tuple(refused)
 
     def resolve(self, path: str | Path) -> Path:
-        """The path free of ``..`` and symbolic links; a :class:`~connect.errors.ConnectError` if it is not allowed."""
+        """Return the path without ``..`` and symbolic links; raise :class:`~connect.errors.ConnectError` if refused."""
         try:
             real = Path(path).resolve()
             # Resolved each time: a mounted secret is replaced by pointing a link to another folder.
@@ -61,8 +61,8 @@ class AllowedPaths:
             self._refuse(path, real)
         elif not allowed:
             raise ConnectError(
-                f"The path {path} is not allowed to be accessed: it, or the target of its links, is outside of "
-                "allowed.paths. Name a file in there, or add the path to the provider's param.allowed.paths."
+                f"The path {path} is not allowed to be accessed: it, or the target of its links, is outside "
+                "allowed.paths. Refer to a file inside, or add the path to the provider's param.allowed.paths."
             )
         return real
 
@@ -74,13 +74,13 @@ class AllowedPaths:
         else:
             return
         raise ConnectError(
-            f"The path {path} is not allowed to be accessed: it, or the target of its links, {whose}. Name another "
-            "file, and set the provider's param.allowed.paths to the folders that are meant for connectors."
+            f"The path {path} is not allowed to be accessed: it, or the target of its links, {whose}. Refer to another "
+            "file, and set the provider's param.allowed.paths to the folders meant for connectors."
         )
 
 
 def _is_same(real: Path, own: Path) -> bool:
-    """Whether two paths are of one file, by whatever links; it need not be there yet."""
+    """Return whether two paths lead to the same file, through whatever links. The file need not exist."""
     try:
         return real == own.resolve() or real.samefile(own)
     except (OSError, RuntimeError, ValueError):
@@ -93,11 +93,11 @@ class _PathProvider(ConfigProvider):
     config_class: ClassVar[type[Config]] = PathProviderConfig
 
     def __init__(self, refused: Collection[Path] = ()) -> None:
-        """Make a provider that reads the files ``refused`` only if ``allowed.paths`` has them."""
+        """Make a provider that reads the files in ``refused`` only if ``allowed.paths`` includes them."""
         self._refused = refused
 
     def configure(self, props: Mapping[str, str]) -> None:
-        """Take ``allowed.paths`` and ``ttl.ms``; a :class:`~connect.errors.ConfigError` if they are refused."""
+        """Apply ``allowed.paths`` and ``ttl.ms``; raise :class:`~connect.errors.ConfigError` if one is invalid."""
         config = PathProviderConfig.parse(props)
         self._allowed = AllowedPaths(config.allowed_paths, self._refused)
         self._ttl_ms = config.ttl_ms
@@ -106,33 +106,32 @@ class _PathProvider(ConfigProvider):
 class FileConfigProvider(_PathProvider):
     """Reads properties files: ``${file:/etc/secrets/database.properties:password}`` is the property ``password``.
 
-    A file is read whenever a connector or task starts. A file that does not exist, is not a properties file or is
-    outside of ``allowed.paths`` is an error; a property that is not in the file leaves the reference as it is written.
+    The file is read whenever a connector or task starts. It is an error if the file does not exist, is not a properties
+    file or is outside ``allowed.paths``. A reference to a property that is not in the file is left unresolved.
     """
 
     def get(self, path: str, keys: Collection[str] | None = None) -> ConfigData:
-        """The properties of the file at ``path``, or those that ``keys`` names."""
+        """Return the properties in ``keys`` from the file at ``path``, or all of them."""
         if not path:
             return ConfigData({}, self._ttl_ms)
         file = self._allowed.resolve(path)
         try:
             properties = read_properties(file)
         except ConnectError as error:
-            raise ConnectError(f"{error}. Repair {path}, or the reference that names it.") from error
+            raise ConnectError(f"{error}. Correct {path}, or the reference to it.") from error
         values = properties if keys is None else {key: properties[key] for key in keys if key in properties}
         return ConfigData(values, self._ttl_ms)
 
 
 class DirectoryConfigProvider(_PathProvider):
-    """Reads folders of files: ``${dir:/etc/secrets:password}`` is the content of the file ``/etc/secrets/password``.
+    """Reads one file per value: ``${dir:/etc/secrets:password}`` is the content of ``/etc/secrets/password``.
 
-    The whole file is the value, including a line end at its end. Subfolders are not searched. A folder that does not
-    exist or is outside of ``allowed.paths`` is an error; a file that does not exist leaves the reference as it is
-    written.
+    The value is the whole file, including a trailing line break. Subfolders are not searched. It is an error if the
+    folder does not exist or is outside ``allowed.paths``. A reference to a file that does not exist is left unresolved.
     """
 
     def get(self, path: str, keys: Collection[str] | None = None) -> ConfigData:
-        """The content of the files in the folder at ``path``, or of those that ``keys`` names."""
+        """Return the content of the files in ``keys`` in the folder at ``path``, or of all files."""
         if not path:
             return ConfigData({}, self._ttl_ms)
         folder = self._allowed.resolve(path)
@@ -141,8 +140,8 @@ class DirectoryConfigProvider(_PathProvider):
             chosen = [item for item in folder.iterdir() if (keys is None or item.name in keys) and item.is_file()]
         except OSError as error:
             raise ConnectError(
-                f"Could not list directory {path}: {error.strerror}. Create it, let the worker's user read it, or "
-                "correct the reference that names it."
+                f"Could not list directory {path}: {error.strerror}. Create it, make it readable for the worker's "
+                "user, or correct the reference."
             ) from error
         return ConfigData({file.name: self._content(file) for file in chosen}, self._ttl_ms)
 
@@ -151,9 +150,9 @@ class DirectoryConfigProvider(_PathProvider):
             return self._allowed.resolve(file).read_bytes().decode()
         except OSError as error:
             raise ConnectError(
-                f"Could not read file {file}: {error.strerror}. Let the worker's user read it, or correct the "
-                "reference that names it."
+                f"Could not read file {file}: {error.strerror}. Make it readable for the worker's user, or correct the "
+                "reference."
             ) from error
         except UnicodeDecodeError:
             # The cause is left out because it holds what is in the file (invariant I8).
-            raise ConnectError(f"The file {file} is not UTF-8, as secrets must be; convert it.") from None
+            raise ConnectError(f"The file {file} is not UTF-8: convert it.") from None

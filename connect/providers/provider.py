@@ -1,4 +1,4 @@
-"""The interface of config providers, which hold secrets and other values outside the configuration."""
+"""The interface of config providers, which supply secrets and other values from outside the configuration."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["ConfigData", "ConfigProvider", "ttl_ms"]
 
 @dataclass(frozen=True, slots=True)
 class ConfigData:
-    """The values that a provider has at a path, and the milliseconds until they expire: never, if ``None``."""
+    """The values that a provider has at a path, and the milliseconds until they expire (``None``: never)."""
 
     values: Mapping[str, str] = field(repr=False)
     ttl_ms: int | None = None
@@ -24,14 +24,14 @@ class ConfigProvider(ABC):
 
     @abstractmethod
     def configure(self, props: Mapping[str, str]) -> None:
-        """Take the settings ``config.providers.<name>.param.<setting>``; called once, before ``get``."""
+        """Apply the settings ``config.providers.<name>.param.<setting>``. Called once, before ``get``."""
 
     @abstractmethod
     def get(self, path: str, keys: Collection[str] | None = None) -> ConfigData:
         """Return the values of ``keys`` at ``path``, or all values at ``path`` if ``keys`` is ``None``.
 
-        A key that does not exist is left out, and its reference stays as it is written. ``path`` is empty if the
-        reference has none. Raises ``ConnectError`` if the path cannot be read.
+        Leave out keys that do not exist; references to them stay unresolved. ``path`` is empty if the reference has
+        none. Raises ``ConnectError`` if the path cannot be read.
         """
 
     def close(self) -> None:
@@ -40,12 +40,11 @@ class ConfigProvider(ABC):
 
 
 def ttl_ms() -> Long | None:
-    """Declare the option ``ttl.ms``, which every provider here has."""
+    """Declare the option ``ttl.ms``, which all providers here have."""
     return option(
         default=None,
         importance=LOW,
         validator=at_least(0),
         doc="Milliseconds after which values expire. Connectors with config.action.reload=restart are then restarted "
-        "and look them up again. By default values are used until the connector is restarted for another reason, as "
-        "with the providers of Kafka.",
+        "with fresh values. By default values do not expire, as with Kafka's providers.",
     )

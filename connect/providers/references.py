@@ -1,4 +1,4 @@
-"""References ``${provider:path:key}`` in a configuration, replaced by the values of config providers."""
+"""Resolution of references ``${provider:path:key}`` in a configuration."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class _Place(NamedTuple):
 
 
 class _Reference(NamedTuple):
-    """A reference in a text, from ``start`` up to ``end``."""
+    """A reference in a text, from ``start`` to ``end``."""
 
     start: int
     end: int
@@ -28,10 +28,10 @@ class _Reference(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ResolvedConfig:
-    """A configuration with its references replaced.
+    """A configuration with its references resolved.
 
-    ``secret_keys`` are the keys whose value contains a value of a provider and must not be shown.
-    ``ttls_ms`` has the milliseconds until values expire, by provider and path, where the provider sets them.
+    ``secret_keys`` are the keys whose values contain a provider's value and must not be shown. ``ttls_ms`` has, by
+    provider and path, the milliseconds until values expire, where the provider sets them.
     """
 
     values: dict[str, str | None] = field(repr=False)
@@ -40,7 +40,7 @@ class ResolvedConfig:
 
     @property
     def ttl_ms(self) -> int | None:
-        """The milliseconds until the first value expires; ``None`` if no value does."""
+        """The milliseconds until the first value expires; ``None`` if none does."""
         return min(self.ttls_ms.values(), default=None)
 
 
@@ -50,10 +50,10 @@ def has_reference(value: str | None) -> bool:
 
 
 def resolve_references(props: Mapping[str, str | None], providers: Mapping[str, ConfigProvider]) -> ResolvedConfig:
-    """Return ``props`` with every reference replaced for which one of ``providers`` has a value.
+    """Return ``props`` with each reference replaced for which one of ``providers`` has a value.
 
-    The other references stay as they are written. The values of providers are not searched for references. Each path
-    is looked up once.
+    Other references stay as they are. Values from providers are not searched for references. Each path is looked up
+    once.
     """
     found: dict[_Place, Mapping[str, str]] = {}
     ttls_ms: dict[tuple[str, str], int] = {}
@@ -72,7 +72,7 @@ def resolve_references(props: Mapping[str, str | None], providers: Mapping[str, 
 
 
 def restore_references(props: Mapping[str, str | None], written: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Return ``props``, which a plugin made from the resolved form of ``written``, in the form to store.
+    """Return ``props``, which a plugin made from the resolved form of ``written``, with references in place of secrets.
 
     A key that was written with a reference gets that reference back, so that no secret is stored.
     """
@@ -102,9 +102,9 @@ def _replace(value: str, found: Mapping[_Place, Mapping[str, str]]) -> tuple[str
 
 
 def _references(text: str) -> Iterator[_Reference]:
-    """The references in a text: ``${``, then ``provider:key`` or ``provider:path:key``, up to the first ``}``.
+    """Yield the references in a text: ``${``, then ``provider:key`` or ``provider:path:key``, up to the first ``}``.
 
-    A pattern for it would take the cube of the length where no brace closes; this takes each character once or twice.
+    A regular expression would take cubic time if no brace closes; this looks at each character once or twice.
     """
     end = 0
     while (start := text.find("${", end)) >= 0 and (closing := text.find("}", start)) >= 0:

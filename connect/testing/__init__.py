@@ -1,8 +1,8 @@
-"""The contract kit: tests that the author of a plugin inherits, and what it takes to run a plugin in a test.
+"""The contract kit: test classes for plugin authors to inherit, and tools to run plugins in tests.
 
 ``SourceConnectorTests``, ``SinkConnectorTests``, ``ConverterTests``, ``HeaderConverterTests``, ``TransformationTests``
 and ``PredicateTests`` test a plugin from a class attribute and a fixture or two. ``run_source`` and ``run_sink`` run a
-connector and its tasks; a test that makes a task itself gives it one of the contexts. The tests need pytest: install
+connector and its tasks; a test that creates a task itself passes it one of the contexts. The tests need pytest: install
 ``sluice-connect[testing]``.
 """
 
@@ -69,7 +69,7 @@ _CONTRACTS: Final = (
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name on first use: only the contracts need pytest, which has to rewrite their assertions before."""
+    """Import a name on first use: only the contracts need pytest, which must rewrite their assertions first."""
     if name not in __all__:
         raise AttributeError(f"module {__name__} has no attribute {name}")
     for module in _EQUIPMENT:

@@ -1,8 +1,8 @@
-"""The contexts of connectors and tasks, for tests without a runtime.
+"""Contexts of connectors and tasks for tests without a runtime.
 
-They behave like those of the runtime: stored offsets can be read, only partitions of the assignment can be paused, and
-a wait ends when the task is stopped. The requests of a plugin can be inspected afterwards. Waits are cut short, so that
-the test of a source that polls every minute does not take a minute.
+They behave like those of the runtime: stored offsets can be read, only assigned partitions can be paused, and a wait
+ends when the task is stopped. A plugin's requests can be inspected afterwards. Waits are cut short, so that the test of
+a source that polls every minute does not take a minute.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _LONGEST_WAIT: Final = 0.01
 
 
 class ErrantRecords(Generic[R]):
-    """Takes the records that a task gives up on, and lists them in ``reported``.
+    """Collects the records that a task gives up on, in ``reported``.
 
-    Unless ``tolerate`` is set, reporting one raises, as with ``errors.tolerance=none``.
+    Unless ``tolerate`` is set, reporting a record raises, as with ``errors.tolerance=none``.
     """
 
     def __init__(self, *, tolerate: bool = False) -> None:
@@ -45,27 +45,27 @@ class ErrantRecords(Generic[R]):
             raise ConnectError(f"Tolerance exceeded in error handler: {error}") from error
 
     def flush(self) -> None:
-        """Do nothing: what is reported here is kept at once."""
+        """Do nothing: reports are kept immediately."""
 
 
 class TransactionEnds:
-    """Records the ends of a source's transactions; ``None`` stands for the end of the next batch."""
+    """Records where a source ends its transactions; ``None`` stands for the end of the next batch."""
 
     def __init__(self) -> None:
         self.committed: list[SourceRecord | None] = []
         self.aborted: list[SourceRecord | None] = []
 
     def commit_transaction(self, record: SourceRecord | None = None) -> None:
-        """End the transaction after ``record``, or after the batch that is polled next."""
+        """Commit the transaction after ``record``, or after the batch that the next poll returns."""
         self.committed.append(record)
 
     def abort_transaction(self, record: SourceRecord | None = None) -> None:
-        """Discard the transaction after ``record``, or after the batch that is polled next."""
+        """Abort the transaction after ``record``, or after the batch that the next poll returns."""
         self.aborted.append(record)
 
 
 class _Waiting:
-    """Waits are short, are listed in ``waits``, and end at once when :meth:`stop` is called from any thread."""
+    """Shortens waits, lists them in ``waits``, and ends them when :meth:`stop` is called from any thread."""
 
     def __init__(self, longest_wait: float) -> None:
         self.waits: list[float] = []
@@ -73,19 +73,19 @@ class _Waiting:
         self._stopped = threading.Event()
 
     def wait(self, seconds: float) -> bool:
-        """Wait, but not longer than the context's ``longest_wait``; whether the task may go on."""
+        """Wait, at most for the context's ``longest_wait``. Return whether the task may go on."""
         self.waits.append(seconds)
         return not self._stopped.wait(min(seconds, self._longest_wait))
 
     def stop(self) -> None:
-        """Tell the task that it is to stop: every wait ends and answers ``False``."""
+        """Tell the task to stop: every wait ends and returns ``False``."""
         self._stopped.set()
 
 
 class ConnectorTestContext(_Waiting):
     """The context of a source or sink connector.
 
-    ``reconfigurations`` counts the times it asked for new task configs, ``errors`` holds what it failed with.
+    ``reconfigurations`` counts its requests for new task configs, ``errors`` lists the errors it raised.
     """
 
     def __init__(self, offsets: StoredOffsets | None = None, *, longest_wait: float = _LONGEST_WAIT) -> None:
@@ -95,7 +95,7 @@ class ConnectorTestContext(_Waiting):
         self.errors: list[Exception] = []
 
     def request_task_reconfiguration(self) -> None:
-        """Ask for ``task_configs`` to be called again."""
+        """Count a request to call ``task_configs`` again."""
         self.reconfigurations += 1
 
     def raise_error(self, error: Exception) -> None:
@@ -127,27 +127,27 @@ class SourceTaskTestContext(_Waiting):
         self._passed: list[tuple[Offset, Offset]] = []
 
     def poll_when_readable(self, descriptors: Collection[int], seconds: float) -> None:  # noqa: ARG002
-        """Wait as :meth:`wait` does."""
+        """Wait like :meth:`wait`."""
         self.wait(seconds)
 
     def wake(self) -> None:
         """Do nothing: waits are cut short anyway."""
 
     def pass_offset(self, partition: Offset, offset: Offset) -> None:
-        """Keep in mind an offset that no record has."""
+        """Remember an offset that no record carries."""
         self._passed.append((partition, offset))
 
     def take_passed(self) -> list[tuple[Offset, Offset]]:
-        """The offsets that were passed since this was asked last, each with its source partition before it."""
+        """Return the offsets passed since the last call, each after its source partition."""
         passed, self._passed = self._passed, []
         return passed
 
 
 class SinkTaskTestContext(_Waiting):
-    """The context of a sink task, with its requests: ``rewinds``, ``paused``, ``commit_requested``, ``retry_after``,
-    ``published``.
+    """The context of a sink task.
 
-    Without an ``errant_record_reporter`` the task has none, as if no dead letter queue were configured.
+    Its requests are in ``rewinds``, ``paused``, ``commit_requested``, ``retry_after`` and ``published``. Without an
+    ``errant_record_reporter`` the task has none, as if no dead letter queue were configured.
     """
 
     def __init__(
@@ -167,15 +167,15 @@ class SinkTaskTestContext(_Waiting):
         self.published: list[tuple[str, bytes | None, bytes | None]] = []
 
     def offset(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Continue to consume from these offsets."""
+        """Continue consuming from these offsets."""
         self.rewinds.update(offsets)
 
     def timeout(self, seconds: float) -> None:
-        """Call ``put`` again after at most ``seconds``."""
+        """Call ``put`` again within ``seconds``."""
         self.retry_after = seconds
 
     def pause(self, *partitions: TopicPartition) -> None:
-        """Stop consuming these partitions; a :class:`~connect.errors.ConnectError` if the task does not have one."""
+        """Stop consuming these partitions; raise :class:`~connect.errors.ConnectError` if one is not assigned."""
         self._check(partitions)
         self.paused |= set(partitions)
 
@@ -189,9 +189,12 @@ class SinkTaskTestContext(_Waiting):
         self.commit_requested = True
 
     def publish(self, topic: str, key: bytes | None, value: bytes | None) -> None:
-        """Send a record of the task's own to a topic."""
+        """Record a record that the task sends to a topic."""
         self.published.append((topic, key, value))
 
     def _check(self, partitions: Collection[TopicPartition]) -> None:
         if strange := set(partitions) - self.assignment:
-            raise ConnectError(f"The task has no partition {min(strange)}; pause and resume only its assignment.")
+            raise ConnectError(
+                f"Partition {min(strange)} is not assigned to the task; pause and resume only partitions in its "
+                "assignment."
+            )

@@ -1,4 +1,4 @@
-"""The contract of converters and header converters, as tests to inherit."""
+"""The contract of converters and header converters, as test classes to inherit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _GARBAGE: Final = (b"", b"\x00", b"\xff\xfe\x00garbage", b'{"', b"[1,", b"nul", 
 
 
 class ConverterTests(PluginTests):
-    """The tests of a converter: set ``converter_class``, and override :meth:`expected` if it changes values::
+    """Tests of a converter. Set ``converter_class``, and override :meth:`expected` if it changes values::
 
         class TestUpper(ConverterTests):
             converter_class = UpperConverter
@@ -32,8 +32,8 @@ class ConverterTests(PluginTests):
             def expected(self, given):
                 return SchemaAndValue(Schema.string(), str(given.value).upper())
 
-    It is tried on the values of :func:`~connect.testing.sample_values`, which are of every type; it must refuse values
-    that it cannot convert with a ``DataError``. Override the fixture ``values`` to choose others.
+    The converter is tried on the values of :func:`~connect.testing.sample_values`, which cover every type; it must
+    refuse values that it cannot convert with a ``DataError``. Override the fixture ``values`` to use others.
     """
 
     converter_class: ClassVar[type[Converter[Any]]]
@@ -56,11 +56,11 @@ class ConverterTests(PluginTests):
 
     @pytest.fixture
     def refused(self) -> Sequence[bytes]:
-        """Bytes that must be refused with a ``DataError``; other garbage is tried, too, and may be read."""
+        """Bytes that must be refused with a ``DataError``. Other garbage is tried too, and may be accepted."""
         return ()
 
     def expected(self, given: SchemaAndValue) -> SchemaAndValue | None:
-        """The result of reading the bytes of a value: by default that value. ``None`` expects nothing."""
+        """Return the expected result of reading a value's bytes: by default that value. ``None`` skips the check."""
         return given
 
     def test_what_is_written_is_read_again(self, converter: Converter[Any], values: Sequence[SchemaAndValue]) -> None:
@@ -76,7 +76,7 @@ class ConverterTests(PluginTests):
         assert converted, "The converter refused every value, or expected() promised nothing of any."
 
     def test_reading_is_stable(self, converter: Converter[Any], values: Sequence[SchemaAndValue]) -> None:
-        """A value that was read, then written and read again, is the same."""
+        """A value that was read stays the same when it is written and read again."""
         for data in _bytes(converter, values):
             once = converter.to_connect(_TOPIC, data)
             again = _written(converter, once)
@@ -84,7 +84,7 @@ class ConverterTests(PluginTests):
                 assert exact_pair(converter.to_connect(_TOPIC, again)) == exact_pair(once), data
 
     def test_columns_are_written_like_rows(self, converter: Converter[Any], values: Sequence[SchemaAndValue]) -> None:
-        """``from_connect_column`` gives the bytes of ``from_connect``, and raises where that does."""
+        """``from_connect_column`` returns the same bytes as ``from_connect``, and raises where that raises."""
         for schema, group in groupby(sorted(values, key=_schema_order), key=lambda pair: pair.schema):
             items = [pair.value for pair in group]
             good = [item for item in items if not isinstance(_written_value(converter, schema, item), DataError)]
@@ -96,7 +96,7 @@ class ConverterTests(PluginTests):
                     converter.from_connect_column(_TOPIC, ValueColumn(items, schema))
 
     def test_columns_are_read_like_rows(self, converter: Converter[Any], values: Sequence[SchemaAndValue]) -> None:
-        """``to_connect_column`` gives the values and schemas of ``to_connect``, however they are mixed."""
+        """``to_connect_column`` returns the same values and schemas as ``to_connect``, in any mixture."""
         data = _bytes(converter, values)
         shuffled = random.Random(7).sample(data, len(data))  # noqa: S311 - the same order each time
         for part in (data, data[::-1], shuffled, [*data, None, None, *data], [None], data[:1], []):
@@ -105,7 +105,7 @@ class ConverterTests(PluginTests):
             assert [exact_pair(SchemaAndValue(column.schema, item)) for column in columns for item in column] == rows
 
     def test_garbage_is_a_data_error(self, converter: Converter[Any], refused: Sequence[bytes]) -> None:
-        """Bytes that cannot be read are refused by row with a ``DataError``; by column every error is allowed."""
+        """Unreadable bytes are refused with a ``DataError`` by row; by column any error is allowed."""
         readable = _bytes(converter, sample_values())[:2]
         for data in (*refused, *_GARBAGE):
             try:
@@ -119,14 +119,14 @@ class ConverterTests(PluginTests):
                 assert exact_pair(SchemaAndValue(column.schema, column[0])) == exact_pair(row)
 
     def test_a_tombstone_stays_one(self, converter: Converter[Any]) -> None:
-        """A null without a schema becomes a tombstone and back, as compacted topics need it."""
+        """A null without a schema becomes a tombstone and back, as compacted topics require."""
         assert converter.from_connect(_TOPIC, None, None) is None
         assert converter.to_connect(_TOPIC, None).value is None
 
     def test_a_converter_of_keys_does_the_same(
         self, converter: Converter[Any], values: Sequence[SchemaAndValue], props: Mapping[str, str]
     ) -> None:
-        """A converter of keys does the same as one of values."""
+        """A converter of keys behaves like a converter of values."""
         of_keys = self.converter_class.configured({**props, "converter.type": "key"}, is_key=True)
         for given in values:
             data = _written(converter, given)
@@ -136,7 +136,7 @@ class ConverterTests(PluginTests):
 
 
 class HeaderConverterTests(PluginTests):
-    """The tests of a header converter: set ``converter_class``, and override :meth:`expected` if it changes values."""
+    """Tests of a header converter. Set ``converter_class``, and override :meth:`expected` if it changes values."""
 
     converter_class: ClassVar[type[HeaderConverter[Any]]]
 
@@ -157,13 +157,13 @@ class HeaderConverterTests(PluginTests):
         return sample_values()
 
     def expected(self, given: SchemaAndValue) -> SchemaAndValue | None:
-        """The result of reading the bytes of a value: by default that value. ``None`` expects nothing."""
+        """Return the expected result of reading a value's bytes: by default that value. ``None`` skips the check."""
         return given
 
     def test_what_is_written_is_read_again(
         self, converter: HeaderConverter[Any], values: Sequence[SchemaAndValue]
     ) -> None:
-        """Values are read as they were written, or as :meth:`expected` says, and refused with a ``DataError``."""
+        """Values are read as written, or as :meth:`expected` says, or refused with a ``DataError``."""
         converted = 0
         for given in values:
             wanted = self.expected(given)

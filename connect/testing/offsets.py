@@ -1,4 +1,4 @@
-"""Source offsets in memory, stored as the runtime stores them on a topic."""
+"""In-memory source offsets, stored the way the runtime stores them on a topic."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["StoredOffsets"]
 
 
 class StoredOffsets:
-    """The newest offset of each source partition: the ``offset_storage_reader`` of a source task.
+    """The newest offset of each source partition; serves as the ``offset_storage_reader`` of a source task.
 
-    As in the runtime, partitions and offsets go through JSON, the order of a partition's members counts, and a record
-    whose source partition is empty leaves no trace.
+    As in the runtime, partitions and offsets are converted to JSON, the order of a partition's keys matters, and
+    records with an empty source partition are not stored.
 
     >>> offsets = StoredOffsets()
     >>> run_source(MyConnector, props, offsets=offsets)   # everything
@@ -29,12 +29,12 @@ class StoredOffsets:
             self.put(partition, offset)
 
     def offset(self, partition: Offset) -> Offset | None:
-        """The offset of one source partition."""
+        """Return the offset of a source partition."""
         text = self._offsets.get(_json(partition))
         return None if text is None else dict(json.loads(text))
 
     def offsets(self, partitions: Sequence[Offset]) -> Sequence[Offset | None]:
-        """The offset of each source partition, ``None`` where none is kept."""
+        """Return the offset of each source partition, or ``None`` where none is stored."""
         return [self.offset(partition) for partition in partitions]
 
     def put(self, partition: Offset, offset: Offset) -> None:
@@ -48,7 +48,7 @@ class StoredOffsets:
             self.put(record.source_partition, record.source_offset)
 
     def items(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-        """Every source partition with its offset."""
+        """Return every source partition with its offset."""
         return [(json.loads(partition), json.loads(offset)) for partition, offset in self._offsets.items()]
 
 
@@ -56,7 +56,7 @@ def _json(part: Offset) -> str:
     wrong = [name for name, value in part.items() if not isinstance(value, str | int | float | bool | None)]
     if wrong or not all(isinstance(name, str) for name in part):
         raise DataError(
-            f"Source partition or offset {dict(part)!r} cannot be kept: its names must be strings and its values "
+            f"Source partition or offset {dict(part)!r} cannot be stored: its keys must be strings and its values "
             "strings, numbers, booleans or nulls."
         )
     return json.dumps(dict(part))

@@ -15,21 +15,21 @@ __all__ = ["connector_props", "split_props", "task_props"]
 def connector_props(
     connector_class: type[Connector[Any]], props: Mapping[str, str], max_tasks: int = 1
 ) -> dict[str, str]:
-    """``props`` with the keys that every connector's configuration has."""
+    """Return ``props`` together with the keys that every connector configuration has."""
     name = f"{connector_class.__module__}.{connector_class.__qualname__}"
     return {"name": "test", "connector.class": name, "tasks.max": str(max_tasks), **props}
 
 
 def task_props(connector: Connector[Any], max_tasks: int) -> list[dict[str, str]]:
-    """The task configs of a connector as its tasks are given them; raises ``ConnectError`` if they are invalid.
+    """Return a connector's task configs as its tasks receive them; raise ``ConnectError`` if they are invalid.
 
-    A key whose value is ``None`` is left out.
+    Keys whose value is ``None`` are left out.
     """
     return _checked(connector, connector.task_configs(max_tasks), max_tasks, "task_configs", "max_tasks")
 
 
 def split_props(connector: SourceConnector[Any], max_splits: int) -> list[dict[str, str]] | None:
-    """The splits of a source as tasks are given them, checked like task configs; ``None`` if it has none."""
+    """Return the splits of a source, checked like task configs, or ``None`` if it cannot be divided."""
     splits = connector.splits(max_splits)
     return None if splits is None else _checked(connector, splits, max_splits, "splits", "max_splits")
 
@@ -39,13 +39,14 @@ def _checked(
 ) -> list[dict[str, str]]:
     if len(configs) > most:
         raise ConnectError(
-            f"{type(connector).__name__} made {len(configs)} task configs and at most {most} are allowed: "
-            f"{method} must keep to {limit}."
+            f"{type(connector).__name__}  made {len(configs)} task configs, but at most {most} are allowed: "
+            f"{method} must respect {limit}."
         )
     for config in configs:
         wrong = [key for key, value in config.items() if not isinstance(value, str | None)]
         if wrong:
             raise ConnectError(
-                f"The task config of {type(connector).__name__} has a value that is not a string, at key {wrong[0]!r}."
+                f"A task config of {type(connector).__name__} has a value that is not a string, under the key "
+                f"{wrong[0]!r}."
             )
     return [{key: value for key, value in config.items() if value is not None} for config in configs]

@@ -1,4 +1,4 @@
-"""Values and records of many kinds on which converters and transformations are tried."""
+"""Sample values and records of many kinds for testing converters and transformations."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ _CUSTOMERS: Final[Sequence[dict[str, Any]]] = (
 
 
 def sample_values() -> list[SchemaAndValue]:
-    """Values of every type, with and without a schema, at the ends of their ranges, null and nested."""
+    """Return values of every type, with and without schema, at the limits of their ranges, null and nested."""
     return [*_primitive_values(), *_logical_values(), *_nested_values(), *_schemaless_values()]
 
 
 def sample_source_records() -> list[SourceRecord]:
-    """Source records whose keys and values are of many kinds, tombstones among them."""
+    """Return source records with many kinds of keys and values, including tombstones."""
     return [
         SourceRecord(
             "orders",
@@ -78,7 +78,7 @@ def sample_source_records() -> list[SourceRecord]:
 
 
 def sample_sink_records() -> list[SinkRecord]:
-    """Sink records with the same contents, as if consumed from one partition."""
+    """Return sink records with the same contents, as if consumed from one partition."""
     return [
         SinkRecord(
             "orders",
@@ -102,7 +102,7 @@ def sample_sink_records() -> list[SinkRecord]:
 def sink_records(
     values: Iterable[Any], *, topic: str = "test", schema: Schema | None = None, partitions: int = 1
 ) -> list[SinkRecord]:
-    """Records with these values, as a sink task is given them, distributed to the partitions in turn."""
+    """Return sink records with these values, distributed over the partitions in turn."""
     return [
         SinkRecord(
             topic,

@@ -1,4 +1,4 @@
-"""The contract of sink connectors, as tests to inherit."""
+"""The contract of sink connectors, as a test class to inherit."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BATCH = 3
 
 
 class SinkConnectorTests(PluginTests):
-    """The tests of a sink connector: set it, and the fixtures ``props`` and ``written``, which reads the target::
+    """Tests of a sink connector. Set its class, and the fixtures ``props`` and ``written``, which reads the target::
 
         class TestLines(SinkConnectorTests):
             connector_class = LinesSinkConnector
@@ -38,9 +38,9 @@ class SinkConnectorTests(PluginTests):
             def written(self, props):
                 return lambda: Path(props["file"]).read_text().splitlines()
 
-    Every test begins with an empty target. By default a dozen texts are written and expected back as they are: override
-    ``records`` and :meth:`expected` for a sink of other values. The connector must be in a module of its own,
-    not in a function: it is also run in another process, which is killed.
+    Every test starts with an empty target. By default a dozen texts are written and expected back unchanged; override
+    ``records`` and :meth:`expected` for a sink of other values. Define the connector in a module, not in a function,
+    because it also runs in another process, which is killed.
     """
 
     connector_class: ClassVar[type[SinkConnector[Any]]]
@@ -55,30 +55,31 @@ class SinkConnectorTests(PluginTests):
 
     @pytest.fixture
     def written(self) -> Callable[[], Iterable[Any]]:
-        """A function that returns the content of the target, one item for each record; override it.
+        """A function that returns the content of the target, one item per record. Override it.
 
-        An item is what :meth:`expected` makes of the record: a text, a row as a tuple, an object as a dict ...
+        An item is what :meth:`expected` returns for the record: a text, a row as a tuple, an object as a dict and so
+        on.
         """
         raise NotImplementedError(f"{type(self).__name__} needs a fixture `written` that reads the target.")
 
     @pytest.fixture
     def records(self) -> Sequence[SinkRecord]:
-        """The records to write, no two of which look alike in the target."""
+        """The records to write. They must be distinguishable in the target."""
         return sink_records([f"record {number}" for number in range(12)], partitions=2)
 
     @pytest.fixture
     def outage(self) -> AbstractContextManager[object] | None:
-        """A context manager in which the target cannot be reached, so that ``put`` has to ask to be called again."""
+        """A context manager during which the target is unreachable, so that ``put`` must ask to be called again."""
         return None
 
     def expected(self, record: SinkRecord) -> object:
-        """The item of ``written`` for a record: by default its value."""
+        """Return the item in ``written`` for a record: by default its value."""
         return record.value
 
     def test_everything_put_is_written_and_committed(
         self, props: Mapping[str, str], records: Sequence[SinkRecord], written: Callable[[], Iterable[Any]]
     ) -> None:
-        """After an ordinary run the target has every record once, and every offset is committed."""
+        """After an ordinary run the target has every record once, and all offsets are committed."""
         log = TopicLog(records)
         run_sink(self.connector_class, props, log, batch_size=_BATCH)
         assert _counted(written()) == self._wanted(records)
@@ -101,7 +102,7 @@ class SinkConnectorTests(PluginTests):
     def test_a_commit_without_records_is_harmless(
         self, props: Mapping[str, str], records: Sequence[SinkRecord], written: Callable[[], Iterable[Any]]
     ) -> None:
-        """Offsets are committed on a schedule, and when nothing was put there is nothing to commit."""
+        """Offsets are committed on a schedule; if nothing was put, there is nothing to commit."""
         run = self._started(props, TopicLog(records))
         assert run.commit() == {}
         run.put(len(records))
@@ -128,7 +129,7 @@ class SinkConnectorTests(PluginTests):
     def test_partitions_come_and_go(
         self, props: Mapping[str, str], records: Sequence[SinkRecord], written: Callable[[], Iterable[Any]]
     ) -> None:
-        """In a rebalance partitions are closed and opened while the others go on."""
+        """In a rebalance some partitions are closed and opened while the others continue."""
         log = TopicLog(records)
         run = self._started(props, log)
         run.put(_BATCH)
@@ -151,7 +152,7 @@ class SinkConnectorTests(PluginTests):
         written: Callable[[], Iterable[Any]],
         moment: KillMoment,
     ) -> None:
-        """Tasks are killed with SIGKILL, each further on than the one before; then one is left to finish."""
+        """Tasks are killed with SIGKILL at later and later moments; then a last one runs to completion."""
         log = TopicLog(records)
         for batches in range(1, len(records) // _BATCH + 1):
             run_sink_until_killed(self.connector_class, props, log, moment, batches=batches, batch_size=_BATCH)
@@ -161,7 +162,7 @@ class SinkConnectorTests(PluginTests):
     def test_a_task_may_be_given_records_again(
         self, props: Mapping[str, str], records: Sequence[SinkRecord], written: Callable[[], Iterable[Any]]
     ) -> None:
-        """A successor that is given everything from the beginning loses nothing; one that is exact doubles nothing."""
+        """A successor that receives everything again loses nothing; an exactly-once sink duplicates nothing either."""
         run_sink(self.connector_class, props, records)
         run_sink(self.connector_class, props, records, batch_size=_BATCH)
         self._check(written(), records)
@@ -173,7 +174,7 @@ class SinkConnectorTests(PluginTests):
         written: Callable[[], Iterable[Any]],
         outage: AbstractContextManager[object] | None,
     ) -> None:
-        """During an outage ``put`` raises ``RetriableError``; afterwards it takes the same batch."""
+        """During an outage ``put`` raises ``RetriableError``; afterwards it accepts the same batch."""
         if outage is None:
             pytest.skip("There is no fixture `outage` that takes the target away.")
         log = TopicLog(records)
@@ -196,21 +197,21 @@ class SinkConnectorTests(PluginTests):
         written: Callable[[], Iterable[Any]],
         max_tasks: int,
     ) -> None:
-        """Task configs keep to ``max_tasks``, and tasks with a partition each write all there is."""
+        """Task configs respect ``max_tasks``, and tasks with one partition each write everything together."""
         log = TopicLog(records)
         assert 1 <= len(sink_task_configs(self.connector_class, props, log, max_tasks)) <= max_tasks
         run_sink(self.connector_class, props, log, max_tasks=max_tasks)
         self._check(written(), records)
 
     def test_stop_may_be_called_again(self, props: Mapping[str, str], records: Sequence[SinkRecord]) -> None:
-        """Stopping twice is stopping once."""
+        """Calling ``stop`` twice has the same effect as calling it once."""
         run = self._started(props, TopicLog(records))
         run.put(_BATCH)
         run.stop()
         run.task.stop()
 
     def test_its_offsets_may_be_altered(self, props: Mapping[str, str], records: Sequence[SinkRecord]) -> None:
-        """A user may set the offset of any partition, and reset it."""
+        """A user may set or reset the offset of any partition."""
         given = connector_props(self.connector_class, {"topics": records[0].original_topic, **props})
         config = self.connector_class.config_class.parse(given)
         for partition in TopicLog(records).partitions:
@@ -236,7 +237,7 @@ class SinkConnectorTests(PluginTests):
 
 
 class _Item:
-    """Something in the target that can be counted, such as a dict; equal where Python finds the values equal."""
+    """A countable item of the target, such as a dict; equal if Python finds the values equal."""
 
     def __init__(self, value: object) -> None:
         self.value = value

@@ -1,4 +1,4 @@
-"""Kills of a sink task at the moments that matter, with SIGKILL in a process of its own."""
+"""Kills of a sink task with SIGKILL, at the moments that matter, in a separate process."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def run_sink_until_killed(
     batch_size: int,
     timeout: float = 60.0,
 ) -> None:
-    """Run one task over all partitions in another process, have it put up to ``batches`` batches, then kill it.
+    """Run one task over all partitions in another process, let it put up to ``batches`` batches, then kill it.
 
-    It continues from what is committed in ``log``, which afterwards holds what was committed before the kill. The
-    connector must be importable by name: define it in a module, not in a function. An ``AssertionError`` says that it
-    ended in another way than by the kill.
+    It continues from the offsets committed in ``log``, which afterwards holds what was committed before the kill. The
+    connector must be importable by name: define it in a module, not in a function. Raises ``AssertionError`` if the
+    process ended in any other way than by the kill.
     """
     # The fork server has these loaded, so that a process starts in milliseconds. Only the first call counts.
     _processes.set_forkserver_preload(["pytest", "connect.testing.sink_kill"])
@@ -58,12 +58,12 @@ def run_sink_until_killed(
         process.join()
         process.close()
     if failure is not None:
-        raise AssertionError(f"The task was to be killed {moment.value}, and was not.\n{failure}")
+        raise AssertionError(f"The task should have been killed {moment.value}, but was not.\n{failure}")
     log.committed = committed
 
 
 def _answer(connection: Connection, timeout: float) -> tuple[dict[TopicPartition, int], str | None]:
-    """The committed offsets of the process, and its failure, if it had one."""
+    """Return the committed offsets of the process, and its failure, if any."""
     try:
         if connection.poll(timeout):
             answer: tuple[dict[TopicPartition, int], str | None] = connection.recv()
@@ -75,7 +75,7 @@ def _answer(connection: Connection, timeout: float) -> tuple[dict[TopicPartition
 
 @dataclass(frozen=True)
 class _Life:
-    """The run of the task in the other process."""
+    """Runs the task in the other process."""
 
     connector_class: type[SinkConnector[Any]]
     props: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""Runs of a sink connector in a test: its tasks from open to close, over records in place of topics."""
+"""Runs of a sink connector in a test: its tasks from open to close, over records instead of topics."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RETRY: Final = 1.0
 
 
 class TopicLog:
-    """Kafka as a sink sees it: the records of topics, and the offsets that a connector has committed for them."""
+    """Kafka as a sink sees it: the records of topics, and the offsets that a connector has committed."""
 
     def __init__(self, records: Iterable[SinkRecord]) -> None:
         self.committed: dict[TopicPartition, int] = {}
@@ -30,11 +30,11 @@ class TopicLog:
 
     @property
     def partitions(self) -> list[TopicPartition]:
-        """The topic partitions there are."""
+        """The existing topic partitions."""
         return sorted(self._records)
 
     def read(self, positions: Mapping[TopicPartition, int], most: int) -> list[SinkRecord]:
-        """Read up to ``most`` records from these positions on, partition by partition."""
+        """Read up to ``most`` records from these positions, partition by partition."""
         found: list[SinkRecord] = []
         for partition, position in sorted(positions.items()):
             after = (item for item in self._records.get(partition, ()) if item.original_offset >= position)
@@ -43,9 +43,9 @@ class TopicLog:
 
 
 class SinkTaskRun:
-    """One life of a sink task. Call :meth:`start`, then :meth:`put` and :meth:`commit`, then :meth:`stop`.
+    """One run of a sink task. Call :meth:`start`, then :meth:`put` and :meth:`commit`, then :meth:`stop`.
 
-    To rebalance, call :meth:`open` and :meth:`close`; to crash, call nothing more.
+    To rebalance, call :meth:`open` and :meth:`close`; to crash, just stop calling it.
     """
 
     def __init__(self, task_class: type[SinkTask[Any]], props: Mapping[str, str], log: TopicLog) -> None:
@@ -61,7 +61,7 @@ class SinkTaskRun:
         self.open(partitions)
 
     def open(self, partitions: Collection[TopicPartition]) -> None:
-        """Assign more partitions; they are consumed from their committed offsets, unless the task asks for others."""
+        """Assign more partitions. They are consumed from their committed offsets, unless the task asks for others."""
         self.context.assignment |= set(partitions)
         self.task.open(sorted(partitions))
         rewinds, self.context.rewinds = self.context.rewinds, {}
@@ -70,11 +70,11 @@ class SinkTaskRun:
 
     @property
     def at_end(self) -> bool:
-        """Whether every record of its partitions was put, paused ones included."""
+        """Return whether every record of its partitions was put, including paused ones."""
         return not self.log.read(self._positions, 1)
 
     def put(self, most: int, *, timeout: float = 30.0) -> int:
-        """Put up to ``most`` records that come next, and say how many there were.
+        """Put the next records, up to ``most``, and return how many there were.
 
         After a ``RetriableError`` the same batch is put again, for at most ``timeout`` seconds.
         """
@@ -93,26 +93,27 @@ class SinkTaskRun:
             self.task.put(SinkBatch.from_records(found)[0].slice(0, 0))
 
     def commit(self, partitions: Collection[TopicPartition] | None = None) -> Mapping[TopicPartition, int]:
-        """Ask the task for the offsets that may be committed, of all its partitions or some, commit and return them."""
+        """Ask the task which offsets may be committed, for all of its partitions or some; commit and return them."""
         wanted = self.pre_commit(partitions)
         self.log.committed.update(wanted)
         return wanted
 
     def pre_commit(self, partitions: Collection[TopicPartition] | None = None) -> Mapping[TopicPartition, int]:
-        """Ask the task for the offsets that may be committed; raise ``ConnectError`` if they exceed those given."""
+        """Ask the task which offsets may be committed; raise ``ConnectError`` if they exceed those passed."""
         current = {tp: end for tp, end in self._delivered.items() if partitions is None or tp in partitions}
         self.context.commit_requested = False
         wanted = durable_offsets(self.task, self.task.pre_commit(dict(current)))
         for partition, offset in wanted.items():
             if partition not in current or offset > current[partition]:
                 raise ConnectError(
-                    f"pre_commit of {type(self.task).__name__} answered {offset} for {partition}, of which it was "
-                    f"given {current.get(partition, 'nothing')}: answer no more than the offsets in its argument."
+                    f"pre_commit of {type(self.task).__name__} returned offset {offset} for {partition}, but the "
+                    f"offset passed to it was {current.get(partition, 'nothing')}: do not return offsets beyond those "
+                    "in its argument."
                 )
         return wanted
 
     def close(self, partitions: Collection[TopicPartition]) -> None:
-        """Take partitions away, after a last commit of them."""
+        """Revoke partitions, after a final commit."""
         self.commit(partitions)
         self.context.assignment -= set(partitions)
         self.context.paused -= set(partitions)
@@ -122,7 +123,7 @@ class SinkTaskRun:
         self.task.close(sorted(partitions))
 
     def stop(self) -> None:
-        """End the life of the task in order: a last commit, close, stop."""
+        """End the run in order: final commit, close, stop."""
         try:
             self.close(list(self.context.assignment))
         finally:
@@ -156,10 +157,10 @@ def run_sink(
     errant_records: ErrantRecords[SinkRecord] | None = None,
     timeout: float = 30.0,
 ) -> dict[TopicPartition, int]:
-    """Run a sink connector until it has written ``records``, stop it, and return the offsets that were committed.
+    """Run a sink connector until it has written ``records``, stop it, and return the committed offsets.
 
-    The partitions are divided among its tasks. Given a :class:`TopicLog`, it continues from what is committed there.
-    A ``TimeoutError`` says that the task has not taken everything within ``timeout`` seconds.
+    The partitions are divided among its tasks. If ``log`` is a :class:`TopicLog`, the run continues from the offsets
+    committed there. Raises ``TimeoutError`` if the task has not accepted everything within ``timeout`` seconds.
     """
     log = records if isinstance(records, TopicLog) else TopicLog(records)
     task_class = sink_task_class(connector_class)
@@ -179,18 +180,20 @@ def run_sink(
 
 
 def sink_task_class(connector_class: type[SinkConnector[Any]]) -> type[SinkTask[Any]]:
-    """The task class of a sink; a ``ConnectError`` if its tasks are not given records, as those of bulk sinks."""
+    """Return the task class of a sink; raise ``ConnectError`` if its tasks receive no records, as in bulk sinks."""
     task_class = connector_class.task_class
     if issubclass(task_class, SinkTask):
         return task_class
     kind = "a bulk sink" if issubclass(task_class, BulkSinkTask) else "no sink"
-    raise ConnectError(f"{connector_class.__name__} is {kind}: only tasks that are given records can be run here.")
+    raise ConnectError(
+        f"{connector_class.__name__} is {kind}: only connectors whose tasks receive records can be run here."
+    )
 
 
 def sink_task_configs(
     connector_class: type[SinkConnector[Any]], props: Mapping[str, str], log: TopicLog, max_tasks: int = 1
 ) -> list[dict[str, str]]:
-    """The task configs that a sink connector makes for the topics in ``log``."""
+    """Return the task configs that a sink connector makes for the topics in ``log``."""
     topics = ",".join(sorted({partition.topic for partition in log.partitions}))
     given = connector_props(connector_class, {"topics": topics, **props}, max_tasks)
     context = ConnectorTestContext()
@@ -212,6 +215,6 @@ def _put_all(run: SinkTaskRun, batch_size: int, deadline: float) -> None:
         run.commit()
         if time.monotonic() > deadline:
             raise TimeoutError(
-                f"{type(run.task).__name__} has not taken every record in time; these are its paused partitions: "
+                f"{type(run.task).__name__} has not accepted every record in time; its paused partitions are "
                 f"{sorted(run.context.paused)}."
             )

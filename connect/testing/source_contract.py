@@ -1,4 +1,4 @@
-"""The contract of source connectors, as tests to inherit."""
+"""The contract of source connectors, as a test class to inherit."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ __all__ = ["SourceConnectorTests"]
 
 
 class SourceConnectorTests(PluginTests):
-    """The tests of a source connector: set it, and the fixture ``props`` for a source of about a dozen records::
+    """Tests of a source connector. Set its class, and the fixture ``props`` for a source of about a dozen records::
 
         class TestLines(SourceConnectorTests):
             connector_class = LinesConnector
 
             @pytest.fixture
             def props(self, tmp_path):
-                (tmp_path / "in.txt").write_text("one\\ntwo\\nthree\\n")
+                (tmp_path / "in.txt").write_text("one\ntwo\nthree\n")
                 return {"file": str(tmp_path / "in.txt"), "topic": "lines"}
 
-    The source must give the same records each time it is read from the beginning. For a source that never ends, set
+    The source must return the same records each time it is read from the beginning. For a source that never ends, set
     ``record_count`` to the number of records to read.
     """
 
@@ -60,13 +60,13 @@ class SourceConnectorTests(PluginTests):
         return self.connector_class
 
     def identity(self, record: SourceRecord) -> object:
-        """The part of a record that must be the same when it is read again: by default all but the timestamp."""
+        """Return the part of a record that must be the same when it is read again: by default all but the timestamp."""
         return exact_record(record.replace(timestamp=None))
 
     def read(
         self, props: Mapping[str, str], *, offsets: StoredOffsets | None = None, after: int = 0, max_tasks: int = 1
     ) -> list[SourceRecord]:
-        """Read to the end, or until there are ``record_count`` records together with the ``after`` read before."""
+        """Read to the end, or until there are ``record_count`` records including the ``after`` read before."""
         if self.record_count is None:
             return self._read(props, offsets, max_tasks=max_tasks)
         count = self.record_count - after
@@ -80,7 +80,7 @@ class SourceConnectorTests(PluginTests):
         *,
         max_tasks: int = 1,
     ) -> list[SourceRecord]:
-        """Read in a thread that is watched, to the end or until ``until(records)`` is true."""
+        """Read in a watched thread, to the end or until ``until(records)`` is true."""
 
         def read(alive: Callable[[], None]) -> list[SourceRecord]:
             return run_source(
@@ -96,7 +96,7 @@ class SourceConnectorTests(PluginTests):
         return run_watched(read, self.patience_seconds)
 
     def test_records_are_well_formed(self, props: Mapping[str, str]) -> None:
-        """Every record has a topic, fits its schemas and says where it comes from."""
+        """Every record has a topic, matches its schemas and has a source partition and offset."""
         records = self.read(props)
         assert records, "The source gave no record; props must name one with some in it."
         for record in records:
@@ -108,7 +108,7 @@ class SourceConnectorTests(PluginTests):
         StoredOffsets().keep(records)
 
     def test_resumes_after_every_offset(self, props: Mapping[str, str]) -> None:
-        """Started with the offset of any record, the source goes on after that record: nothing is lost or doubled."""
+        """Started with the offset of any record, the source continues after that record without loss or duplicates."""
         records = self.read(props)
         for count in range(1, len(records) + 1):
             offsets = StoredOffsets()
@@ -132,7 +132,7 @@ class SourceConnectorTests(PluginTests):
                 assert _is_within(wanted, rest.get(partition, [])), f"Records out of order after offset {offset}."
 
     def test_goes_on_from_its_own_offsets(self, props: Mapping[str, str]) -> None:
-        """Read to the end and started again, the source gives nothing twice."""
+        """Read to the end and restarted, the source returns nothing twice."""
         if self.record_count is not None:
             pytest.skip("The source never ends.")
         offsets = StoredOffsets()
@@ -140,9 +140,9 @@ class SourceConnectorTests(PluginTests):
         assert not self.resumes_exactly or self.read(props, offsets=offsets) == []
 
     def test_an_idle_poll_gives_nothing_and_returns(self, props: Mapping[str, str]) -> None:
-        """With nothing new, a poll gives nothing, and soon, so that the task can be paused and stopped.
+        """Without new data a poll soon returns nothing, so that the task can be paused and stopped.
 
-        A source with a ``record_count`` may always have more; whatever it has, it does not keep a poll from returning.
+        A source with a ``record_count`` may always have more data; its polls must return soon nevertheless.
         """
         offsets = StoredOffsets()
         self.read(props, offsets=offsets)
@@ -163,7 +163,7 @@ class SourceConnectorTests(PluginTests):
                         self._check_short(time.monotonic() - started)
 
     def test_waits_end_when_the_task_is_stopped(self, props: Mapping[str, str]) -> None:
-        """A poll returns soon when the task is to stop, whatever it waits for."""
+        """A poll returns soon when the task must stop, whatever it is waiting for."""
         with running_source(self.connector_class, props, StoredOffsets()) as tasks:
             for task in tasks:
                 task.context.stop()
@@ -172,7 +172,7 @@ class SourceConnectorTests(PluginTests):
                 self._check_short(time.monotonic() - started)
 
     def test_stop_may_be_called_again(self, props: Mapping[str, str]) -> None:
-        """Stopping twice is stopping once, before the first poll and after it."""
+        """Calling ``stop`` twice has the same effect as calling it once, before the first poll and after it."""
         for polls in (0, 1):
             with running_source(self.connector_class, props, StoredOffsets()) as tasks:
                 for task in tasks:
@@ -182,7 +182,7 @@ class SourceConnectorTests(PluginTests):
                     task.task.stop()
 
     def test_a_polled_batch_is_the_same_by_row_and_by_column(self, props: Mapping[str, str]) -> None:
-        """Where polls give batches, their slices and their single elements agree with their rows."""
+        """If polls return batches, the batches' slices and elements agree with their rows."""
         with running_source(self.connector_class, props, StoredOffsets()) as tasks:
             for polled in (task.task.poll() for task in tasks):
                 if isinstance(polled, SourceBatch) and len(polled):
@@ -196,7 +196,7 @@ class SourceConnectorTests(PluginTests):
 
     @pytest.mark.parametrize("max_tasks", [1, 2, 5])
     def test_task_configs_keep_to_max_tasks(self, props: Mapping[str, str], max_tasks: int) -> None:
-        """There are at most as many task configs as allowed, and each is one the task accepts."""
+        """There are at most ``max_tasks`` task configs, and the task accepts each of them."""
         given = connector_props(self.connector_class, props, max_tasks)
         connector = self.connector_class(self.connector_class.config_class.parse(given), ConnectorTestContext())
         connector.start()
@@ -209,7 +209,7 @@ class SourceConnectorTests(PluginTests):
             self.connector_class.task_class.config_class.parse(config)
 
     def test_shares_that_may_grow_belong_to_one_task_each(self, props: Mapping[str, str]) -> None:
-        """Where tasks take a larger share as they run, each task config says which keys hold it, and none overlap."""
+        """If tasks accept larger shares while running, each task config names its share's keys, and none overlap."""
         own = getattr(self.connector_class.task_class, "reconfigure", SourceTask.reconfigure)
         takes = own is not SourceTask.reconfigure
         given = connector_props(self.connector_class, props, 3)
@@ -231,7 +231,7 @@ class SourceConnectorTests(PluginTests):
         assert len(items) == len(set(items)), "The same item is in the shares of two tasks."
 
     def test_tasks_share_the_work(self, props: Mapping[str, str]) -> None:
-        """Several tasks together read what one reads alone, each record once."""
+        """Several tasks together read what one task reads alone, each record once."""
         if self.record_count is not None:
             pytest.skip("The source never ends.")
         alone, shared = self.read(props), self.read(props, max_tasks=3)
@@ -239,13 +239,13 @@ class SourceConnectorTests(PluginTests):
 
     @pytest.mark.parametrize("max_splits", [1, 3])
     def test_splits_are_the_same_work_in_bounded_pieces(self, props: Mapping[str, str], max_splits: int) -> None:
-        """The splits together give what as many tasks give, each record once, and each comes to an end."""
+        """The splits together return what as many tasks return, each record once, and each split ends."""
         found = self._read_splits(props, StoredOffsets(), max_splits)
         alone = self.read(props, max_tasks=max_splits)
         assert Counter(map(self.identity, found)) == Counter(map(self.identity, alone))
 
     def test_splits_leave_out_what_is_read(self, props: Mapping[str, str]) -> None:
-        """What is stored as read is in no split, and what a task has read is read by no split."""
+        """Data that is stored as read is in no split, and data that a task has read is read by no split."""
         offsets = StoredOffsets()
         assert self._read_splits(props, offsets)
         assert not self.resumes_exactly or self._read_splits(props, offsets) == []
@@ -254,7 +254,7 @@ class SourceConnectorTests(PluginTests):
         assert not self.resumes_exactly or self._read_splits(props, offsets) == []
 
     def test_splits_resume_after_an_offset(self, props: Mapping[str, str]) -> None:
-        """Interrupted after the first, a middle or the last record, the splits go on after it."""
+        """Interrupted after the first, a middle or the last record, the splits continue after it."""
         records = self._read_splits(props, StoredOffsets())
         for count in sorted({1, len(records) // 2, len(records) - 1} - {0}):
             offsets = StoredOffsets()
@@ -267,7 +267,7 @@ class SourceConnectorTests(PluginTests):
                 assert _is_within(wanted, rest.get(partition, [])), f"Records lost after record {count}."
 
     def _read_splits(self, props: Mapping[str, str], offsets: StoredOffsets, max_splits: int = 3) -> list[SourceRecord]:
-        """Read what the source divides its work into now; the test is skipped if it does not."""
+        """Read the splits that the source makes now; skip the test if it makes none."""
 
         def read(alive: Callable[[], None]) -> list[SourceRecord] | None:
             return run_splits(
@@ -287,7 +287,7 @@ class SourceConnectorTests(PluginTests):
         return found
 
     def test_its_own_offsets_may_be_altered(self, props: Mapping[str, str]) -> None:
-        """A user may set any offset that the source made, and reset it."""
+        """A user may set any offset that the source produced, and reset it."""
         config = self.connector_class.config_class.parse(connector_props(self.connector_class, props))
         offsets = StoredOffsets()
         offsets.keep(self.read(props))
@@ -296,21 +296,21 @@ class SourceConnectorTests(PluginTests):
             assert self.connector_class.alter_offsets(config, {json.dumps(partition): None}) in (True, False)
 
     def test_says_whether_it_resumes_exactly(self, props: Mapping[str, str]) -> None:
-        """A source that is not tested to resume exactly does not say that it does."""
+        """A source that is not tested for resuming exactly does not claim to."""
         config = self.connector_class.config_class.parse(connector_props(self.connector_class, props))
         support = self.connector_class.exactly_once_support(config)
         assert support is None or isinstance(support, ExactlyOnceSupport)
         assert self.resumes_exactly or support is not ExactlyOnceSupport.SUPPORTED
 
     def _by_partition(self, records: Sequence[SourceRecord]) -> dict[str, list[object]]:
-        """The records of each source partition: only their order counts."""
+        """Group records by source partition: only the order within each matters."""
         found: dict[str, list[object]] = {}
         for record in records:
             found.setdefault(json.dumps(dict(record.source_partition)), []).append(self.identity(record))
         return found
 
     def _read_rest(self, props: Mapping[str, str], offsets: StoredOffsets, after: int) -> list[SourceRecord]:
-        """What follows; of a source that never ends, what came of it in time."""
+        """Return the remaining records; for an endless source, those that arrived in time."""
         if self.record_count is None:
             return self.read(props, offsets=offsets, after=after)
         came: list[SourceRecord] = []
@@ -338,6 +338,6 @@ class SourceConnectorTests(PluginTests):
 
 
 def _is_within(wanted: Sequence[object], found: Sequence[object]) -> bool:
-    """Whether ``found`` has all of ``wanted`` in this order, maybe with others between."""
+    """Return whether ``found`` contains all of ``wanted`` in this order, possibly with others in between."""
     left: Iterator[object] = iter(found)
     return all(item in left for item in wanted)

@@ -23,7 +23,7 @@ _RETRY: Final = 1.0
 
 @dataclass
 class SourceTaskRun:
-    """A source task that has been started, and its records. Offsets are stored at once, as if Kafka never waited."""
+    """A started source task and its records. Offsets are stored at once, as if Kafka acknowledged immediately."""
 
     task: SourceTask[Any]
     context: SourceTaskTestContext
@@ -52,7 +52,7 @@ class SourceTaskRun:
 
     @property
     def at_end(self) -> bool:
-        """Whether everything is read: the task says so, or, where it never says, some polls gave nothing."""
+        """Return whether everything was read: the task says so or, if it never does, several polls returned nothing."""
         if type(self.task).drained is SourceTask.drained:
             return self.quiet_polls >= _QUIET_POLLS
         return self.quiet_polls > 0 and self.task.drained()
@@ -69,11 +69,11 @@ def run_source(
     timeout: float = 30.0,
     before_poll: Callable[[], None] = lambda: None,
 ) -> list[SourceRecord]:
-    """Run a source connector and return the records it reads, in the order in which they came.
+    """Run a source connector and return the records it reads, in order.
 
-    It reads to the end of its input, or, if given, until ``until(records)`` is true. It starts after ``offsets``, which
-    then hold those of what was read. A ``TimeoutError`` says that the end was not reached within ``timeout`` seconds.
-    ``before_poll`` is called before each poll.
+    It reads to the end of its input, or until ``until(records)`` is true. It starts after ``offsets``, which are
+    updated with what was read. ``before_poll`` is called before each poll. Raises ``TimeoutError`` if the end is not
+    reached within ``timeout`` seconds.
     """
     kept = offsets if offsets is not None else StoredOffsets()
     records: list[SourceRecord] = []
@@ -82,8 +82,8 @@ def run_source(
         while not (until(records) if until else all(task.at_end for task in tasks)):
             if time.monotonic() > deadline:
                 raise TimeoutError(
-                    f"{connector_class.__name__} read {len(records)} records in {timeout} s and has not come to the "
-                    "end; if it has none, say with until= when there are enough."
+                    f"{connector_class.__name__} read {len(records)} records in {timeout} s without reaching the end; "
+                    "if it has no end, pass until= to say when there are enough."
                 )
             for task in tasks:
                 before_poll()
@@ -102,8 +102,8 @@ def run_splits(
 ) -> list[SourceRecord] | None:
     """Read the splits that a source connector makes now, one after the other, each to its end.
 
-    ``None`` if the source cannot be divided. It starts after ``offsets``, which then hold those of what was read. A
-    ``TimeoutError`` says that a split has not come to its end.
+    Returns ``None`` if the source cannot be divided. It starts after ``offsets``, which are updated with what was read.
+    Raises ``TimeoutError`` if a split does not reach its end.
     """
     kept = offsets if offsets is not None else StoredOffsets()
     task_class = connector_class.task_class
@@ -120,8 +120,8 @@ def run_splits(
                 while not (run.quiet_polls and run.task.drained()):
                     if time.monotonic() > deadline:
                         raise TimeoutError(
-                            f"A split of {connector_class.__name__} gave {len(run.records)} records and has not ended: "
-                            "its task must say that it is drained."
+                            f"A split of {connector_class.__name__} returned {len(run.records)} records and did not "
+                            "end: drained() of its task must become true."
                         )
                     before_poll()
                     records += run.poll()
@@ -153,7 +153,7 @@ def running_source(
     max_tasks: int = 1,
     tolerate_errors: bool = False,
 ) -> Iterator[list[SourceTaskRun]]:
-    """Start a source connector and its tasks for a ``with`` block; at its end, or after an error, they are stopped."""
+    """Run a source connector and its tasks for the duration of a ``with`` block."""
     task_class = connector_class.task_class
     assert issubclass(task_class, SourceTask)
     with _started(connector_class, props, offsets, max_tasks) as connector, ExitStack() as started:

@@ -1,6 +1,6 @@
-"""Stand-ins for values and records that are equal only if type and content are the same.
+"""Stand-ins for values and records that are equal only if both types and contents are the same.
 
-Python finds ``1``, ``1.0`` and ``True`` equal, and a NaN unequal to itself; a converter must not mix them up.
+Python considers ``1``, ``1.0`` and ``True`` equal, and a NaN unequal to itself; a converter must tell them apart.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["exact", "exact_pair", "exact_record"]
 
 
 def exact(value: Any) -> object:
-    """A hashable stand-in for a value; those of two values are equal only if the values are the same."""
+    """Return a hashable stand-in for a value; stand-ins are equal only if the values are the same."""
     same: object = (type(value).__name__, value)
     match value:
         case None | str() | Schema():
@@ -37,10 +37,10 @@ def exact(value: Any) -> object:
 
 
 def exact_pair(pair: SchemaAndValue) -> tuple[object, object]:
-    """The stand-in for a value and its schema."""
+    """Return a stand-in for a value and its schema."""
     return pair.schema, exact(pair.value)
 
 
 def exact_record(record: Record) -> tuple[tuple[str, object], ...]:
-    """The stand-in for a record: each of its attributes by name."""
+    """Return a stand-in for a record: its attributes by name."""
     return tuple((field.name, exact(getattr(record, field.name))) for field in fields(record))

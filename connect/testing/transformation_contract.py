@@ -1,4 +1,4 @@
-"""The contract of transformations and predicates, as tests to inherit."""
+"""The contract of transformations and predicates, as test classes to inherit."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NewPredicate: TypeAlias = Callable[[], Predicate[Any]]
 
 
 class TransformationTests(PluginTests):
-    """The tests of a transformation: set it, and the fixture ``props`` if it has required options::
+    """Tests of a transformation. Set its class, and the fixture ``props`` if it has required options::
 
         class TestMaskField(TransformationTests):
             transformation_class = MaskField
@@ -36,9 +36,9 @@ class TransformationTests(PluginTests):
             def props(self):
                 return {"fields": "name"}
 
-    If it has two variants, the nested classes ``Key`` and ``Value``, set the class they are in: both are tested, and
-    must do the same. It is tried on records of many kinds; it must refuse records that it cannot transform with a
-    ``DataError``. Override ``records`` to choose others: it must change some of them.
+    If it has two variants, the nested classes ``Key`` and ``Value``, set the outer class: both are tested, and must
+    behave the same. The transformation is tried on many kinds of records; it must refuse records that it cannot
+    transform with a ``DataError``. Override ``records`` to use others, some of which it must change.
     """
 
     transformation_class: ClassVar[type[Transformation[Any]]]
@@ -57,22 +57,22 @@ class TransformationTests(PluginTests):
 
     @pytest.fixture
     def new_transformation(self, plugin_class: type[Plugin[Any]], props: Mapping[str, str]) -> NewTransformation:
-        """Makes the transformation, or one of its variants: each call a new one, which has seen no record."""
+        """A function that returns a new transformation, or variant, which has not seen any record."""
         return lambda: plugin_class.configured(props)
 
     @pytest.fixture
     def records(self) -> Sequence[Record]:
-        """The records to try: source records and sink records, tombstones among them."""
+        """The records to try: source and sink records, including tombstones."""
         return [*sample_source_records(), *sample_sink_records()]
 
     def identity(self, record: Record) -> object:
-        """The part of a record that must be the same when it is transformed again: by default all of it."""
+        """Return the part of a record that must be the same when it is transformed again: by default all of it."""
         return exact_record(record)
 
     def test_some_records_are_changed(self, new_transformation: NewTransformation, records: Sequence[Record]) -> None:
-        """The transformation changes or drops some of the records, and not all of them are refused.
+        """The transformation changes or drops some of the records, and does not refuse all of them.
 
-        What changes nothing is not tested: each of the other tests would pass whatever it does.
+        Otherwise the other tests would pass whatever it does.
         """
         made = [_applied(new_transformation, record) for record in records]
         refusals = [item for item in made if isinstance(item, DataError)]
@@ -88,7 +88,7 @@ class TransformationTests(PluginTests):
         )
 
     def test_a_record_keeps_its_origin(self, new_transformation: NewTransformation, records: Sequence[Record]) -> None:
-        """A transformation does not change the origin of a record, to which offsets refer."""
+        """A transformation does not change the origin of a record, which offsets refer to."""
         for record in records:
             new = _applied(new_transformation, record)
             if isinstance(new, Record):
@@ -96,7 +96,7 @@ class TransformationTests(PluginTests):
                 assert _origin(new) == _origin(record)
 
     def test_its_input_is_not_changed(self, new_transformation: NewTransformation, records: Sequence[Record]) -> None:
-        """The input is needed again for a report or a retry: transformations make new records."""
+        """The input is needed again for a report or a retry, so transformations return new records."""
         for record in records:
             given, before = copy.deepcopy(record), exact_record(record)
             with suppress(DataError):
@@ -111,7 +111,7 @@ class TransformationTests(PluginTests):
     def test_batches_are_transformed_like_rows(
         self, new_transformation: NewTransformation, records: Sequence[Record]
     ) -> None:
-        """``apply_batch`` gives what ``apply`` gives for the rows, and raises where that does."""
+        """``apply_batch`` returns what ``apply`` returns for the rows, and raises where that raises."""
         for batch in _batches(records):
             rows = [_applied(new_transformation, record) for record in batch]
             good = [index for index, row in enumerate(rows) if not isinstance(row, DataError)]
@@ -136,9 +136,9 @@ class TransformationTests(PluginTests):
                 assert len(found) == (0 if made is None else 1)
 
     def test_it_keeps_no_state(self, new_transformation: NewTransformation, records: Sequence[Record]) -> None:
-        """The result for a record does not depend on those before it, whichever they are.
+        """The result for a record does not depend on earlier records.
 
-        The runtime makes a transformation anew after a restart, and another one for each task.
+        The runtime creates a new transformation after a restart, and one for each task.
         """
         alone = [self._told(_applied(new_transformation, record)) for record in records]
         for order in (list(range(len(records))), list(range(len(records)))[::-1]):
@@ -151,7 +151,7 @@ class TransformationTests(PluginTests):
                 )
 
     def test_its_variants_do_the_same(self, props: Mapping[str, str], records: Sequence[Record]) -> None:
-        """The variant for keys does to keys what the variant for values does to values."""
+        """The variant for keys treats keys as the variant for values treats values."""
         variants = {variant.__name__: variant for variant in _variants(self.transformation_class)}
         if variants.keys() != {"Key", "Value"}:
             pytest.skip("The transformation has no variants.")
@@ -169,7 +169,7 @@ class TransformationTests(PluginTests):
 
 
 class PredicateTests(PluginTests):
-    """The tests of a predicate: set it, and the fixture ``props`` if it has required options."""
+    """Tests of a predicate. Set its class, and the fixture ``props`` if it has required options."""
 
     predicate_class: ClassVar[type[Predicate[Any]]]
 
@@ -186,16 +186,16 @@ class PredicateTests(PluginTests):
 
     @pytest.fixture
     def new_predicate(self, props: Mapping[str, str]) -> NewPredicate:
-        """Makes the predicate: each call a new one, which has seen no record."""
+        """A function that returns a new predicate, which has not seen any record."""
         return lambda: self.predicate_class.configured(props)
 
     @pytest.fixture
     def records(self) -> Sequence[Record]:
-        """The records to try: source records and sink records, tombstones among them."""
+        """The records to try: source and sink records, including tombstones."""
         return [*sample_source_records(), *sample_sink_records()]
 
     def test_it_says_yes_or_no(self, new_predicate: NewPredicate, records: Sequence[Record]) -> None:
-        """The answer is a boolean, whatever was asked before, or a ``DataError``, and the record is not changed."""
+        """The result is a boolean or a ``DataError``, whatever was tested before, and the record is unchanged."""
         kept = new_predicate()
         for record in records:
             given, before = copy.deepcopy(record), exact_record(record)
@@ -207,7 +207,7 @@ class PredicateTests(PluginTests):
             assert exact_record(given) == before, f"It changes the record it is asked about: {record}"
 
     def test_batches_are_tested_like_rows(self, new_predicate: NewPredicate, records: Sequence[Record]) -> None:
-        """``test_batch`` has an answer for each row, that of ``test``, and raises where that does."""
+        """``test_batch`` has one result per row, that of ``test``, and raises where that raises."""
         for batch in _batches(records):
             rows = [_answer(new_predicate(), record) for record in batch]
             good = [index for index, row in enumerate(rows) if isinstance(row, bool)]
@@ -225,7 +225,7 @@ def _variants(transformation_class: type[Transformation[Any]]) -> list[type[Tran
 
 
 def _applied(made: NewTransformation, record: Record) -> Record | DataError | None:
-    """What it makes of a copy of the record: one that changes its input does not change that of the other tests."""
+    """Apply the transformation to a copy of the record: it may modify its input, which other tests use too."""
     try:
         return made().apply(copy.deepcopy(record))
     except DataError as error:
@@ -252,7 +252,7 @@ def _batches(records: Iterable[Record]) -> list[Batch[Any]]:
 
 
 def _copied(batch: Batch[Any]) -> Batch[Any]:
-    """The same records in one batch, with values of its own."""
+    """Return the same records in one batch, with copied values."""
     (copied,) = _batches(batch)
     return copied
 

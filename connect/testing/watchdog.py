@@ -1,4 +1,4 @@
-"""Work of a plugin in a thread that is watched: a call that does not return fails its test at once."""
+"""A watchdog for plugin code in a thread: a call that does not return fails its test at once."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _LOOKS: Final = 0.25
 
 
 def run_watched(work: Callable[[Callable[[], None]], T], patience: float) -> T:
-    """Run ``work`` in a thread of its own; its result, or what it raises.
+    """Run ``work`` in a thread of its own. Return its result, or raise what it raises.
 
-    It calls the function that it is given to say that it is alive. An ``AssertionError`` with its stack says that it
-    has not done so for ``patience`` seconds. All methods of a task must be called from one thread: the whole of its
-    life is in ``work``.
+    ``work`` receives a function that it must call regularly to show that it is alive. If it does not do so for
+    ``patience`` seconds, an ``AssertionError`` with its stack is raised. All methods of a task must be called from one
+    thread, so run the whole life of the task in ``work``.
     """
     done: Future[T] = Future()
     alive_at = [time.monotonic()]
@@ -41,8 +41,8 @@ def run_watched(work: Callable[[Callable[[], None]], T], patience: float) -> T:
         seconds = time.monotonic() - alive_at[0]
         if seconds > patience and not done.done():
             raise AssertionError(
-                f"A poll has not returned for {seconds:.0f} s; wait with self.context.wait(seconds), which ends early. "
-                f"It is here:\n{_stack(thread)}"
+                f"A poll has not returned for {seconds:.0f} s; wait with self.context.wait(seconds), which returns "
+                f"early. It is here:\n{_stack(thread)}"
             )
     return done.result()
 

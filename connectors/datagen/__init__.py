@@ -1,4 +1,4 @@
-"""Records that are made up: quickstarts by name, or any Avro schema with annotations."""
+"""Generated records: quickstart schemas by name, or any Avro schema with annotations."""
 
 from connectors.datagen.config import DatagenConfig, DatagenTaskConfig
 from connectors.datagen.source import DatagenConnector, DatagenTask

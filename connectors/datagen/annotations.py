@@ -1,4 +1,4 @@
-"""The annotations of a schema, ``arg.properties``: which values of a type are to be made."""
+"""The annotations of a schema, ``arg.properties``, which say which values to generate for a type."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KNOWN: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Iteration:
-    """A series: where it starts, the step, the first value, and where it begins again (``None``: at the end)."""
+    """A series: its start, step and initial value, and where it restarts (``None``: at the limit of the type)."""
 
     start: Any
     step: Any
@@ -29,51 +29,51 @@ class Iteration:
 
 @dataclass(frozen=True, slots=True)
 class Annotations:
-    """The annotations of one type; ``where`` is its place in the schema, for errors."""
+    """The annotations of one type; ``where`` is its location in the schema, for errors."""
 
     where: str
     given: Mapping[str, Any]
 
     @classmethod
     def of(cls, where: str, props: Mapping[str, Any]) -> Annotations:
-        """The annotations among the properties of a type or a field."""
+        """Read the annotations from the properties of a type or a field."""
         found = props.get(ANNOTATIONS, {})
         if not isinstance(found, Mapping):
             raise SchemaError(f'{ANNOTATIONS} of {where} must be an object, such as {{"options": [1, 2]}}.')
         if "malformed.rate" in found:
-            raise SchemaError(f"{where} has a malformed.rate, which is not offered: remove it from {ANNOTATIONS}.")
+            raise SchemaError(f"{where} has a malformed.rate, which is not supported: remove it from {ANNOTATIONS}.")
         return cls(where, found)
 
     @property
     def unknown(self) -> list[str]:
-        """The names that mean nothing here."""
+        """The names of unknown annotations."""
         return sorted(self.given.keys() - _KNOWN)
 
     def has(self, name: str) -> bool:
-        """Whether there is an annotation of that name."""
+        """Whether the annotation is present."""
         return self.given.get(name) is not None
 
     def options(self) -> Sequence[Any]:
         """The values to choose from."""
         found = self.given["options"]
         if isinstance(found, Mapping):
-            raise self.refused("options", "options are not read from a file here; list the values")
+            raise self.refused("options", "reading options from a file is not supported; list the values")
         if not isinstance(found, list) or not found:
-            raise self.refused("options", "give a list of at least one value")
+            raise self.refused("options", "give a list with at least one value")
         return found
 
     def keys(self) -> Annotations:
-        """The annotations of the keys of a map."""
+        """The annotations for the keys of a map."""
         found = self.given.get("keys", {})
         if not isinstance(found, Mapping):
             raise self.refused("keys", 'give an object, such as {"regex": "[a-z]{3}"}')
         return Annotations(f"the keys of {self.where}", found)
 
     def text(self, name: str) -> str:
-        """A text, empty if it is not given."""
+        """Return a string annotation; empty if it is not present."""
         found = self.given.get(name, "")
         if not isinstance(found, str):
-            raise self.refused(name, "give a text")
+            raise self.refused(name, "give a string")
         return found
 
     def odds(self, default: float) -> float:
@@ -84,17 +84,17 @@ class Annotations:
         return float(found)
 
     def bounds(self, name: str, low: Any, high: Any) -> tuple[Any, Any]:
-        """``min`` and ``max``, the second of which is not among the values."""
+        """Return ``min`` and ``max``; the latter is exclusive."""
         found = self.given.get(name, {})
         if not isinstance(found, Mapping) or not all(_is_number(found.get(end, 0)) for end in ("min", "max")):
             raise self.refused(name, "give an object with the numbers min and max")
         least, most = found.get("min", low), found.get("max", high)
         if not low <= least < most <= high:
-            raise self.refused(name, f"min must be less than max, and both within {low} and {high}")
+            raise self.refused(name, f"min must be less than max, and both must be between {low} and {high}")
         return least, most
 
     def length(self, low: int, high: int, most: int) -> tuple[int, int]:
-        """The shortest length and the one that is too long, by default ``low`` and ``high``."""
+        """Return the minimum length and the exclusive maximum, by default ``low`` and ``high``."""
         found = self.given.get("length")
         if found is None:
             return low, high
@@ -105,11 +105,11 @@ class Annotations:
         if not (_is_whole(least) and _is_whole(longest)) or not 0 <= least < longest:
             raise self.refused("length", "give a whole number from 0, or an object with min, and max greater than min")
         if longest > most + 1:
-            raise self.refused("length", f"nothing is longer than {most}; shorten it")
+            raise self.refused("length", f"the maximum is {most}; give a smaller one")
         return int(least), int(longest)
 
     def iteration(self) -> Iteration:
-        """The series, as it is written; whether its numbers are whole is checked by the type."""
+        """The series as written; the type checks whether its numbers must be integers."""
         found = self.given["iteration"]
         numbers = found.values() if isinstance(found, Mapping) else ["?"]
         if not isinstance(found, Mapping) or "start" not in found or not all(map(_is_number, numbers)):
@@ -119,7 +119,7 @@ class Annotations:
         return Iteration(start, step, found.get("initial", start), restart)
 
     def refused(self, name: str, remedy: str) -> SchemaError:
-        """The error of an annotation that cannot be followed."""
+        """Return the error for an invalid annotation."""
         return SchemaError(f"{ANNOTATIONS} of {self.where}: {name} is not valid: {remedy}.")
 
 

@@ -1,7 +1,7 @@
-"""Makes the generators of an Avro schema.
+"""Compiles an Avro schema to generators.
 
-A schema comes from whoever may create a connector, and may be made to be costly: what a record of it costs is reckoned
-before one is made, and limited.
+Whoever may create a connector chooses the schema, which may be expensive by intent: the cost of a record is computed
+and limited before any record is generated.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _LOGICAL: Final = {
 
 
 class Compiler:
-    """Makes the generators of one schema; each is given streams of random numbers of its own."""
+    """Creates the generators of one schema; each gets its own streams of random numbers."""
 
     def __init__(self, config: AvroDataConfig) -> None:
         self._config = config
@@ -73,12 +73,12 @@ class Compiler:
         """The annotations that mean nothing."""
 
     def record(self, avro: AvroSchema, schema: Schema) -> Records:
-        """The generator of the records of a schema."""
+        """Return the generator of a record schema."""
         made = self._record(avro, schema, avro.full_name)
         if made.cost > _MOST_VALUES:
             raise SchemaError(
-                f"A record of {avro.full_name} may have {made.cost} values, more than {_MOST_VALUES}: give its arrays, "
-                "maps and texts a smaller length."
+                f"A record of {avro.full_name} may have {made.cost} values, more than {_MOST_VALUES}. Give its "
+                "arrays, maps and strings a smaller length."
             )
         return made
 
@@ -91,7 +91,9 @@ class Compiler:
     def _value(self, avro: AvroSchema, schema: Schema, where: str, field: AvroField | None = None) -> Generator:
         self._types += 1
         if self._types > _MOST_TYPES:
-            raise SchemaError(f"The schema has more than {_MOST_TYPES} types, each counted as often as it is used.")
+            raise SchemaError(
+                f"The schema has more than {_MOST_TYPES} types, counting each type once per use. Simplify it."
+            )
         if avro.kind == "union":
             return self._union(avro, schema, where, field)
         annotations = self._annotations(where, avro)
@@ -115,11 +117,11 @@ class Compiler:
             for value in values:
                 validate(required, value)
         except DataError as error:
-            raise annotations.refused("options", f"{error}; correct that one") from error
+            raise annotations.refused("options", f"{error}; correct this value") from error
         if avro.kind == "fixed" and any(len(node) != avro.size for node in options):
-            raise annotations.refused("options", f"they must be of {avro.size} bytes")
+            raise annotations.refused("options", f"they must have {avro.size} bytes")
         if avro.kind == "enum" and (unknown := set(values) - set(avro.symbols)):
-            raise annotations.refused("options", f"{min(unknown)} is no symbol of the enum")
+            raise annotations.refused("options", f"{min(unknown)} is not a symbol of the enum")
         cost = cost_of(max(len(json.dumps(node)) for node in options))
         made = Choice(next(self._streams), values, cost)
         return self._between(made, annotations) if avro.kind == "string" else made
@@ -152,12 +154,12 @@ class Compiler:
 
     def _enum(self, avro: AvroSchema) -> Generator:
         if not avro.symbols:
-            raise SchemaError(f"The enum {avro.full_name} has no symbols: give it one.")
+            raise SchemaError(f"The enum {avro.full_name} has no symbols. Add at least one.")
         return Choice(next(self._streams), avro.symbols, cost_of(max(map(len, avro.symbols))))
 
     def _fixed(self, avro: AvroSchema) -> Generator:
         if avro.size > _LONGEST:
-            raise SchemaError(f"The fixed {avro.full_name} is longer than {_LONGEST} bytes; shorten it.")
+            raise SchemaError(f"The fixed {avro.full_name} is longer than {_LONGEST} bytes. Shorten it.")
         return Bytes(next(self._streams), Lengths(next(self._streams), avro.size, avro.size + 1))
 
     def _integer(self, annotations: Annotations, low: int, end: int) -> Generator:
@@ -169,7 +171,7 @@ class Compiler:
             return Floats(next(self._streams), 0.0, 1.0, is_single=schema.type is Type.FLOAT32)
         least, most = annotations.bounds("range", -largest, largest)
         if math.isinf(float(most) - float(least)):
-            raise annotations.refused("range", "min and max are too far from each other")
+            raise annotations.refused("range", "min and max are too far apart")
         return Floats(next(self._streams), float(least), float(most), is_single=schema.type is Type.FLOAT32)
 
     def _moment(self, schema: Schema, annotations: Annotations) -> Generator:
@@ -180,7 +182,9 @@ class Compiler:
     def _decimal(self, avro: AvroSchema, schema: Schema, annotations: Annotations) -> Generator:
         scale, digits = logical.decimal_scale(schema), avro.props.get("precision")
         if not isinstance(digits, int) or not 1 <= digits <= 18 or not 0 <= scale <= digits:
-            raise SchemaError(f"The decimal {annotations.where} needs a precision from 1 to 18, and no larger scale.")
+            raise SchemaError(
+                f"The decimal {annotations.where} needs a precision from 1 to 18, and a scale no larger than that."
+            )
         limit = 10**digits
         least, most = annotations.bounds("range", -limit / 10**scale, limit / 10**scale)
         low, high = _whole(annotations, least * 10**scale, most * 10**scale)
@@ -198,7 +202,7 @@ class Compiler:
 
     @staticmethod
     def _between(inner: Generator, annotations: Annotations) -> Generator:
-        """The texts with what stands before and after them."""
+        """Wrap strings in what stands before and after them."""
         prefix, suffix = annotations.text("prefix"), annotations.text("suffix")
         if not prefix and not suffix:
             return inner
@@ -211,7 +215,7 @@ class Compiler:
 
     def _items(self, avro: AvroSchema, schema: Schema, annotations: Annotations) -> Generator:
         if avro.kind == "array" and is_map_entry(avro.element):
-            raise SchemaError(f"{annotations.where} is an array of the entries of a map: make it a map.")
+            raise SchemaError(f"{annotations.where} is an array of map entries. Use a map instead.")
         lengths = self._lengths(annotations)
         self._repeats += 1
         items = self._value(avro.element, part(schema.value_schema), f"{annotations.where}[]")
@@ -236,11 +240,11 @@ class Compiler:
             else:
                 members.append(self._member(branch, index, schema, where))
         if not present:
-            raise SchemaError(f"The union {where} has no type but null: give it another.")
+            raise SchemaError(f"The union {where} has no type other than null. Add one.")
         return Union(next(self._streams), members, self._weights(avro, where, field))
 
     def _member(self, branch: AvroSchema, index: int, schema: Schema, where: str) -> Generator:
-        """The generator of one member of a union that Connect has a struct for."""
+        """Return the generator of one member of a union that Connect represents as a struct."""
         name = avro_member_name(branch, index, self._config)
         target = schema.field(name)
         assert target is not None
@@ -249,7 +253,7 @@ class Compiler:
         return Converted(inner, lambda value: {each: value if each == name else None for each in names})
 
     def _weights(self, avro: AvroSchema, where: str, field: AvroField | None) -> list[float]:
-        """How likely each member of a union is."""
+        """Return the weight of each member of a union."""
         annotations = self._annotations(where, field) if field is not None else Annotations(where, {})
         if annotations.has("distribution"):
             return _distribution(avro, annotations)
@@ -264,14 +268,14 @@ class Compiler:
 
     def _series(self, avro: AvroSchema, schema: Schema, annotations: Annotations) -> Generator:
         if self._repeats:
-            raise annotations.refused("iteration", "it goes on with each record, so it cannot be in an array or a map")
+            raise annotations.refused("iteration", "it advances once per record, so it cannot be in an array or a map")
         if avro.kind == "boolean":
             return self._alternation(annotations)
         found = annotations.iteration()
         if avro.kind in ("float", "double"):
             return self._float_series(schema, annotations)
         if avro.kind not in ("int", "long", "string") or schema.name == logical.DECIMAL_NAME:
-            raise annotations.refused("iteration", f"there are no series of {avro.kind}")
+            raise annotations.refused("iteration", f"a {avro.kind} cannot be a series")
         if schema.name in _LOGICAL:
             convert, (low, end), _ = _LOGICAL[schema.name]
         else:
@@ -280,7 +284,7 @@ class Compiler:
         default = end if found.step > 0 else low - 1
         numbers = (found.start, found.step, found.initial, default if found.restart is None else found.restart)
         if any(isinstance(number, float) and not number.is_integer() for number in numbers):
-            raise annotations.refused("iteration", "its numbers must be whole")
+            raise annotations.refused("iteration", "its numbers must be integers")
         start, step, initial, restart = map(int, numbers)
         _check_series(annotations, (start, step, initial, restart), (low - 1, end))
         made = Series(start, step, initial, restart)
@@ -301,18 +305,18 @@ class Compiler:
     def _alternation(annotations: Annotations) -> Generator:
         found = annotations.given["iteration"]
         if not isinstance(found, dict) or not isinstance(found.get("start"), bool) or len(found) > 1:
-            raise annotations.refused("iteration", "of a boolean give only start, true or false")
+            raise annotations.refused("iteration", "for a boolean give only start: true or false")
         return Alternation(start=found["start"])
 
 
 def _range(kind: Type) -> tuple[int, int]:
-    """The least number of a type, and the one after the greatest."""
+    """Return the smallest number of a type, and the one after the largest."""
     low, high = INTEGER_RANGES[kind]
     return low, high + 1
 
 
 def _whole(annotations: Annotations, low: float, high: float) -> tuple[int, int]:
-    """The whole numbers from ``low`` up to ``high``."""
+    """Return the integers from ``low`` up to ``high``."""
     if math.ceil(low) >= math.ceil(high):
         raise annotations.refused("range", "there is no number between min and max")
     return math.ceil(low), math.ceil(high)
@@ -322,11 +326,13 @@ def _check_series(annotations: Annotations, numbers: tuple[Any, ...], bounds: tu
     start, step, initial, restart = numbers
     low, high = bounds
     if not step or (restart > start) != (step > 0) or restart == start:
-        raise annotations.refused("iteration", "restart must be where the steps lead, and neither start nor step 0")
+        raise annotations.refused(
+            "iteration", "step must not be 0, and restart must differ from start and be reachable by the steps"
+        )
     if not min(start, restart) <= initial <= max(start, restart) or initial == restart:
-        raise annotations.refused("iteration", "initial must be start, or between start and restart")
+        raise annotations.refused("iteration", "initial must be start or between start and restart")
     if not low <= min(start, restart) or not max(start, restart) <= high:
-        raise annotations.refused("iteration", f"its numbers must be within {low} and {high}")
+        raise annotations.refused("iteration", f"its numbers must be between {low} and {high}")
 
 
 def _has_odds(branch: AvroSchema) -> bool:
@@ -334,13 +340,13 @@ def _has_odds(branch: AvroSchema) -> bool:
 
 
 def _distribution(avro: AvroSchema, annotations: Annotations) -> list[float]:
-    """The weights of the members: a list, or an object by their names or their numbers."""
+    """Return the weights of the members, given as a list or as an object by name or index."""
     found = annotations.given["distribution"]
     if isinstance(found, dict):
         found = [_weight(found, index, branch) for index, branch in enumerate(avro.branches)]
     weights = list(_numbers(found)) if isinstance(found, list) else []
     if len(weights) != len(avro.branches) or len(weights) != len(found) or not 0 < sum(weights) < math.inf:
-        raise annotations.refused("distribution", "give each member of the union a number from 0, not all 0")
+        raise annotations.refused("distribution", "give each member of the union a weight of at least 0, not all 0")
     return weights
 
 

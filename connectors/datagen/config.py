@@ -21,51 +21,51 @@ class DatagenConfig(Config):
     max_interval: Long = option(
         default=500,
         importance=HIGH,
-        doc="Longest time between two records of a task, in milliseconds; the time is random, and half of this on "
+        doc="Maximum time between two records of a task, in milliseconds; the actual time is random, half of this on "
         "average. With 0 or less there is no pause.",
     )
     iterations: int = option(
         default=-1,
         importance=HIGH,
-        doc="Records that each task makes before it has nothing more to do; with less than 1 it never ends.",
+        doc="Number of records that each task generates; with less than 1 there is no limit.",
     )
     schema_string: str = option(
         default="",
         importance=HIGH,
-        doc="Avro schema of the records, as JSON, with arg.properties that say what values to make.",
+        doc="Avro schema of the records as JSON, with arg.properties that say which values to generate.",
     )
     schema_filename: str = option(
         default="",
         importance=HIGH,
-        doc="Path of a file with such a schema, on every worker that may run a task. The worker's key "
-        "datagen.allowed.paths limits it.",
+        doc="Path of a file with such a schema, present on every worker that may run a task. The worker's key "
+        "datagen.allowed.paths restricts it.",
     )
     quickstart: str = option(
         default="",
         importance=HIGH,
         validator=one_of("", *QUICKSTARTS, ignore_case=True),
-        doc="Name of a schema that comes with Sluice.",
+        doc="Name of a built-in schema.",
     )
     schema_keyfield: str = option(
         default="",
         importance=HIGH,
-        doc="Field of the record, not of a record in it, that is the key. Without it that of the quickstart, or none.",
+        doc="Top-level field to use as the key. By default the one of the quickstart, if any.",
     )
     random_seed: Long | None = option(
         default=None,
         importance=LOW,
-        doc="Seed of the random numbers: with the same seed and schema each task makes the same records. Without it "
-        "every task chooses one when it begins, and keeps it with its offsets.",
+        doc="Seed of the random numbers: with the same seed and schema each task generates the same records. Without "
+        "it each task chooses a seed at its first start and keeps it in its offsets.",
     )
     record_headers: bool = option(
         default=True,
         importance=MEDIUM,
-        doc="Whether records have the headers task.generation, task.id and current.iteration. Without them they are "
-        "made faster.",
+        doc="Whether records have the headers task.generation, task.id and current.iteration. Without them generation "
+        "is faster.",
     )
 
     def check(self) -> Iterable[ConfigError]:
-        """Yield an error for each rule over several options that is broken."""
+        """Yield an error for each violated rule over several options."""
         given = [key for key in _SCHEMA_KEYS if self.originals.get(key)]
         if len(given) != 1:
             yield ConfigRuleError(
@@ -87,12 +87,12 @@ class DatagenConfig(Config):
 
     @property
     def schema_text(self) -> str:
-        """The schema, if it is not in a file."""
+        """The schema, unless it is in a file."""
         return QUICKSTARTS[self.quickstart.lower()].text if self.quickstart else self.schema_string
 
     @property
     def key_field(self) -> str | None:
-        """The field that is the key; ``None`` if there is none."""
+        """The key field; ``None`` if there is none."""
         if self.schema_keyfield or not self.quickstart:
             return self.schema_keyfield or None
         return QUICKSTARTS[self.quickstart.lower()].key_field
@@ -101,4 +101,4 @@ class DatagenConfig(Config):
 class DatagenTaskConfig(DatagenConfig):
     """The options of one task."""
 
-    task_id: int = option(default=0, importance=LOW, internal=True, doc="Which of the tasks this is.")
+    task_id: int = option(default=0, importance=LOW, internal=True, doc="The index of the task.")

@@ -1,4 +1,4 @@
-"""Generators: each makes columns of random values of one type."""
+"""Generators, each of which produces columns of random values of one type."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _CHARACTERS_OF_A_VALUE: Final = 16
 
 
 def cost_of(characters: int) -> int:
-    """The cost of a text, or of bytes."""
+    """Return the cost of a string or of bytes of that length."""
     return 1 + characters // _CHARACTERS_OF_A_VALUE
 
 
 class Generator(ABC):
-    """Makes values of one type; equal draws make equal values.
+    """Generates values of one type; equal random blocks give equal values.
 
-    ``cost`` is the largest number of values, with those in them, that one value is made of. A long text counts as
+    ``cost`` is the maximum number of values that one value consists of, nested values included. A long string counts as
     several.
     """
 
@@ -46,11 +46,11 @@ class Generator(ABC):
 
     @abstractmethod
     def column(self, draw: RandomBlock, count: int) -> list[Any]:
-        """``count`` values."""
+        """Return ``count`` values."""
 
 
 class Lengths:
-    """The lengths of texts, arrays and the like: from ``low`` up to ``high``, which is not among them."""
+    """Lengths of strings, arrays and so on: from ``low`` up to, but not including, ``high``."""
 
     def __init__(self, stream: int, low: int, high: int) -> None:
         self._stream = stream
@@ -58,7 +58,7 @@ class Lengths:
         self.most = high - 1
 
     def column(self, draw: RandomBlock, count: int) -> list[int]:
-        """``count`` lengths."""
+        """Return ``count`` lengths."""
         span = self.most - self._low + 1
         if span == 1:
             return [self._low] * count
@@ -66,7 +66,7 @@ class Lengths:
 
 
 class Choice(Generator):
-    """One of several values, each as likely as the others."""
+    """One of several values, all equally likely."""
 
     def __init__(self, stream: int, values: Sequence[Any], cost: int = 1) -> None:
         self._stream = stream
@@ -74,27 +74,27 @@ class Choice(Generator):
         self.cost = cost
 
     def column(self, draw: RandomBlock, count: int) -> list[Any]:
-        """``count`` of the values."""
+        """Return ``count`` of the values."""
         if len(self._values) == 1:
             return list(self._values) * count
         return [self._values[index] for index in below(draw, self._stream, count, len(self._values))]
 
 
 class Odds(Generator):
-    """True with a probability."""
+    """True with a given probability."""
 
     def __init__(self, stream: int, odds: float) -> None:
         self._stream = stream
         self._limit = round(odds * (1 << 32))
 
     def column(self, draw: RandomBlock, count: int) -> list[bool]:
-        """``count`` booleans."""
+        """Return ``count`` booleans."""
         limit = self._limit
         return [word < limit for word in draw.words(self._stream, count)]
 
 
 class Texts(Generator):
-    """Texts of random letters, digits, - and _."""
+    """Strings of random letters, digits, ``-`` and ``_``."""
 
     def __init__(self, stream: int, lengths: Lengths) -> None:
         self._stream = stream
@@ -102,7 +102,7 @@ class Texts(Generator):
         self.cost = cost_of(lengths.most)
 
     def column(self, draw: RandomBlock, count: int) -> list[str]:
-        """``count`` texts."""
+        """Return ``count`` strings."""
         ends = list(accumulate(self._lengths.column(draw, count), initial=0))
         text = draw.data(self._stream, ends[-1]).translate(_TEXT_OF_BYTES).decode("ascii")
         return [text[start:end] for start, end in pairwise(ends)]
@@ -117,14 +117,14 @@ class Bytes(Generator):
         self.cost = cost_of(lengths.most)
 
     def column(self, draw: RandomBlock, count: int) -> list[bytes]:
-        """``count`` times bytes."""
+        """Return ``count`` byte strings."""
         ends = list(accumulate(self._lengths.column(draw, count), initial=0))
         data = draw.data(self._stream, ends[-1])
         return [data[start:end] for start, end in pairwise(ends)]
 
 
 class Uuids(Generator):
-    """Random UUIDs (version 4) as texts."""
+    """Random UUIDs (version 4) as strings."""
 
     cost = 3
 
@@ -132,7 +132,7 @@ class Uuids(Generator):
         self._stream = stream
 
     def column(self, draw: RandomBlock, count: int) -> list[str]:
-        """``count`` texts."""
+        """Return ``count`` strings."""
         digits = draw.data(self._stream, 16 * count).hex()
         return [_uuid(digits[place : place + 32]) for place in range(0, 32 * count, 32)]
 
@@ -143,7 +143,7 @@ def _uuid(digits: str) -> str:
 
 
 class Converted(Generator):
-    """The values of another generator, each turned into something else."""
+    """The values of another generator, each converted."""
 
     def __init__(self, inner: Generator, convert: Callable[[Any], Any], cost: int = 1) -> None:
         self._inner = inner
@@ -151,7 +151,7 @@ class Converted(Generator):
         self.cost = inner.cost + cost
 
     def column(self, draw: RandomBlock, count: int) -> list[Any]:
-        """``count`` converted values."""
+        """Return ``count`` converted values."""
         return list(map(self._convert, self._inner.column(draw, count)))
 
 
@@ -164,14 +164,14 @@ class Arrays(Generator):
         self.cost = 1 + lengths.most * items.cost
 
     def column(self, draw: RandomBlock, count: int) -> list[list[Any]]:
-        """``count`` lists."""
+        """Return ``count`` lists."""
         ends = list(accumulate(self._lengths.column(draw, count), initial=0))
         items = self._items.column(draw, ends[-1])
         return [items[start:end] for start, end in pairwise(ends)]
 
 
 class Maps(Generator):
-    """Dicts. A key that comes twice is there once."""
+    """Dicts. Duplicate keys are merged."""
 
     def __init__(self, lengths: Lengths, keys: Generator, values: Generator) -> None:
         self._lengths = lengths
@@ -180,7 +180,7 @@ class Maps(Generator):
         self.cost = 1 + lengths.most * (keys.cost + values.cost)
 
     def column(self, draw: RandomBlock, count: int) -> list[dict[Any, Any]]:
-        """``count`` dicts."""
+        """Return ``count`` dicts."""
         ends = list(accumulate(self._lengths.column(draw, count), initial=0))
         keys, values = self._keys.column(draw, ends[-1]), self._values.column(draw, ends[-1])
         return [dict(zip(keys[start:end], values[start:end], strict=True)) for start, end in pairwise(ends)]
@@ -194,11 +194,11 @@ class Records(Generator):
         self.cost = sum(cost_of(len(name)) + field.cost for name, field in fields.items()) + 1
 
     def columns(self, draw: RandomBlock, count: int) -> dict[str, list[Any]]:
-        """The values of each field."""
+        """Return the values of each field."""
         return {name: field.column(draw, count) for name, field in self._fields.items()}
 
     def column(self, draw: RandomBlock, count: int) -> list[dict[str, Any]]:
-        """``count`` dicts."""
+        """Return ``count`` dicts."""
         if not self._fields:
             return [{} for _ in range(count)]
         columns = self.columns(draw, count)
@@ -207,9 +207,9 @@ class Records(Generator):
 
 
 class Union(Generator):
-    """Values of one of several generators, chosen by their weights.
+    """Values of one of several generators, chosen by weight.
 
-    Every generator makes all values, so that a series in one of them goes on with each record.
+    Every generator produces all values, so that a series among them advances with each record.
     """
 
     def __init__(self, stream: int, members: Sequence[Generator], weights: Sequence[float]) -> None:
@@ -220,7 +220,7 @@ class Union(Generator):
         self.cost = 1 + sum(member.cost for member in members)
 
     def column(self, draw: RandomBlock, count: int) -> list[Any]:
-        """``count`` values."""
+        """Return ``count`` values."""
         columns = [member.column(draw, count) for member in self._members]
         words = draw.words(self._stream, count)
         if len(columns) == 1:

@@ -1,4 +1,4 @@
-"""Generators of numbers: random ones, and series."""
+"""Generators of numbers: random numbers and series."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STEPS = 1 << 53
 
 
 class Integers(Generator):
-    """Whole numbers from ``low`` up to ``high``, which is not among them."""
+    """Integers from ``low`` up to, but not including, ``high``."""
 
     def __init__(self, stream: int, low: int, high: int) -> None:
         self._stream = stream
@@ -24,13 +24,13 @@ class Integers(Generator):
         self._span = high - low
 
     def column(self, draw: RandomBlock, count: int) -> list[int]:
-        """``count`` numbers."""
+        """Return ``count`` numbers."""
         low = self._low
         return [low + number for number in below(draw, self._stream, count, self._span)]
 
 
 class Floats(Generator):
-    """Floating point numbers from ``low`` up to ``high``, which is not among them."""
+    """Floating point numbers from ``low`` up to, but not including, ``high``."""
 
     def __init__(self, stream: int, low: float, high: float, *, is_single: bool) -> None:
         self._stream = stream
@@ -39,7 +39,7 @@ class Floats(Generator):
         self._is_single = is_single
 
     def column(self, draw: RandomBlock, count: int) -> list[float]:
-        """``count`` numbers."""
+        """Return ``count`` numbers."""
         low, high, factor = self._low, self._high, (self._high - self._low) / _STEPS
         numbers = [low + (word >> 11) * factor for word in draw.long_words(self._stream, count)]
         if self._is_single:
@@ -57,12 +57,12 @@ class Decimals(Generator):
         self.cost = 2
 
     def column(self, draw: RandomBlock, count: int) -> list[decimal.Decimal]:
-        """``count`` decimals."""
+        """Return ``count`` decimals."""
         return [decimal.Decimal(number).scaleb(-self._scale, EXACT) for number in self._units.column(draw, count)]
 
 
 class Series(Generator):
-    """Numbers that go on by ``step`` with each record, and from ``restart`` on again from ``start``."""
+    """Numbers that advance by ``step`` with each record, and start over at ``start`` when they reach ``restart``."""
 
     def __init__(self, start: Any, step: Any, initial: Any, restart: Any, *, is_single: bool = False) -> None:
         self._start = start
@@ -72,7 +72,7 @@ class Series(Generator):
         self._is_single = is_single
 
     def column(self, draw: RandomBlock, count: int) -> list[Any]:
-        """The numbers of the block; there is one for each record."""
+        """Return the numbers of the block, one per record."""
         start, step, ahead, span = self._start, self._step, self._ahead, self._span
         remainder = math.fmod if isinstance(span, float) else _remainder
         steps = range(draw.first, draw.first + count)
@@ -81,16 +81,16 @@ class Series(Generator):
 
 
 def _remainder(number: int, span: int) -> int:
-    """The remainder, which has the sign of the span, as the number has too."""
+    """Return the remainder with the sign of the span, which is also the sign of the number."""
     return number % span
 
 
 class Alternation(Generator):
-    """True and false in turn."""
+    """Alternating true and false."""
 
     def __init__(self, *, start: bool) -> None:
         self._start = start
 
     def column(self, draw: RandomBlock, count: int) -> list[bool]:
-        """The booleans of the block."""
+        """Return the booleans of the block."""
         return [self._start ^ bool(index & 1) for index in range(draw.first, draw.first + count)]

@@ -11,10 +11,10 @@ _MOST_BEHIND: Final = 1.0
 
 
 class Pace:
-    """Spaces records by random intervals of up to ``max_interval_ms``, as if each were waited for.
+    """Spaces records by random intervals of up to ``max_interval_ms``, as if the task waited before each.
 
-    Records that became due while others were sent come together, so that short intervals keep their mean. Those of more
-    than a second, in which the task was paused or Kafka too slow, are not caught up with.
+    Records that became due while others were being sent come together, so that short intervals keep their average. A
+    delay of more than a second, because the task was paused or Kafka too slow, is not caught up with.
     """
 
     def __init__(self, max_interval_ms: int, now: float) -> None:
@@ -23,7 +23,7 @@ class Pace:
         self._due = now + self._interval()
 
     def due(self, now: float, most: int) -> int:
-        """The number of records to make now, at most ``most``; they are taken as made."""
+        """Return the number of records to generate now, at most ``most``, and count them as generated."""
         if self._seconds <= 0:
             return most
         self._due = max(self._due, now - _MOST_BEHIND)
@@ -34,7 +34,7 @@ class Pace:
         return count
 
     def wait(self, now: float) -> float:
-        """The seconds until the next record."""
+        """Return the seconds until the next record."""
         return max(0.0, self._due - now)
 
     def _interval(self) -> float:

@@ -1,7 +1,7 @@
-"""Texts that match a regular expression.
+"""Generates strings that match a regular expression.
 
-Of regular expressions those parts are known that say what a text consists of: characters, classes, groups,
-alternatives and repetitions.
+Supported are the constructs that describe the content of a string: characters, classes, groups, alternatives and
+repetitions.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ _QUANTIFIERS: Final = ("*", "+", "?", "{")
 
 
 def pattern(text: str, new_stream: Callable[[], int]) -> Generator:
-    """The generator of texts that match the regular expression ``text`` as a whole.
+    """Return the generator of strings that match the regular expression ``text`` completely.
 
-    Raises :class:`~connect.errors.SchemaError` for what it cannot make texts of.
+    Raises :class:`~connect.errors.SchemaError` for unsupported expressions.
     """
     return _Parser(text, new_stream).parse()
 
 
 class _Part(Generator):
-    """A part of a text, of at most ``longest`` characters."""
+    """A part of a string, of at most ``longest`` characters."""
 
     longest: int
 
 
 class _Literal(_Part):
-    """Always the same text."""
+    """A constant string."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -79,7 +79,7 @@ class _Character(_Part):
 
 
 class _Sequence(_Part):
-    """Parts one after the other."""
+    """Consecutive parts."""
 
     def __init__(self, parts: Sequence[_Part]) -> None:
         self._parts = parts
@@ -106,7 +106,7 @@ class _Alternatives(_Part):
 
 
 class _Repetition(_Part):
-    """A part several times, chosen anew each time."""
+    """A repeated part, generated anew each time."""
 
     def __init__(self, stream: int, part: _Part, low: int, high: int) -> None:
         self._lengths = Lengths(stream, low, high + 1)
@@ -120,7 +120,7 @@ class _Repetition(_Part):
 
 
 class _Parser:
-    """Reads a regular expression once, from left to right."""
+    """Parses a regular expression in one pass from left to right."""
 
     def __init__(self, text: str, new_stream: Callable[[], int]) -> None:
         self._text = text
@@ -130,20 +130,20 @@ class _Parser:
         self._depth = 0
 
     def parse(self) -> Generator:
-        """The generator of the whole expression."""
+        """Return the generator of the whole expression."""
         part, work = self._alternatives()
         if self._place < len(self._text):
-            raise self._refused("a ) closes nothing")
+            raise self._refused("a ) has no opening parenthesis")
         if part.longest > _LONGEST or work > _LONGEST:
-            raise self._refused(f"it makes texts of more than {_LONGEST} characters; repeat less")
+            raise self._refused(f"it generates strings of more than {_LONGEST} characters; repeat less")
         part.cost = 1 + work
         return part
 
     def _alternatives(self) -> tuple[_Part, int]:
-        """The alternatives up to the end or a closing parenthesis, and the work that a text of them is."""
+        """Parse alternatives up to the end or a closing parenthesis; return them and the cost of a string."""
         self._depth += 1
         if self._depth > _DEEPEST:
-            raise self._refused(f"its groups are nested more than {_DEEPEST} deep")
+            raise self._refused(f"its groups are nested more than {_DEEPEST} levels deep")
         found = [self._sequence()]
         while self._next("|"):
             found.append(self._sequence())
@@ -167,15 +167,15 @@ class _Parser:
             return part, work
         low, high = bounds
         if high > _LONGEST or high * max(part.longest, work) > _LONGEST:
-            raise self._refused(f"it makes texts of more than {_LONGEST} characters; repeat less")
+            raise self._refused(f"it generates strings of more than {_LONGEST} characters; repeat less")
         # A ? says how to search, not what matches.
         self._next("?")
         if self._text.startswith(_QUANTIFIERS, self._place):
-            raise self._refused("what repeats is repeated; put it in parentheses")
+            raise self._refused("it has two quantifiers in a row; use parentheses")
         return _Repetition(self._new_part(), part, low, high), 1 + high * work
 
     def _bounds(self) -> tuple[int, int] | None:
-        """The least and the greatest number of repetitions, if a quantifier follows."""
+        """Return the minimum and maximum number of repetitions, if a quantifier follows."""
         if self._next("?"):
             return 0, 1
         if self._next("*"):
@@ -187,7 +187,7 @@ class _Parser:
         end = self._text.find("}", self._place)
         low, comma, high = self._text[self._place : end].partition(",")
         if end < 0 or not _is_small(low) or not (high == "" or _is_small(high)):
-            raise self._refused("after { it needs a number, or two with a comma between them, and a }")
+            raise self._refused("after { it needs a number, or two numbers with a comma between them, and a }")
         self._place = end + 1
         least = int(low)
         most = least + (_OPEN_END if comma else 0) if high == "" else int(high)
@@ -208,13 +208,13 @@ class _Parser:
             case "\\":
                 return self._character(self._escaped())
             case "*" | "+" | "?" | "{":
-                raise self._refused(f"{character} repeats nothing")
+                raise self._refused(f"there is nothing before {character} to repeat")
             case "^" | "$" | "]" | "}":
-                raise self._refused(f"{character} is not known here; write \\{character} for the character")
+                raise self._refused(f"{character} is not supported here; write \\{character} for the character itself")
         return self._literal()
 
     def _literal(self) -> tuple[_Part, int]:
-        """Characters that stand for themselves; one that is repeated is a part of its own."""
+        """Parse literal characters; a repeated one is a part of its own."""
         match = _PLAIN.match(self._text, self._place - 1)
         assert match is not None
         text, end = match[0], match.end()
@@ -228,7 +228,7 @@ class _Parser:
         if self._text.startswith("?:", self._place):
             self._place += 2
         elif self._text.startswith("?", self._place):
-            raise self._refused("groups that begin with (? are not known, except (?:")
+            raise self._refused("groups that begin with (? are not supported, except (?:")
         found = self._alternatives()
         if not self._next(")"):
             raise self._refused("a ( is not closed")
@@ -245,7 +245,7 @@ class _Parser:
                 self._place += 1
                 last = self._member()
                 if len(last) != 1 or not 0 <= ord(last) - ord(first) < _LONGEST:
-                    raise self._refused(f"{first}-{last} is no range of characters")
+                    raise self._refused(f"{first}-{last} is not a range of characters")
                 found.update(dict.fromkeys(map(chr, range(ord(first), ord(last) + 1))))
             else:
                 found.update(dict.fromkeys(first))
@@ -272,7 +272,7 @@ class _Parser:
         character = self._text[self._place]
         self._place += 1
         if character.isalnum() and character not in _CLASSES and character not in _ESCAPES:
-            raise self._refused(f"\\{character} is not known")
+            raise self._refused(f"\\{character} is not supported")
         return _CLASSES.get(character) or _ESCAPES.get(character, character)
 
     def _character(self, characters: str) -> tuple[_Part, int]:
@@ -285,7 +285,7 @@ class _Parser:
         return self._new_stream()
 
     def _next(self, character: str) -> bool:
-        """Go beyond a character, if it is the next one."""
+        """Skip a character if it comes next."""
         found = self._text.startswith(character, self._place)
         self._place += found
         return found

@@ -1,4 +1,4 @@
-"""The datagen source: records that are made up."""
+"""The datagen source: generated records."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NO_KEY: Final = Schema.string(optional=True)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place in the stream of a task: the records before it, the seed, and how often the task was started before."""
+    """A place in the stream of a task: the number of records before it, the seed, and the number of earlier starts."""
 
     generation: int
     iteration: int
@@ -39,13 +39,13 @@ class Place:
 
     @classmethod
     def from_offset(cls, offset: Offset) -> Place:
-        """The place after a record with that source offset."""
+        """Return the place after the record with this source offset."""
         check_offset(offset)
         return cls(offset.get("task.generation", 0), offset["current.iteration"], offset.get("random.seed", 0))
 
 
 class PlaceOffsets(Sequence[Offset]):
-    """The source offsets of records that follow each other, each made when it is read."""
+    """The source offsets of consecutive records, each created on access."""
 
     __slots__ = ("_generation", "_iterations", "_seed")
 
@@ -72,10 +72,10 @@ class PlaceOffsets(Sequence[Offset]):
 
 
 class DatagenTask(SourceTask[DatagenTaskConfig]):
-    """Makes the records of one task.
+    """Generates the records of one task.
 
-    Crash points: a record is a function of the seed, the task and its number, which the offsets count. So a task that
-    was killed makes the records after the last committed offset again, the same ones.
+    Crash points: a record is a function of the seed, the task and its index, which the offsets count. So a task that
+    was killed generates the same records again from the last committed offset on.
     """
 
     def start(self) -> None:
@@ -107,18 +107,18 @@ class DatagenTask(SourceTask[DatagenTaskConfig]):
         return self._batch(count)
 
     def drained(self) -> bool:
-        """Whether the records that ``iterations`` asks for were made."""
+        """Whether all records of ``iterations`` have been generated."""
         return self._is_drained
 
     def remaining(self) -> Mapping[str, int]:
-        """The number of records left to make, if it is limited."""
+        """The number of records left to generate, if it is limited."""
         return {"records": max(0, self.config.iterations - self._place.iteration)} if self.config.iterations > 0 else {}
 
     def stop(self) -> None:
-        """Do nothing: nothing is held."""
+        """Do nothing: the task holds no resources."""
 
     def _left(self) -> int:
-        """The number of records that may be made now: no more than to the end of a block, or of the iterations."""
+        """Return how many records may be generated now: at most to the end of the block or of the iterations."""
         size = self._type.block_size
         left = size - self._place.iteration % size
         return left if self.config.iterations < 1 else max(0, min(left, self.config.iterations - self._place.iteration))
@@ -157,8 +157,8 @@ def check_offset(offset: Offset) -> None:
         value = offset.get(name, 0 if name != "current.iteration" else None)
         if not isinstance(value, int) or isinstance(value, bool) or (value < 0 and name != "random.seed"):
             raise ConnectError(
-                f"The value for the '{name}' key in the offset is {value!r}: give a whole number; current.iteration is "
-                "the number of records that are not to be made again, 0 to begin anew."
+                f"The value for the '{name}' key in the offset is {value!r}: give an integer; current.iteration is "
+                "the number of records already generated, 0 to start over."
             )
 
 
@@ -166,34 +166,36 @@ def _record_type(config: DatagenTaskConfig) -> RecordType:
     file = config.schema_filename
     made = _type_of_file(file) if file else RecordType(config.schema_text)
     if made.unknown:
-        _log.warning("These annotations of the schema are not known and mean nothing: %s.", ", ".join(made.unknown))
+        _log.warning("Ignoring unknown annotations in the schema: %s.", ", ".join(made.unknown))
     if config.key_field is not None and made.schema.field(config.key_field) is None:
-        raise ConnectError(f"The schema has no field {config.key_field}: correct schema.keyfield.")
+        raise ConnectError(f"The schema has no field {config.key_field}. Correct schema.keyfield.")
     return made
 
 
 def _type_of_file(name: str) -> RecordType:
-    """The type that the schema in a file describes.
+    """Return the record type described by the schema in a file.
 
-    No error shows what is in the file (I8): whoever creates a connector could name any file there is.
+    No error shows the content of the file (I8): whoever creates a connector could name any existing file.
     """
     path = Path(name)
     try:
         if not path.is_file():
-            raise ConnectError(f"There is no file {name}: correct schema.filename, or copy the file to this worker.")
+            raise ConnectError(
+                f"{name} is not an existing file. Correct schema.filename, or copy the file to this worker."
+            )
         with path.open("rb") as file:
             data = file.read(_LARGEST_FILE + 1)
     except OSError as error:
         raise ConnectError(
-            f"The file {name} cannot be read: {error.strerror}. Correct schema.filename, or let the worker's user read "
-            "the file."
+            f"The file {name} cannot be read: {error.strerror}. Correct schema.filename, or make the file readable "
+            "for the worker's user."
         ) from error
     try:
         return RecordType(data.decode())
     except (ConnectError, UnicodeDecodeError):
         raise ConnectError(
-            f"The file {name} is not an Avro schema that records can be made of. Validate a connector with the schema "
-            "in schema.string to see why."
+            f"The file {name} is not a usable Avro schema. To see why, validate a connector with the schema in "
+            "schema.string."
         ) from None
 
 
@@ -203,17 +205,19 @@ def _key_schema(name: str | None, schema: Schema) -> Schema:
 
 
 class DatagenConnector(SourceConnector[DatagenConfig]):
-    """Makes up records of a schema: for demonstrations, tests and measurements."""
+    """Generates records of a schema, for demonstrations, tests and measurements."""
 
     task_class = DatagenTask
     watches = False
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:
-        """As many tasks as are allowed; each makes records of its own."""
+        """Return as many tasks as allowed; each generates its own records."""
         return [{**self.config.originals, "task.id": str(task)} for task in range(max_tasks)]
 
     def splits(self, max_splits: int) -> Sequence[Mapping[str, str | None]] | None:
-        """The share of each task that has records left to make; ``None`` without ``iterations``: there is no end."""
+        """Return a split for each task with records left to generate; ``None`` without ``iterations``: there is no
+        end.
+        """
         if self.config.iterations < 1:
             return None
         tasks = range(min(max_splits, int(self.config.originals.get("tasks.max") or 1)))
@@ -226,12 +230,12 @@ class DatagenConnector(SourceConnector[DatagenConfig]):
 
     @classmethod
     def exactly_once_support(cls, config: DatagenConfig) -> ExactlyOnceSupport:  # noqa: ARG003
-        """Supported: a record is known by its number."""
+        """Supported: records are identified by their index."""
         return ExactlyOnceSupport.SUPPORTED
 
     @classmethod
     def alter_offsets(cls, config: DatagenConfig, offsets: Mapping[str, Offset | None]) -> bool:  # noqa: ARG003
-        """Allow any number of records from 0 on, for any task."""
+        """Accept any number of records from 0 on, for any task."""
         for partition, offset in offsets.items():
             if not isinstance((json.loads(partition) or {}).get("task.id"), int):
                 raise ConnectError("Partition objects should contain the key 'task.id', the number of a task.")

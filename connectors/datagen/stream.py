@@ -1,4 +1,4 @@
-"""The endless stream of records of one task, of which any part can be made without those before it."""
+"""The endless stream of records of one task, any part of which can be generated without the records before it."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ __all__ = ["RecordStream", "RecordType"]
 
 _MOST_RECORDS: Final = 2048
 _VALUES: Final = 100_000
-"""The number of values in a block, at most, unless one record has more."""
+"""The maximum number of values in a block, unless a single record has more."""
 _LARGEST_SCHEMA: Final = 1024 * 1024
 
 
 class RecordType:
-    """Records to be made: their schema, and the generator of their fields."""
+    """The type of the generated records: their schema, and the generator of their fields."""
 
     def __init__(self, text: str) -> None:
         if len(text) > _LARGEST_SCHEMA:
-            raise SchemaError(f"The schema is longer than {_LARGEST_SCHEMA} characters; shorten it.")
+            raise SchemaError(f"The schema is longer than {_LARGEST_SCHEMA} characters. Shorten it.")
         config = AvroDataConfig.parse({})
         avro = _record_of(text)
         schema = connect_from_avro(avro, config)
         if schema is None or not avro.fields:
-            raise SchemaError(f"Records of {avro.full_name} have no fields to make: give it some.")
+            raise SchemaError(f"The record {avro.full_name} has no fields. Add some.")
         compiler = Compiler(config)
         self.schema: Schema = schema
         try:
             self.generator: Records = compiler.record(avro, schema)
         except OverflowError as error:
-            raise SchemaError("A number in the annotations of the schema is too large to be one.") from error
+            raise SchemaError("A number in the annotations of the schema is too large.") from error
         self.unknown = compiler.unknown
-        """The annotations that mean nothing."""
+        """The names of unknown annotations."""
 
     @property
     def block_size(self) -> int:
-        """The number of records of a block. The random numbers depend on it, so it follows from the schema alone."""
+        """The number of records in a block. The random numbers depend on it, so it follows from the schema alone."""
         return max(1, min(_MOST_RECORDS, _VALUES // self.generator.cost))
 
 
 def _record_of(text: str) -> AvroSchema:
     avro = parse_avro(text)
     if avro.kind != "record":
-        raise SchemaError(f"The schema must be a record with the fields to make, not {avro.full_name}.")
+        raise SchemaError(f"The schema must be a record, not {avro.full_name}.")
     return avro
 
 
@@ -65,7 +65,7 @@ class RecordStream:
         self._columns: dict[str, list[Any]] = {}
 
     def columns(self, start: int, count: int) -> dict[str, list[Any]]:
-        """The fields of at most ``count`` records from ``start`` on: as many as are left of a block."""
+        """Return the fields of at most ``count`` records from ``start`` on, up to the end of the block."""
         size = self._type.block_size
         skipped = start % size
         self._make(start - skipped)

@@ -1,4 +1,4 @@
-"""Folders of CSV, TSV, JSON lines and text files, plain or compressed: each row becomes a record."""
+"""Folders of CSV, TSV, JSON lines, text, Avro, Parquet and ORC files: each row becomes a record."""
 
 from connectors.directory.config import DirectorySourceConfig, DirectoryTaskConfig
 from connectors.directory.source import DirectorySourceConnector, DirectorySourceTask

@@ -17,11 +17,11 @@ HEAD_BYTES: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class Bookmark:
-    """A place in a file: the byte after the last row that was read, and the rows and lines before it.
+    """A place in a file: the byte after the last row read, and the number of rows and lines before it.
 
     In a table the position is the number of rows, and there are no lines. ``fingerprint`` distinguishes the file from
-    others of the same name. ``finished`` is the size of a compressed file, or of a table, of which this is the end:
-    while it has that size it need not be unpacked again.
+    others of the same name. ``finished`` is set at the end of a compressed file or a table, to its size: while the file
+    has that size it need not be unpacked again.
     """
 
     position: int = 0
@@ -32,7 +32,7 @@ class Bookmark:
 
     @classmethod
     def from_offset(cls, offset: Offset | None) -> Self | None:
-        """The bookmark of a source offset; ``row`` and ``line``, which are only for people, may be missing."""
+        """Return the bookmark of a source offset; ``row`` and ``line``, which are only informative, may be missing."""
         if offset is None:
             return None
         check_offset(offset)
@@ -40,7 +40,7 @@ class Bookmark:
         return cls(position=offset["position"], **given)
 
     def to_offset(self) -> dict[str, Any]:
-        """The source offset of the last row before this place."""
+        """Return the source offset of the last row before this place."""
         offset: dict[str, Any] = {
             "position": self.position,
             "row": self.row,
@@ -55,7 +55,7 @@ class Bookmark:
 
 
 class RowOffsets(Sequence[Offset]):
-    """The source offsets of rows, each created when it is accessed."""
+    """The source offsets of rows, each created on access."""
 
     __slots__ = ("_fingerprint", "_finished", "_lines", "_positions", "_rows")
 
@@ -74,13 +74,13 @@ class RowOffsets(Sequence[Offset]):
         self._finished = finished
 
     def bookmark(self, index: int) -> Bookmark:
-        """The place after a row."""
+        """Return the place after a row."""
         finished = self._finished if index in (-1, len(self) - 1) else None
         position, row, line = self._positions[index], self._rows[index], self._lines[index]
         return Bookmark(position, row, line, self._fingerprint, finished)
 
     def take(self, indices: Sequence[int]) -> RowOffsets:
-        """The offsets of some rows, in their order."""
+        """Return the offsets of some rows, in their order."""
         last = bool(indices) and indices[-1] == len(self) - 1
         return RowOffsets(
             [self._rows[index] for index in indices],
@@ -115,14 +115,14 @@ def check_offset(offset: Offset) -> None:
     position = offset.get("position")
     if not isinstance(position, int) or isinstance(position, bool) or position < 0:
         raise ConnectError(
-            f"The value for the 'position' key in the offset is {position!r}: give the byte position in the file "
-            "after the last row that is not to be read again, of a table the number of rows that are not; 0 to read it "
-            "from the beginning."
+            f"The value for the 'position' key in the offset is {position!r}: give the byte position after the last "
+            "row to skip (for Avro, Parquet and ORC files the number of rows to skip), or 0 to read the file from the "
+            "beginning."
         )
 
 
 def fingerprint_of(head: bytes) -> str:
-    """The fingerprint of a file that begins with ``head``: length and checksum of its first 1024 bytes."""
+    """Return the fingerprint of a file that begins with ``head``: length and checksum of its first 1024 bytes."""
     head = head[:HEAD_BYTES]
     return f"{len(head)}:{zlib.crc32(head):08x}"
 

@@ -1,8 +1,7 @@
-"""The types a column of a CSV file can have: how the text of a value is read, and which type is inferred from texts.
+"""Column types of CSV files: how a value's text is parsed, and which type is inferred from texts.
 
-This is the specification; the column path of :mod:`connectors.directory.columns` must agree with it. White
-space around numbers, dates and times is allowed. Nothing is rounded or cut (I5), except to the precision of a
-float.
+This is the specification; the column path of :mod:`connectors.directory.columns` must agree with it. White space around
+numbers, dates and times is allowed. Nothing is rounded or cut (I5), except to the precision of a float.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ _FORMS: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
-    """A type: its name, its schema, which is optional, and its parser, whose ``ValueError`` says what is wrong."""
+    """A type: its name, its optional schema, and its parser, which raises a ``ValueError`` with the reason."""
 
     name: str
     schema: Schema
@@ -68,18 +67,18 @@ class ColumnType:
 
 @lru_cache(maxsize=128)
 def column_type(name: str) -> ColumnType:
-    """The type with that name; a :class:`~connect.errors.SchemaError` if there is none."""
+    """Return the type of that name. Raises :class:`~connect.errors.SchemaError` if there is none."""
     if name in _TYPES:
         return _TYPES[name]
     scale = _DECIMAL_TYPE.fullmatch(name)
     if scale is not None and int(scale[1]) <= DECIMAL_DIGITS:
         schema = decimal_schema(int(scale[1]), optional=True)
         return ColumnType(name, schema, partial(_parse_decimal, int(scale[1])))
-    raise SchemaError(f"There is no type {name}: use one of {', '.join(_TYPES)}, decimal(0) to decimal(38)")
+    raise SchemaError(f"Unknown type {name}: use one of {', '.join(_TYPES)}, decimal(0) to decimal(38)")
 
 
 def inferred_type(texts: Iterable[str]) -> ColumnType:
-    """The first type that can parse all ``texts``, none of which stands for null; otherwise string."""
+    """Return the first type that parses all ``texts``, none of which stands for null; otherwise string."""
     values = set(texts)
     if values:
         for name, form in _FORMS:
@@ -102,11 +101,11 @@ def _parse_integer(bits: int, text: str) -> int:
     match = _INTEGER.fullmatch(text.strip(_BLANK))
     # The length first: Python refuses to read thousands of digits.
     if match is None or len(match[2]) > _INT64_DIGITS:
-        raise ValueError(f"it is not a whole number of {bits} bits")
+        raise ValueError(f"it is not an integer of {bits} bits")
     number = int(match[1] + match[2])
     low, high = integer_range(bits)
     if not low <= number <= high:
-        raise ValueError(f"it is not a whole number of {bits} bits")
+        raise ValueError(f"it is not an integer of {bits} bits")
     return number
 
 
@@ -139,21 +138,21 @@ def _parse_boolean(text: str) -> bool:
 def _parse_date(text: str) -> dt.date:
     stripped = text.strip(_BLANK)
     if not _DATE.fullmatch(stripped):
-        raise ValueError("it is not a date of the form 2013-12-31")
+        raise ValueError("it is not a date such as 2013-12-31")
     return dt.date.fromisoformat(stripped)
 
 
 def _parse_time(text: str) -> dt.time:
     match = _TIME.fullmatch(text.strip(_BLANK))
     if match is None:
-        raise ValueError("it is not a time of the form 23:59:59.999")
+        raise ValueError("it is not a time such as 23:59:59.999")
     return dt.time(int(match[1]), int(match[2]), int(match[3] or 0), 1000 * _milliseconds(match[4]))
 
 
 def _parse_timestamp(text: str) -> dt.datetime:
     match = _TIMESTAMP.fullmatch(text.strip(_BLANK))
     if match is None:
-        raise ValueError("it is not a timestamp of the form 2013-12-31 23:59:59.999Z")
+        raise ValueError("it is not a timestamp such as 2013-12-31 23:59:59.999Z")
     day, hour, minute, second, fraction, zone = match.groups()
     time = dt.time(int(hour or 0), int(minute or 0), int(second or 0), 1000 * _milliseconds(fraction))
     local = dt.datetime.combine(dt.date.fromisoformat(day), time, dt.UTC)
@@ -168,7 +167,7 @@ def _zone_offset(zone: str | None) -> dt.timedelta:
         return dt.timedelta()
     hours, minutes = int(zone[1:3]), int(zone[3:].removeprefix(":") or 0)
     if hours > 23 or minutes > 59:
-        raise ValueError("its zone is not an offset of the form +02:00")
+        raise ValueError("its time zone is not an offset such as +02:00")
     offset = dt.timedelta(hours=hours, minutes=minutes)
     return -offset if zone[0] == "-" else offset
 
@@ -176,7 +175,7 @@ def _zone_offset(zone: str | None) -> dt.timedelta:
 def _milliseconds(fraction: str | None) -> int:
     digits = (fraction or "").rstrip("0")
     if len(digits) > 3:
-        raise ValueError("it is more precise than a millisecond; declare the column as a string to keep that")
+        raise ValueError("it is more precise than a millisecond; declare the column as a string to keep the precision")
     return int(digits.ljust(3, "0"))
 
 
@@ -192,7 +191,7 @@ def _parse_decimal(scale: int, text: str) -> decimal.Decimal:
     try:
         exact = number.quantize(decimal.Decimal((0, (1,), -scale)), context=context)
     except decimal.Inexact as error:
-        raise ValueError(f"it has more than {scale} digits after the point") from error
+        raise ValueError(f"it has more than {scale} decimal places") from error
     except decimal.InvalidOperation as error:
         raise ValueError(f"it has more than {DECIMAL_DIGITS} digits") from error
     # A Decimal of Connect has no negative zero.

@@ -1,7 +1,7 @@
-"""The column path for delimited records: reads whole blocks with Arrow where that equals the row path.
+"""The column path for delimited records: reads whole blocks with Arrow where the result equals that of the row path.
 
-The row path in :mod:`connectors.directory.delimited` is the specification. Where Arrow refuses a block, or
-might read it differently, the result is ``None`` and the block is read row by row.
+The row path in :mod:`connectors.directory.delimited` is the specification. Where Arrow refuses a block, or might read
+it differently, the result is ``None`` and the block is read row by row.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class ColumnReader:
         ]
 
     def read(self, records: Records) -> Column | None:
-        """The values of the records, or ``None`` if they must be read by row."""
+        """Return the values of the records; ``None`` if they must be read row by row."""
         data = records.data[: records.consumed]
         if records.damaged or not self._is_unambiguous(data):
             return None
@@ -128,7 +128,7 @@ class ColumnReader:
         return pa.float64() if each.name == "float32" else arrow_type(each.schema)
 
     def _column(self, chunked: Any, each: ColumnType) -> Any:
-        """One column in the type of its schema; ``None`` if the row path would give another value."""
+        """Return one column in the type of its schema; ``None`` if the row path would give another value."""
         array: Any = pa.concat_arrays(chunked.chunks) if chunked.num_chunks != 1 else chunked.chunk(0)
         if each.name in ("float32", "float64"):
             array = array.cast(pa.float32()) if each.name == "float32" else array

@@ -40,7 +40,7 @@ _TAB_NAMES: Final = ("\\t", "tab")
 
 
 class FileFormat(StrEnum):
-    """The formats of files."""
+    """The file formats."""
 
     AUTO = "auto"
     CSV = "csv"
@@ -53,19 +53,19 @@ class FileFormat(StrEnum):
 
     @property
     def is_table(self) -> bool:
-        """Whether the rows have a schema in the file itself, which is read only as a whole."""
+        """Whether files of this format contain their own schema and are read only when complete."""
         return self in (FileFormat.AVRO, FileFormat.PARQUET, FileFormat.ORC)
 
 
 class FineTimes(StrEnum):
-    """The treatment of columns of times that count micro- or nanoseconds."""
+    """What to do with times in micro- or nanoseconds."""
 
     REFUSE = "refuse"
     NUMBER = "number"
 
 
 class PartitionFields(StrEnum):
-    """The treatment of folders such as year=2013."""
+    """What to do with folders such as year=2013."""
 
     NONE = "none"
     STRING = "string"
@@ -73,7 +73,7 @@ class PartitionFields(StrEnum):
 
 
 class FinishedAction(StrEnum):
-    """The treatment of a file after the offset of its last record is committed."""
+    """What to do with a file after the offset of its last record is committed."""
 
     LEAVE = "leave"
     MOVE = "move"
@@ -83,7 +83,7 @@ class FinishedAction(StrEnum):
 @validator("one ASCII character, or \\t or tab for a tab")
 def _one_character(key: str, value: str) -> None:
     if value not in _TAB_NAMES and not (len(value) == 1 and value.isascii() and value not in "\r\n"):
-        raise invalid_value(key, value, "It must be one ASCII character, or tab")
+        raise invalid_value(key, value, "Use one ASCII character, or tab")
 
 
 @validator("one ASCII character, or nothing")
@@ -123,90 +123,93 @@ class DirectorySourceConfig(Config):
         default="*",
         importance=HIGH,
         validator=non_empty,
-        doc="Which files to read: a pattern of their names with *, ? and [...]; if it contains a slash, of their paths "
-        "in the folder. Files whose names begin with a dot are never read. Of a zip archive of several files "
-        "those are read whose names match, either as they are or with .zip appended.",
+        doc="Pattern for the names of the files to read, with *, ? and [...]; a pattern with a slash applies to their "
+        "paths in the folder. Files whose names begin with a dot are never read. A zip archive may contain "
+        "several files: those whose names match are read, either as they are or with .zip appended.",
     )
-    recursive: bool = option(default=False, importance=MEDIUM, doc="Whether files in subfolders are read too.")
+    recursive: bool = option(default=False, importance=MEDIUM, doc="Whether files in subfolders are read, too.")
     topic: str = option(importance=HIGH, validator=non_empty, doc="Topic to publish the rows to.")
     format: FileFormat = option(
         default=FileFormat.AUTO,
         importance=HIGH,
-        doc="The format of the files. With auto it depends on the name: .csv, .tsv, .tab, .jsonl, .ndjson, .json, .txt "
-        "or .log, each also with .gz or .zip appended, .avro, .parquet, .orc; other files are skipped with a warning.",
+        doc="Format of the files. auto decides by the name: .csv, .tsv, .tab, .jsonl, .ndjson, .json, .txt or .log, "
+        "each also with .gz or .zip appended, .avro, .parquet or .orc; other files are skipped with a warning.",
     )
     header: bool = option(
         default=True,
         importance=MEDIUM,
-        doc="Whether the first row of a CSV or TSV file contains the names of the columns.",
+        doc="Whether the first row of a CSV or TSV file contains the column names.",
     )
     columns: tuple[str, ...] = option(
         default=(),
         importance=MEDIUM,
-        doc="Names of the columns, in order, instead of those in the header. Without them and without a header the "
-        "columns are named column_1, column_2 and so on.",
+        doc="Column names, in order, in place of those in the header. Without names and without a header, the columns "
+        "are named column_1, column_2 and so on.",
     )
     types: tuple[str, ...] = option(
         default=(),
         importance=MEDIUM,
         validator=_typed_columns,
-        doc="Types of columns, as name:type: string, boolean, int8, int16, int32, int64, float32, float64, "
-        "decimal(SCALE), date, time, timestamp. Other columns are strings unless infer.rows says otherwise.",
+        doc="Column types, as name:type. The types are string, boolean, int8, int16, int32, int64, float32, float64, "
+        "decimal(SCALE), date, time and timestamp. Columns not listed are strings, unless infer.rows is set.",
     )
     infer_rows: int = option(
         default=0,
         importance=MEDIUM,
         validator=between(0, 100_000),
-        doc="From how many rows at the beginning of each file to infer the types of columns that are not in types. "
-        "With 0 they are strings. The inferred types are boolean, int64, float64, date and timestamp.",
+        doc="Number of rows at the beginning of each file from which to infer the types of columns that are not in "
+        "types. With 0 they are strings. The inferred types are boolean, int64, float64, date and timestamp.",
     )
     delimiter: str | None = option(
         default=None,
         importance=MEDIUM,
         validator=_one_character,
-        doc="Character between columns: by default a comma in CSV, a tab in TSV. Write a tab as \\t or tab.",
+        doc="Character between columns; by default a comma in CSV and a tab in TSV files. Write a tab as \\t or tab.",
     )
     quote: str = option(
         default='"',
         importance=LOW,
         validator=_one_character_or_none,
-        doc="Character around values that contain delimiters, line ends or (doubled) quotes. Empty: no quoting.",
+        doc="Character around values that contain delimiters, line endings or (doubled) quotes. If empty, there is no "
+        "quoting.",
     )
     null_tokens: tuple[str, ...] = option(
         default=(),
         importance=MEDIUM,
-        doc="Values of CSV and TSV files that stand for null in every column, such as NA.",
+        doc="Values of CSV and TSV files that mean null in every column, such as NA.",
     )
     empty_as_null: bool = option(
         default=True,
         importance=LOW,
-        doc="Whether an empty value of a CSV or TSV file, quoted or not, is null. If not, it is an empty string in a "
-        "column of strings and a malformed row elsewhere.",
+        doc="Whether an empty value of a CSV or TSV file, quoted or not, is null. Otherwise it is an empty string in "
+        "a string column, and makes the row malformed in other columns.",
     )
     partition_fields: PartitionFields = option(
         default=PartitionFields.NONE,
         importance=MEDIUM,
-        doc="Whether folders such as year=2013 become fields of the rows in them, after their own: string, as texts; "
-        "inferred, of the type that infer.rows would find in this value. A type in types goes first. No value, and "
-        "__HIVE_DEFAULT_PARTITION__, are null. It needs recursive=true.",
+        doc="Whether folders such as year=2013 become fields of the rows in them, after the fields of the file: as "
+        "strings (string), or in the type that infer.rows would infer from the value (inferred). types takes "
+        "precedence. An empty value and __HIVE_DEFAULT_PARTITION__ mean null. Requires recursive=true.",
     )
     fine_times: FineTimes = option(
         default=FineTimes.REFUSE,
         importance=LOW,
-        doc="What to do with times and timestamps that Parquet and ORC files count in micro- or nanoseconds, which "
-        "Connect's types lack: with refuse a value that is not whole milliseconds makes its row malformed; with number "
-        "these columns are int64, the numbers in the file.",
+        doc="What to do with times and timestamps that Parquet and ORC files store in micro- or nanoseconds, while "
+        "Connect's types have milliseconds. refuse: a value that is not a whole number of milliseconds makes its "
+        "row malformed. number: such columns become int64, with the numbers in the file.",
     )
     encoding: str = option(
         default="utf-8", importance=LOW, validator=_ascii_encoding, doc="Character encoding of the files."
     )
-    batch_size: int = option(default=5000, importance=LOW, validator=at_least(1), doc="Most records in one poll.")
+    batch_size: int = option(
+        default=5000, importance=LOW, validator=at_least(1), doc="Maximum number of records per poll."
+    )
     record_max_bytes: int = option(
         default=16 * 1024 * 1024,
         importance=LOW,
         validator=at_least(1024),
-        doc="Longest row in bytes. A file with a longer row is reported and not read any further, an Avro file with a "
-        "block of more than four times as much not at all.",
+        doc="Maximum length of a row in bytes. A file with a longer row is reported and not read any further; an Avro "
+        "file with a block of more than four times this size is not read at all.",
     )
     scan_interval_ms: Long = option(
         default=1000,
@@ -218,8 +221,8 @@ class DirectorySourceConfig(Config):
         default=5000,
         importance=MEDIUM,
         validator=at_least(0),
-        doc="How long a file must be unchanged to count as complete. Only then is a last row without a line end "
-        "read, a compressed file or a table (Avro, Parquet, ORC) opened, and a file moved or deleted.",
+        doc="How long a file must be unchanged to count as complete. Only then does the connector read a last row "
+        "without a line ending, open a compressed, Avro, Parquet or ORC file, and move or delete a file.",
     )
     finished_action: FinishedAction = option(
         default=FinishedAction.LEAVE,
@@ -229,11 +232,11 @@ class DirectorySourceConfig(Config):
     finished_folder: str | None = option(
         default=None,
         importance=MEDIUM,
-        doc="Where finished.action=move puts files, on the same file system. Its subfolders are created as needed.",
+        doc="Folder for finished.action=move, on the same file system. Subfolders are created as needed.",
     )
 
     def check(self) -> Iterable[ConfigError]:
-        """Yield an error for each rule over several options that is broken."""
+        """Yield an error for each violated rule over several options."""
         if self.finished_action is FinishedAction.MOVE and not self.finished_folder:
             yield ConfigRuleError("finished.action=move needs finished.folder: name a folder", "finished.folder")
         if self.finished_folder and Path(self.finished_folder).absolute() == Path(self.path).absolute():
@@ -257,37 +260,37 @@ class DirectorySourceConfig(Config):
 
     @property
     def column_types(self) -> dict[str, ColumnType]:
-        """The types given by ``types``, by the names of the columns."""
+        """The types given by ``types``, by column name."""
         pairs = (item.rpartition(":") for item in self.types)
         return {name: column_type(type_name) for name, _, type_name in pairs}
 
     @property
     def null_texts(self) -> frozenset[str]:
-        """The texts that stand for null."""
+        """The values that mean null."""
         return frozenset((*self.null_tokens, "") if self.empty_as_null else self.null_tokens)
 
     def delimiter_of(self, file_format: FileFormat) -> str:
-        """The delimiter of CSV or TSV files."""
+        """Return the delimiter of CSV or TSV files."""
         if self.delimiter is None:
             return "\t" if file_format is FileFormat.TSV else ","
         return "\t" if self.delimiter in _TAB_NAMES else self.delimiter
 
     @property
     def is_utf8(self) -> bool:
-        """Whether files are in UTF-8, or in the part of it that is ASCII."""
+        """Whether files are in UTF-8 or in ASCII, a subset of it."""
         return codecs.lookup(self.encoding).name in ("utf-8", "ascii")
 
 
 class DirectoryTaskConfig(DirectorySourceConfig):
-    """The options of one task: those of the connector, and which files are its share."""
+    """The options of one task: those of the connector, and the task's share of the files."""
 
-    task_index: int = option(default=0, importance=LOW, internal=True, doc="Which of the tasks this is.")
-    task_count: int = option(default=1, importance=LOW, internal=True, doc="How many tasks there are.")
+    task_index: int = option(default=0, importance=LOW, internal=True, doc="The index of the task.")
+    task_count: int = option(default=1, importance=LOW, internal=True, doc="The number of tasks.")
     split_files: str = option(
-        default="", importance=LOW, internal=True, doc="The files of a split by their paths in the folder, as JSON."
+        default="", importance=LOW, internal=True, doc="The files of a split as JSON, by their paths in the folder."
     )
 
     @property
     def names_of_split(self) -> frozenset[str] | None:
-        """The files of a split, which is read to its present end; ``None`` for a task that goes on."""
+        """The files of a split, which is read to its current end; ``None`` for an endless task."""
         return frozenset(json.loads(self.split_files)) if self.split_files else None

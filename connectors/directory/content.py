@@ -1,4 +1,4 @@
-"""Opens files, plain or compressed, as streams of uncompressed bytes."""
+"""Files, plain or compressed, as streams of uncompressed bytes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Content:
 
     @property
     def fingerprint(self) -> str:
-        """The fingerprint, which distinguishes the file from others of its name."""
+        """The fingerprint, which distinguishes the file from others of the same name."""
         return fingerprint_of(self._head)
 
     def has_fingerprint(self, fingerprint: str) -> bool:
@@ -69,13 +69,13 @@ class Content:
         return self._stream.seek(position) == position
 
     def verify(self) -> None:
-        """Unpack the whole file, to find damage before any row is published: checksums are at the end."""
+        """Decompress the whole file to detect damage before any row is published: checksums are at the end."""
         self._stream.seek(0)
         while self._stream.read(_VERIFY_BYTES):
             pass
 
     def read(self, size: int) -> bytes:
-        """Up to ``size`` bytes; fewer only at the current end."""
+        """Read up to ``size`` bytes; fewer only at the current end."""
         parts: list[bytes] = []
         while size > 0 and (data := self._stream.read(size)):
             parts.append(data)
@@ -103,7 +103,7 @@ def is_compressed(path: str) -> bool:
 
 
 def members(path: str, matches: Callable[[str], bool]) -> list[str | None]:
-    """The parts to read of a file: the file itself, or of a zip archive the only member or those that match.
+    """Return the parts of a file to read: the file itself; of a zip archive its only member, or those that match.
 
     A member matches by its name, or by its name with .zip appended, so that ``*.csv.zip`` finds the CSV files in
     archives.
@@ -117,7 +117,7 @@ def members(path: str, matches: Callable[[str], bool]) -> list[str | None]:
     chosen = named if len(named) == 1 else list(wanted)
     if not chosen:
         raise DataError(
-            f"{path} has no member that matches the pattern; it has {', '.join(named[:5]) or 'none'}. "
+            f"{path} has no member that matches the pattern; its members are {', '.join(named[:5]) or 'none'}. "
             "Change 'pattern', or remove the archive from the folder."
         )
     return [*chosen]
@@ -129,9 +129,13 @@ def file_errors(name: str) -> Iterator[None]:
     try:
         yield
     except _CORRUPT as error:
-        raise DataError(f"{name} is corrupt: {error or type(error).__name__}. Replace it with a whole one.") from error
+        raise DataError(
+            f"{name} is corrupt: {error or type(error).__name__}. Replace it with an intact one."
+        ) from error
     except (NotImplementedError, RuntimeError) as error:
-        raise DataError(f"{name} cannot be unpacked: {error}. Pack it without encryption, with deflate.") from error
+        raise DataError(
+            f"{name} cannot be unpacked: {error}. Compress it with deflate and without encryption."
+        ) from error
     except FileNotFoundError:
         raise
     except OSError as error:

@@ -1,4 +1,4 @@
-"""CSV and TSV files: rows of named columns, each of a type."""
+"""CSV and TSV files: rows of named and typed columns."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Dialect:
         csv.field_size_limit(max(csv.field_size_limit(), config.record_max_bytes))
 
     def texts(self, records: Records, index: int) -> list[str]:
-        """The texts of a record's columns; a ``ValueError`` says what is wrong with it."""
+        """Return the texts of a record's columns. Raises ``ValueError`` with the reason if it is malformed."""
         if index in records.damaged:
-            raise ValueError("its quotes are not closed, or something follows a closing quote")
+            raise ValueError("a quote is not closed, or a closing quote is followed by other text")
         text = records.raw(index).decode(self.encoding)
         if self.quote:
             reader = csv.reader([text], delimiter=self.delimiter, quotechar=self.quote, strict=True)
@@ -49,7 +49,7 @@ class Dialect:
 
 
 class Delimited:
-    """The layout of CSV and TSV: rows become structs of the columns, each of which may be null."""
+    """The layout of CSV and TSV files: rows become structs of nullable columns."""
 
     def __init__(
         self, config: DirectorySourceConfig, dialect: Dialect, names: Sequence[str], types: Sequence[ColumnType]
@@ -66,14 +66,14 @@ class Delimited:
 
     @classmethod
     def of(cls, config: DirectorySourceConfig, dialect: Dialect, first: list[list[str]], name: str) -> Delimited:
-        """The layout of a file, from its first rows and its header, if there is one."""
+        """Create the layout of a file from its first rows, and from its header if there is one."""
         header = first[0] if config.header and first else None
         rows = first[1:] if config.header else first
         names = _names(config, header, rows, name)
         given = config.column_types
         if (unknown := given.keys() - set(names)) and config.partition_fields is PartitionFields.NONE:
             raise DataError(
-                f"{name} has no column {min(unknown)}, which 'types' names; it has {', '.join(names)}. "
+                f"{name} has no column {min(unknown)}, which is in 'types'; its columns are {', '.join(names)}. "
                 "Correct 'types', or exclude the file with 'pattern'."
             )
         nulls = config.null_texts
@@ -87,7 +87,7 @@ class Delimited:
         return cls(config, dialect, names, types)
 
     def parse(self, records: Records) -> Parsed:
-        """The values of the rows, read by column where that gives the same."""
+        """Return the values of the rows, read by column where that gives the same result."""
         if self._columns is not None and len(records):
             column = self._columns.read(records)
             if column is not None:
@@ -127,18 +127,18 @@ def _names(config: DirectorySourceConfig, header: list[str] | None, rows: list[l
         names = header if header is not None else [f"column_{index + 1}" for index in range(width)]
     elif width not in (0, len(config.columns)):
         raise DataError(
-            f"{file} has {width} columns, but 'columns' names {len(config.columns)}. Name all of them, in order."
+            f"{file} has {width} columns, but 'columns' has {len(config.columns)} names. Name all columns, in order."
         )
     else:
         names = list(config.columns)
     twice = [name for name, count in Counter(names).items() if count > 1]
     if "" in names or twice:
         what = f"the column {twice[0]!r} twice" if twice else "a column without a name"
-        raise DataError(f"{file} has {what} in its header. Name the columns with 'columns', or correct the header.")
+        raise DataError(f"{file} has {what} in its header. Set 'columns', or correct the header.")
     return names
 
 
 def schema_name(topic: str) -> str:
-    """The topic as a schema name that every converter allows."""
+    """Return the topic as a schema name that every converter accepts."""
     name = re.sub(r"[^A-Za-z0-9_.]", "_", topic)
     return f"_{name}" if name[0].isdigit() else name

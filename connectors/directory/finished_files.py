@@ -21,10 +21,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class FinishedFile:
-    """A file that was read to its end, as it was then, and the last place published of each source partition.
+    """A file that was read to its end, as it was then, with the last published place of each source partition.
 
-    A partition without published rows is not among them: nothing of it has to be committed. The reports of its
-    malformed rows are kept with the next commit, even one without offsets; until then ``has_reports`` is set.
+    A source partition without published rows is left out, since there is nothing to commit for it. The reports of
+    malformed rows are flushed with the next commit, even one without offsets; until then ``has_reports`` is set.
     """
 
     file: SourceFile
@@ -42,7 +42,7 @@ class FinishedFile:
 
 
 class Finisher:
-    """Moves or deletes finished files. The next start finds those that a kill has left behind."""
+    """Moves or deletes finished files. After a kill, the next start finishes those left behind."""
 
     def __init__(self, config: DirectorySourceConfig) -> None:
         self._action = config.finished_action
@@ -72,14 +72,14 @@ class Finisher:
             return True
         except OSError as error:
             raise ConnectError(
-                f"Cannot {self._action} {file.path}, which is finished: {error}. Give the worker's user write access; "
+                f"Cannot {self._action} the finished file {file.path}: {error}. Give the worker's user write access; "
                 "finished.folder must be on the same file system."
             ) from error
         return True
 
 
 def _free(path: Path) -> Path:
-    """The path, with a number appended if it is taken: no file is overwritten."""
+    """Return the path, with a number appended if it is taken: no file is overwritten."""
     candidate, number = path, 0
     while candidate.exists():
         number += 1

@@ -1,4 +1,4 @@
-"""Determines how to read a file: its format by its name, its columns and types by its first rows."""
+"""Determines how to read a file: the format from its name, columns and types from its first rows."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Opened:
 
 
 def file_format(config: DirectorySourceConfig, name: str) -> FileFormat | None:
-    """The format of a file with that name; ``None`` if neither the configuration nor the name tells."""
+    """Return the format of a file with that name; ``None`` if neither the configuration nor the name determines it."""
     if config.format is not FileFormat.AUTO:
         return config.format
     plain = name.lower().removesuffix(".gz").removesuffix(".zip")
@@ -55,7 +55,7 @@ def is_read_whole(config: DirectorySourceConfig, name: str) -> bool:
 
 
 def open_layout(config: DirectorySourceConfig, content: Content, form: FileFormat) -> Opened | None:
-    """How to read a file, determined from its beginning; ``None`` if too little of it has been written yet."""
+    """Determine how to read a file from its beginning; ``None`` if too little of it has been written yet."""
     content.seek(0)
     mark = len(codecs.BOM_UTF8) if config.is_utf8 and content.read(3) == codecs.BOM_UTF8 else 0
     start = Bookmark(position=mark, fingerprint=content.fingerprint)
@@ -81,10 +81,10 @@ def _open_delimited(
         except ValueError as error:
             if index == 0 and config.header:
                 raise DataError(
-                    f"The header of {content.name} cannot be read: {error}. Correct it, or give 'columns' and "
+                    f"The header of {content.name} cannot be read: {error}. Correct it, or set 'columns' and "
                     "header=false."
                 ) from error
-            # A malformed row says nothing about types; it is reported when it is read.
+            # A malformed row does not help to infer types; it is reported when it is read.
             first.append([])
     layout = Delimited.of(config, dialect, first, content.name)
     if not config.header or not len(records):
@@ -96,7 +96,7 @@ def _open_delimited(
 def _first_records(
     config: DirectorySourceConfig, content: Content, dialect: Dialect, start: int, count: int
 ) -> Records | None:
-    """The first ``count`` records, or all when the file is complete; ``None`` if more may come."""
+    """Return the first ``count`` records, or all if the file is complete; ``None`` if more may come."""
     content.seek(start)
     data, size = b"", _HEAD_BYTES
     while True:

@@ -1,4 +1,4 @@
-"""Layouts: how files are cut into records and their values read. Those of text and JSON lines are here as well."""
+"""Layouts: how files are cut into records and their values read. Includes those of text and JSON lines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STRING: Final = Schema.string()
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A record that cannot be read, by its index among the records, and why."""
+    """A record that cannot be read: its index among the records, and the reason."""
 
     index: int
     reason: str
@@ -26,7 +26,7 @@ class BadRow:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """The values of the good records, the indices of these (``None``: all are good), and the bad ones."""
+    """The values of the good records, their indices (``None``: all are good), and the bad records."""
 
     column: Column
     good: Sequence[int] | None = None
@@ -34,18 +34,18 @@ class Parsed:
 
 
 class Layout(Protocol):
-    """How the bytes of one file are to be read."""
+    """How to read the bytes of one file."""
 
     @property
     def cut(self) -> Cutter:
-        """Cuts them into records."""
+        """Cut bytes into records."""
 
     def parse(self, records: Records) -> Parsed:
-        """Reads the values of records."""
+        """Read the values of records."""
 
 
 def parse_rows(records: Records, schema: Schema | None, parse: Callable[[int], Any]) -> Parsed:
-    """Read records one by one; where ``parse`` raises a ``ValueError`` the record is bad, and it says why."""
+    """Read records one by one; a ``ValueError`` of ``parse`` makes the record bad, with its text as the reason."""
     values: list[Any] = []
     good: list[int] = []
     bad: list[BadRow] = []
@@ -60,14 +60,14 @@ def parse_rows(records: Records, schema: Schema | None, parse: Callable[[int], A
 
 
 class TextLines:
-    """Every line is a string. A line that is not in the encoding is malformed."""
+    """Each line is a string. A line that is invalid in the encoding is malformed."""
 
     def __init__(self, encoding: str) -> None:
         self._encoding = encoding
         self.cut = line_cutter(keep_blank=True)
 
     def parse(self, records: Records) -> Parsed:
-        """The lines without their ends."""
+        """Return the lines without their endings."""
         try:
             text = records.data[: records.consumed].decode(self._encoding)
         except UnicodeDecodeError:
@@ -79,14 +79,14 @@ class TextLines:
 
 
 class JsonLines:
-    """Every line that is not blank is a JSON value. Objects become dicts, and there is no schema."""
+    """Each non-blank line is a JSON value. Objects become dicts, without a schema."""
 
     def __init__(self, encoding: str, *, is_utf8: bool) -> None:
         self._encoding = None if is_utf8 else encoding
         self.cut = line_cutter(keep_blank=False)
 
     def parse(self, records: Records) -> Parsed:
-        """The values."""
+        """Return the values."""
         if self._encoding is None:
             try:
                 return Parsed(ValueColumn([orjson.loads(raw) for raw in records.raws()]))

@@ -32,7 +32,7 @@ class SourceFile:
 
 
 class Listing:
-    """The files of a folder that match a pattern and belong to one task: its share of all, or those of its split."""
+    """The files of a folder that match a pattern and belong to one task, by hash or as those of its split."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Listing:
         self._left_out = os.path.abspath(left_out) if left_out else None  # noqa: PTH100
 
     def files(self) -> list[SourceFile]:
-        """The files in order of their names; ``FileNotFoundError`` if the folder is missing."""
+        """Return the files in order of their names. Raises ``FileNotFoundError`` if the folder is missing."""
         return sorted(self._walk(self._folder, ""), key=lambda file: file.name)
 
     def matches(self, name: str) -> bool:
@@ -92,10 +92,10 @@ def _source_file(name: str, entry: os.DirEntry[str]) -> SourceFile:
 
 
 def modified_ns(status: os.stat_result) -> int:
-    """The time of the last change. A time in the future is replaced by the time at which it was set."""
+    """Return the time of the last change. A time in the future is replaced by the time at which it was set."""
     return min(status.st_mtime_ns, status.st_ctime_ns)
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a file is hidden by its name, as many tools name files while they copy them."""
+    """Whether the name begins with a dot, as many tools name files while they copy them."""
     return name.rpartition("/")[2].startswith(".")

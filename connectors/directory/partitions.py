@@ -26,7 +26,7 @@ class _Value:
 
 
 class Partitions:
-    """The fields that the folders of one file stand for."""
+    """The partition fields of one file."""
 
     def __init__(self, config: DirectorySourceConfig, name: str) -> None:
         self._name = name
@@ -34,7 +34,7 @@ class Partitions:
         self._schemas: dict[Schema, Schema] = {}
 
     def added(self, column: Column) -> Column:
-        """The rows with these fields after their own."""
+        """Return the rows with these fields after their own."""
         if not self._values:
             return column
         if column.schema is None:
@@ -48,15 +48,15 @@ class Partitions:
         return ValueColumn([{**value, **fields} for value in column], schema)
 
     def _with_fields(self, value: Any) -> Any:
-        """A value without a schema, with the fields."""
+        """Return a schemaless value with the fields."""
         if not isinstance(value, dict):
-            raise self._refused("its rows are not all objects, to which a field could be added")
+            raise self._refused("fields can be added only to objects, and not all of its rows are objects")
         self._check(value.keys())
         return {**value, **{name: each.value for name, each in self._values.items()}}
 
     def _extended(self, schema: Schema) -> Schema:
         if schema.type is not Type.STRUCT:
-            raise self._refused("its rows are not structs, to which a field could be added")
+            raise self._refused("fields can be added only to structs, and its rows are not structs")
         self._check(schema.field_names)
         own = {field.name: field.schema for field in schema.fields}
         return schema.replace(fields=own | {name: each.schema for name, each in self._values.items()})
@@ -64,7 +64,7 @@ class Partitions:
     def _check(self, names: Any) -> None:
         for name in self._values:
             if name in names:
-                raise self._refused(f"its rows have a field {name} of their own")
+                raise self._refused(f"its rows already have a field {name}")
 
     def _added_in_arrow(self, column: ArrowColumn, schema: Schema) -> Column:
         import pyarrow as pa  # noqa: PLC0415 - it may be missing
@@ -95,7 +95,9 @@ def _values(config: DirectorySourceConfig, name: str) -> Mapping[str, _Value]:
             continue
         field = unquote(field)
         if field in found:
-            raise DataError(f"{name} lies in two folders that stand for {field}: rename one, or exclude the file.")
+            raise DataError(
+                f"{name} is in two folders for the field {field}. Rename one, or exclude the file with 'pattern'."
+            )
         found[field] = _value(config, name, field, unquote(text))
     return found
 
@@ -110,5 +112,6 @@ def _value(config: DirectorySourceConfig, name: str, field: str, text: str) -> _
         return _Value(kind.schema, None if is_null else kind.parse(text))
     except ValueError as error:
         raise DataError(
-            f"{name} lies in a folder where {field} is {text!r} and {kind.name} is expected: {error}. Correct 'types'."
+            f"{name} is in a folder where {field} is {text!r}, which is not of type {kind.name}: {error}. Correct "
+            "'types'."
         ) from error

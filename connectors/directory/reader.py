@@ -30,7 +30,7 @@ class MalformedRow:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows in order with their offsets, and the malformed ones: ``(n, row)`` comes before the ``n``-th good one."""
+    """Rows in order with their offsets, and the malformed ones: ``(n, row)`` comes before the ``n``-th good row."""
 
     column: Column
     offsets: RowOffsets
@@ -40,12 +40,12 @@ class Rows:
         return len(self.column)
 
     def slice(self, start: int, stop: int) -> Rows:
-        """Some of the good rows."""
+        """Return some of the good rows."""
         return Rows(self.column.slice(start, stop), self.offsets[start:stop])
 
 
 class FileReader:
-    """Reads the rows of a file block by block. It holds one block, or one row if that is longer (I9)."""
+    """Reads the rows of a file block by block, holding one block in memory, or one row if that is longer (I9)."""
 
     def __init__(self, config: DirectorySourceConfig, content: Content, layout: Layout, bookmark: Bookmark) -> None:
         self._settle_seconds = config.settle_ms / 1000
@@ -59,14 +59,14 @@ class FileReader:
         content.seek(bookmark.position)
 
     def read(self) -> Rows | None:
-        """The next rows; ``None`` when the file has no more whole ones for now."""
+        """Return the next rows; ``None`` if the file has no more complete rows for now."""
         with file_errors(self._content.name):
             records = self._next_records()
             return self._rows(records) if records is not None else None
 
     @property
     def is_complete(self) -> bool:
-        """Whether everything has been read, so that not even half a row is left at the end."""
+        """Whether everything has been read, without an incomplete row left at the end."""
         return self._ended and not self._rest
 
     def _next_records(self) -> Records | None:
@@ -89,8 +89,8 @@ class FileReader:
         if length > self._max_bytes:
             raise DataError(
                 f"{self._content.name}, after line {self._place.line}: a row is longer than "
-                f"record.max.bytes={self._max_bytes}, and the rest of the file is not read. Raise it, "
-                "or correct the file."
+                f"record.max.bytes={self._max_bytes}, so the rest of the file is not read. Raise record.max.bytes, or "
+                "correct the file."
             )
 
     def _advance(self, records: Records, rows: int) -> None:
@@ -105,7 +105,7 @@ class FileReader:
         self._rest = self._rest[records.consumed :]
 
     def _fill(self, size: int) -> None:
-        """Read on until ``size`` bytes are buffered, or to the end."""
+        """Read until ``size`` bytes are buffered, or to the end."""
         missing = size - len(self._rest)
         if missing <= 0 or (self._ended and is_compressed(self._content.path)):
             return

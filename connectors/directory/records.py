@@ -1,4 +1,4 @@
-"""Cuts bytes into records: at every line end, or at those outside of quotes."""
+"""Splits bytes into records: at every line ending, or at those outside quotes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NEWLINE: Final = 0x0A
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Records in ``data``: where each begins and ends, with its line end, and the lines up to there.
+    """The records in ``data``: where each begins and ends, including its line ending, and the lines up to there.
 
     Blank lines between records belong to none of them. ``damaged`` are the records whose quotes are broken.
     """
@@ -34,16 +34,16 @@ class Records:
         return len(self.ends)
 
     def raw(self, index: int) -> bytes:
-        """The bytes of a record without its line end."""
+        """Return the bytes of a record without its line ending."""
         return self.data[self.starts[index] : self.ends[index]].removesuffix(b"\n").removesuffix(b"\r")
 
     def raws(self) -> list[bytes]:
-        """The bytes of all records without their line ends."""
+        """Return the bytes of all records without their line endings."""
         data, spans = self.data, zip(self.starts, self.ends, strict=True)
         return [data[start:end].removesuffix(b"\n").removesuffix(b"\r") for start, end in spans]
 
     def first_line(self, index: int) -> int:
-        """The number of lines before a record."""
+        """Return the number of lines before a record."""
         return self.data.count(b"\n", 0, self.starts[index])
 
 
@@ -52,7 +52,7 @@ Cutter = Callable[[bytes, bool], Records]
 
 
 def line_cutter(*, keep_blank: bool) -> Cutter:
-    """A cutter whose records are lines; with ``keep_blank`` blank lines are records too."""
+    """Return a cutter whose records are lines; with ``keep_blank``, blank lines are records, too."""
 
     def cut(data: bytes, final: bool) -> Records:
         consumed = len(data) if final else data.rfind(b"\n") + 1
@@ -69,10 +69,10 @@ def line_cutter(*, keep_blank: bool) -> Cutter:
 
 
 def quoted_cutter(delimiter: str, quote: str, max_bytes: int) -> Cutter:
-    """A cutter whose records are lines, or several lines where a line end is inside of quotes.
+    """Return a cutter whose records are lines, or several lines if a line ending is inside quotes.
 
-    Without a quote character a record is a line. A record whose quotes are broken, or not closed within
-    ``max_bytes``, is damaged: it is taken to be one line long, so that it does not swallow good records after it.
+    Without a quote character a record is a line. A record whose quotes are broken, or not closed within ``max_bytes``,
+    is damaged: it is taken to be one line long, so that it does not swallow the good records after it.
     """
     by_line = line_cutter(keep_blank=False)
     if not quote:
@@ -110,7 +110,7 @@ def _lines(data: bytes, ends: list[int]) -> list[int]:
 
 
 def _patterns(delimiter: bytes, quote: bytes) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
-    """The patterns of a whole record, and of the beginning of a record whose last quote is not closed."""
+    """Return the patterns of a complete record, and of the beginning of a record whose last quote is not closed."""
     mark, comma = re.escape(quote), re.escape(delimiter)
     inside = rb"%b[^%b]*+(?:%b%b[^%b]*+)*+" % (mark, mark, mark, mark, mark)
     value = rb"(?:%b%b|[^%b%b\r\n][^%b\r\n]*+|)" % (inside, mark, mark, comma, comma)

@@ -26,12 +26,12 @@ _log = logging.getLogger(__name__)
 
 
 class DirectorySourceTask(SourceTask[DirectoryTaskConfig]):
-    """Reads its share of the files, one after the other, then scans for more.
+    """Reads its share of the files one after the other, then scans for more.
 
-    Crash points: reading resumes at the last committed offset, so rows that were published after it come again. A
-    file is moved or deleted only when the committed offsets are those of its last rows (I1), and the reports of its
-    malformed ones are kept (I4); a kill between the commit and the move leaves it in the folder, and the next start
-    moves it without reading it again.
+    Crash points: reading resumes at the last committed offset, so rows published after it come again. A file is moved
+    or deleted only when the committed offsets are those of its last rows (I1) and the reports of its malformed rows are
+    flushed (I4); a kill between the commit and the move leaves it in the folder, and the next start moves it without
+    reading it again.
     """
 
     def start(self) -> None:
@@ -69,7 +69,7 @@ class DirectorySourceTask(SourceTask[DirectoryTaskConfig]):
                 return None
 
     def commit(self) -> None:
-        """Move or delete the files whose last offsets are now committed; all reports are kept by now."""
+        """Move or delete the files whose last offsets are now committed; all reports have been flushed by now."""
         for name, finished in self._finished.items():
             self._finished[name] = replace(finished, has_reports=False)
         for state in self._waiting:
@@ -77,11 +77,11 @@ class DirectorySourceTask(SourceTask[DirectoryTaskConfig]):
         self._finish()
 
     def drained(self) -> bool:
-        """Whether every file was read to its end; incomplete files are waited for."""
+        """Whether every file was read to its end; false while a file is incomplete."""
         return self._drained
 
     def remaining(self) -> Mapping[str, int]:
-        """The unread bytes of the task's files, as of the last scan."""
+        """The number of unread bytes in the task's files, as of the last scan."""
         return {"bytes": self._files.remaining_bytes()}
 
     def stop(self) -> None:
@@ -119,7 +119,7 @@ class DirectorySourceTask(SourceTask[DirectoryTaskConfig]):
         self._waiting.popleft()
 
     def _take(self, rows: Rows, state: FileState) -> None:
-        """Report the malformed rows. If a report fails the task, the rows before it are published first."""
+        """Report the malformed rows. If a report fails the task, publish the rows before it first."""
         stop = len(rows)
         for before, malformed in rows.malformed:
             record = SourceRecord(self.config.topic, malformed.text, source_offset=malformed.after.to_offset())
@@ -149,11 +149,11 @@ class DirectorySourceTask(SourceTask[DirectoryTaskConfig]):
         )
 
     def _has_ended(self) -> bool:
-        """Whether this is a split at its end: an incomplete file is waited for no longer than a file settles."""
+        """Whether this is a split at its end: it waits for an incomplete file no longer than a file takes to settle."""
         return bool(self.config.split_files) and self._looks > 0 and time.monotonic() >= self._ends_at
 
     def _idle(self) -> None:
-        """Wait before the next scan, since everything that could be read was read."""
+        """Wait before the next scan, since everything readable has been read."""
         self._finish()
         if self.config.split_files and (self._has_ended() or self._files.is_drained()):
             self._drained = True
@@ -166,7 +166,7 @@ class DirectorySourceTask(SourceTask[DirectoryTaskConfig]):
         self.context.wait(self.config.scan_interval_ms / 1000)
 
     def _finish(self) -> None:
-        """Finish files whose offsets are committed, by the offset store itself and not by what was published (I1)."""
+        """Finish files whose offsets are committed according to the offset store, whatever was published (I1)."""
         if self._finisher.leaves:
             self._finished.clear()
             return
@@ -192,7 +192,7 @@ def _finished(state: FileState) -> FinishedFile:
 
 
 class DirectorySourceConnector(SourceConnector[DirectorySourceConfig]):
-    """Reads CSV, TSV, JSON lines and text files in a folder, plain, .gz or .zip, row by row."""
+    """Reads CSV, TSV, JSON lines, text, Avro, Parquet and ORC files in a folder, row by row."""
 
     task_class = DirectorySourceTask
     watches = False
@@ -201,12 +201,12 @@ class DirectorySourceConnector(SourceConnector[DirectorySourceConfig]):
         self._splits: FileSplits | None = None
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
-        """The configs of tasks that share the files by their paths, future files included."""
+        """Return configs of tasks that share the files by their paths, future files included."""
         props = {key: value for key, value in self.config.originals.items() if value is not None}
         return [{**props, "task.index": str(index), "task.count": str(max_tasks)} for index in range(max_tasks)]
 
     def splits(self, max_splits: int) -> Sequence[Mapping[str, str]]:
-        """The files that have something to read, each with its present content."""
+        """Return the files that have something to read, each with its present content."""
         props = {key: value for key, value in self.config.originals.items() if value is not None}
         if self._splits is None:
             self._splits = FileSplits(DirectoryTaskConfig.parse(props), self.context.offset_storage_reader)
@@ -219,7 +219,7 @@ class DirectorySourceConnector(SourceConnector[DirectorySourceConfig]):
 
     @classmethod
     def alter_offsets(cls, config: DirectorySourceConfig, offsets: Mapping[str, Offset | None]) -> bool:  # noqa: ARG003
-        """Allow any file and any position from 0 on; the position must be the beginning of a row."""
+        """Accept any file and any position from 0 on; the position must be the beginning of a row."""
         for partition, offset in offsets.items():
             if offset is None:
                 continue

@@ -1,4 +1,4 @@
-"""Splits of the folder: the files that there is something to read of, divided by their sizes."""
+"""Splits of the folder: the files with something to read, divided by their sizes."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from connectors.directory.visit import source_partition
 __all__ = ["FileSplits", "divided"]
 
 _A_FILE: Final = 64 * 1024
-"""The bytes that opening a file counts as."""
+"""The cost of opening a file, in bytes."""
 
 
 class FileSplits:
-    """Finds the files that are not read to their end, by the stored offsets. Used by the connector's thread alone.
+    """Finds the files not read to their end, by the stored offsets. Used by the connector's thread alone.
 
-    A file that is to be moved or deleted is found until it is gone.
+    A file to be moved or deleted is found until it is gone.
     """
 
     def __init__(self, config: DirectoryTaskConfig, offsets: OffsetStorageReader) -> None:
@@ -39,7 +39,7 @@ class FileSplits:
         self._read: dict[str, SourceFile] = {}
 
     def next(self, max_splits: int) -> list[list[str]]:
-        """The names of the files of each split."""
+        """Return the names of the files of each split."""
         files = [state for state in self._files.to_read() if self._read.get(state.file.name) != state.file]
         unread = self._unread(files)
         return divided([(state.file.name, state.file.size) for state in unread], max_splits)
@@ -62,7 +62,7 @@ class FileSplits:
             return [None]  # what is wrong with it is for the task to say
 
     def _is_read(self, state: FileState, member: str | None, offset: Offset | None) -> bool:
-        """Whether the stored offset is that of the end of the file, or of a member of it."""
+        """Whether the stored offset is at the end of the file, or of a member of it."""
         try:
             place = Bookmark.from_offset(offset)
         except ConnectError:
@@ -81,7 +81,7 @@ class FileSplits:
 
 
 def divided(sizes: Sequence[tuple[str, int]], most: int) -> list[list[str]]:
-    """The names in at most ``most`` parts of about the same bytes, each in order."""
+    """Divide the names into at most ``most`` parts of about the same bytes, each in order."""
     parts: list[list[str]] = [[] for _ in range(min(most, len(sizes)))]
     loads = [(0, index) for index in range(len(parts))]
     for name, size in sorted(sizes, key=lambda each: (-each[1], each[0])):

@@ -1,4 +1,4 @@
-"""Reads files of tables from a bookmark to their end; positions are numbers of rows."""
+"""Reads tables from a bookmark to their end; positions are row numbers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 def table_rows(
     config: DirectorySourceConfig, file: SourceFile, form: FileFormat, place: Bookmark | None
 ) -> Generator[Rows, None, None]:
-    """The rows from a place on. Nothing of a damaged file is read: it is decoded once before.
+    """Yield the rows from a place on. A damaged file yields nothing: it is decoded once beforehand.
 
     Raises :class:`~connect.errors.DataError` when the file cannot be read.
     """
@@ -37,7 +37,7 @@ def table_rows(
         with _table_errors(file.path):
             total = table.verify()
             if start > total:
-                _log.warning("%s has fewer rows than were read before: reading it from the beginning.", file.path)
+                _log.warning("%s has fewer rows than were already read: reading it from the beginning.", file.path)
                 start = 0
             for block in table.blocks(start):
                 finished = file.size if start + block.size == total else None
@@ -46,7 +46,7 @@ def table_rows(
 
 
 def open_table(config: DirectorySourceConfig, path: str, form: FileFormat) -> Table:
-    """The rows of a file in one of the formats of tables."""
+    """Open a file in one of the table formats."""
     if form is FileFormat.AVRO:
         # The schemas of the Avro converter take a while to load.
         from connectors.directory.formats.avro import AvroTable  # noqa: PLC0415 - as above
@@ -65,12 +65,12 @@ def open_table(config: DirectorySourceConfig, path: str, form: FileFormat) -> Ta
 
 
 def _start(file: SourceFile, table: Table, place: Bookmark | None) -> int:
-    """The first row to read."""
+    """Return the first row to read."""
     if place is None:
         return 0
     if place.fingerprint in (table.identity, ""):
         return place.position
-    _log.warning("%s is not the file that was read before: reading it from the beginning.", file.path)
+    _log.warning("%s was replaced by another file: reading it from the beginning.", file.path)
     return 0
 
 
@@ -100,6 +100,6 @@ def _table_errors(path: str) -> Iterator[None]:
         except DataError as error:
             reason = str(error).rstrip(".")
             raise DataError(
-                f"{path} is not read, for it is damaged or of another form: {reason}. Replace it with a whole one, or "
-                "exclude it with 'pattern'."
+                f"Cannot read {path}, which is damaged or in another format: {reason}. Replace it with an intact one, "
+                "or exclude it with 'pattern'."
             ) from error

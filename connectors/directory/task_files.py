@@ -1,4 +1,4 @@
-"""A task's share of the folder: the files it reads, and how far each was read."""
+"""A task's share of the folder: the files it reads, and how far each has been read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from connectors.directory.listing import Listing, SourceFile
 
 __all__ = ["FileState", "TaskFiles"]
 
-# I9: names are not kept for ever. A file of an older name is known from the one before it by its fingerprint.
+# I9: names are not kept for ever. Beyond this number a new file is told from the old one by its fingerprint.
 _REMEMBERED: Final = 10_000
 
 _log = logging.getLogger(__name__)
@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class FileState:
-    """The state of a file for its task: how it was when last read, and the last place by member."""
+    """The state of a file in its task: how it was when last read, and the last place in each member."""
 
     file: SourceFile
     is_complete: bool = False
@@ -57,7 +57,7 @@ class TaskFiles:
         )
 
     def to_read(self) -> list[FileState]:
-        """Scan the folder for files that have something to read now, in order of their names."""
+        """Scan the folder and return the files that have something to read now, in order of their names."""
         try:
             listed = self.listing.files()
         except FileNotFoundError:
@@ -74,18 +74,18 @@ class TaskFiles:
         return [state for file in files if self._is_wanted(state := self._state(file), file, now)]
 
     def is_drained(self) -> bool:
-        """Whether at the last look every file had been read to its end, with nothing left to wait for."""
+        """Whether at the last scan every file had been read to its end, with nothing left to wait for."""
         return not self._missing and all(state.is_complete or state.is_refused for state in self._states.values())
 
     def remaining_bytes(self) -> int:
-        """The bytes of the files, as they were at the last look, from their last rows on.
+        """Return the bytes after the last rows read, in the files as of the last scan.
 
-        A compressed file, or a table, counts whole until it is read.
+        A compressed file or a table counts in full until it is read.
         """
         return sum(self._left(state) for state in self._states.values())
 
     def forget(self, finished: FinishedFile) -> None:
-        """The file was moved or deleted: another one of its name is read from its beginning."""
+        """Forget a file that was moved or deleted: another one of its name is read from the beginning."""
         self._finished_names[finished.file.name] = None
         if len(self._finished_names) > _REMEMBERED:
             del self._finished_names[next(iter(self._finished_names))]
@@ -119,7 +119,8 @@ class TaskFiles:
         if file.name not in self._unknown:
             self._unknown.add(file.name)
             _log.warning(
-                "%s is not read: its name does not tell its format. Set 'format', or exclude the file with 'pattern'.",
+                "Skipping %s: its format cannot be told from its name. Set 'format', or exclude the file with "
+                "'pattern'.",
                 file.path,
             )
         return False

@@ -1,4 +1,4 @@
-"""A visit to one file: reads all its rows from the last place to its current end."""
+"""A visit to one file: reads all its rows from the last place to the current end."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _log = logging.getLogger(__name__)
 
 
 def source_partition(state: FileState, member: str | None) -> dict[str, str]:
-    """The source partition of a file, or of a member of an archive."""
+    """Return the source partition of a file, or of a member of an archive."""
     partition = {"filename": state.file.path}
     return partition if member is None else {**partition, "member": member}
 
 
 def visit(config: DirectorySourceConfig, state: FileState, matches: Callable[[str], bool], kept: KeptPlace) -> Visit:
-    """The rows and the member they are from; at the end ``state.is_complete`` says whether the whole file was read.
+    """Yield the rows with the member they are from; at the end ``state.is_complete`` says whether all was read.
 
     Raises :class:`~connect.errors.DataError` when the file cannot be read further, and ``FileNotFoundError`` when it is
     gone.
@@ -60,7 +60,7 @@ def visit(config: DirectorySourceConfig, state: FileState, matches: Callable[[st
 
 
 def _of_member(source: _Source, member: str | None, partitions: Partitions) -> _Visited:
-    """The rows of a part of the file, with the fields of its folders; returns whether it was read to its end."""
+    """Yield the rows of a part of the file with the partition fields; return whether it was read to its end."""
     with closing(source):
         while True:
             try:
@@ -74,11 +74,13 @@ def _format(config: DirectorySourceConfig, state: FileState, member: str | None)
     name = member or state.file.name
     form = file_format(config, name)
     if form is None:
-        raise DataError(f"{name} is not read: its name does not tell its format. Set 'format', or change 'pattern'.")
+        raise DataError(
+            f"Cannot read {name}: its format cannot be told from its name. Set 'format', or change 'pattern'."
+        )
     if form.is_table and is_compressed(state.file.path):
         raise DataError(
-            f"{state.file.path} is not read: files of the format {form} are compressed in themselves. Unpack it, or "
-            "exclude it with 'pattern'."
+            f"Cannot read {state.file.path}: {form} files have their own compression. Decompress it, or exclude it "
+            "with 'pattern'."
         )
     return form
 
@@ -108,16 +110,16 @@ def _content(
 
 
 def _is_read(content: Content, place: Bookmark | None) -> bool:
-    """Whether the end of a compressed file was reached before, so it need not be unpacked again."""
+    """Whether the end of a compressed file was already reached, so it need not be decompressed again."""
     return place is not None and place.finished == content.size and content.has_fingerprint(place.fingerprint)
 
 
 def _reader(
     config: DirectorySourceConfig, state: FileState, content: Content, form: FileFormat, place: Bookmark | None
 ) -> FileReader | None:
-    """A reader from that place on; ``None`` if too little of the file has been written yet."""
+    """Return a reader from that place on; ``None`` if too little of the file has been written yet."""
     if place is not None and not content.has_fingerprint(place.fingerprint):
-        _log.warning("%s is not the file that was read before: reading it from the beginning.", content.name)
+        _log.warning("%s was replaced by another file: reading it from the beginning.", content.name)
         place = None
         state.opened.pop(content.member, None)
     opened = state.opened.get(content.member) or open_layout(config, content, form)
@@ -128,9 +130,7 @@ def _reader(
     if place is None or place.position < first_row.position:
         return FileReader(config, content, opened.layout, first_row)
     if not content.seek(place.position):
-        _log.warning(
-            "%s is shorter than the part of it that was read before: reading it from the beginning.", content.name
-        )
+        _log.warning("%s was truncated before the last row read: reading it from the beginning.", content.name)
         return FileReader(config, content, opened.layout, first_row)
     here = replace(place, fingerprint=content.fingerprint, finished=None)
     return FileReader(config, content, opened.layout, here)

@@ -1,4 +1,4 @@
-"""Files line by line: each line of a file becomes a record, each record a line of a file."""
+"""Text files by line: each line of a file becomes a record, and each record a line of a file."""
 
 from connectors.file.config import FileStreamSinkConfig, FileStreamSourceConfig, FileStreamTaskConfig
 from connectors.file.sink import FileStreamSinkConnector, FileStreamSinkTask

@@ -1,6 +1,6 @@
-"""Changes of a file as the kernel tells of them (inotify), so that nobody needs to look whether there are any.
+"""Notifications of file changes from the kernel (inotify), which save polling.
 
-A user of the machine may have 128 instances of inotify, so a process has one for all of its files.
+A user may have 128 inotify instances, so a process shares one among all its files.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _OCTAL: Final = re.compile(r"\\([0-7]{3})")
 
 
 class _Kernel:
-    """What the kernel tells this process, given on to those that it concerns. May be used from any thread.
+    """This process's inotify instance, which dispatches events to watchers. Thread-safe.
 
-    As long as nobody waits the kernel keeps what it has to tell: a file that grows all the time wakes nobody up.
+    Nothing is read while no watcher waits, so a file that grows all the time wakes nobody up.
     """
 
     def __init__(self) -> None:
@@ -51,25 +51,25 @@ class _Kernel:
         self._waiting: set[Changes] = set()
 
     def watch(self, path: str | Path, mask: int, watcher: Changes) -> int:
-        """Tell a watcher of these events at a path; return the number of the watch, which others may have too."""
+        """Send a watcher these events at a path; return the number of the watch, which may be shared with others."""
         with self._lock:
             number = int(self._started().add_watch(path, mask))
             self._watchers.setdefault(number, set()).add(watcher)
             return number
 
     def await_change(self, watcher: Changes) -> None:
-        """Have a watcher ring with the next event; until then it waits."""
+        """Call a watcher back at its next event."""
         with self._lock:
             self._waiting.add(watcher)
             self._lock.notify()
 
     def forget(self, watcher: Changes) -> None:
-        """Wait for it no more."""
+        """Stop waiting on behalf of a watcher."""
         with self._lock:
             self._waiting.discard(watcher)
 
     def leave(self, numbers: Collection[int], watcher: Changes) -> None:
-        """Tell a watcher no more of these."""
+        """Stop sending a watcher the events of these watches."""
         with self._lock:
             for number in numbers:
                 watchers = self._watchers.get(number, set())
@@ -106,17 +106,17 @@ _KERNEL: Final = _Kernel()
 
 
 class Changes:
-    """Calls ``ring``, from another thread, once the file at a path may have grown, shrunk or made room for another.
+    """Calls ``ring``, from another thread, when the file at a path may have grown, shrunk or been replaced.
 
-    Raises ``OSError`` where the kernel does not tell: the file is on another machine's file system, say, or this user
-    watches too many already (``fs.inotify.max_user_instances``). What is written through a mapping of the file, or
-    by moving a folder above it, is not told.
+    Raises ``OSError`` where the kernel does not report changes: on a remote file system, for example, or if this user
+    has too many instances (``fs.inotify.max_user_instances``). Writes through a memory mapping, and moves of a parent
+    folder, are not reported.
     """
 
     def __init__(self, path: str, ring: Callable[[], None]) -> None:
         kind = file_system(path)
         if kind not in _TELL:
-            raise OSError(errno.ENOTSUP, f"a file system of the type {kind} may change unnoticed")
+            raise OSError(errno.ENOTSUP, f"changes on a file system of type {kind} are not reported")
         self._path = path
         self._name = Path(path).name
         self._files: list[int] = []
@@ -132,9 +132,9 @@ class Changes:
             raise
 
     def hear(self, event: Event) -> bool:
-        """Take note of what the kernel tells, and whether it matters.
+        """Take note of an event, and return whether it matters.
 
-        Called from the kernel's thread, and not after :meth:`close`.
+        Called from the kernel's thread, but not after :meth:`close`.
         """
         if event.wd in self._folder and event.name != self._name:
             return False
@@ -144,14 +144,14 @@ class Changes:
         return True
 
     def forget(self) -> None:
-        """Forget the changes so far, at which the caller is about to look, and ring once when there is another."""
+        """Forget the changes so far, since the caller is about to look, and ring once at the next one."""
         _KERNEL.await_change(self)
         if self._is_renewed:
             self._is_renewed = False
             self._watch()
 
     def close(self) -> None:
-        """Watch nothing more."""
+        """Stop watching."""
         _KERNEL.forget(self)
         _KERNEL.leave((*self._folder, *self._files), self)
 
@@ -168,7 +168,7 @@ class Changes:
 
 
 def file_system(path: str, mounts: Path = _MOUNTS) -> str:
-    """The type of the file system that a path is on, as ``/proc/self/mountinfo`` has it."""
+    """Return the type of the file system of a path, from ``/proc/self/mountinfo``."""
     real = os.path.realpath(path)
     place, kind = "", "unknown"
     for line in mounts.read_text(errors="surrogateescape").splitlines():

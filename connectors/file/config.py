@@ -13,28 +13,28 @@ class FileStreamSourceConfig(Config):
     file: str | None = option(
         default=None,
         importance=HIGH,
-        doc="Path of the file to read. Without it the connector reads the standard input, which has no offsets.",
+        doc="Path of the file to read. Without it, the connector reads standard input, which has no offsets.",
     )
     topic: str = option(importance=HIGH, validator=non_empty, doc="Topic to publish the lines to.")
     batch_size: int = option(
         default=2000,
         importance=LOW,
-        doc="Most records in one poll. A poll returns at most what one read of the file gave.",
+        doc="Maximum number of records per poll. A poll returns at most the lines of one read of the file.",
     )
     line_max_bytes: int = option(
         default=64 * 1024 * 1024,
         importance=LOW,
         validator=at_least(1),
-        doc="Longest line in bytes, without its end. A longer line is not held in memory but reported as "
-        "a record that cannot be read: errors.tolerance decides whether the task fails or continues after it.",
+        doc="Maximum length of a line in bytes, without its line ending. A longer line is not kept in memory but "
+        "reported as an unreadable record: errors.tolerance decides whether the task fails or skips it.",
     )
 
 
 class FileStreamTaskConfig(FileStreamSourceConfig):
-    """The options of a task: those of the connector, and where it is to end."""
+    """The options of a task: those of the connector, and where a split ends."""
 
     split_end: Long | None = option(
-        default=None, importance=LOW, internal=True, doc="The byte position that is the end of a split."
+        default=None, importance=LOW, internal=True, doc="The byte position where a split ends."
     )
 
 
@@ -44,5 +44,6 @@ class FileStreamSinkConfig(Config):
     file: str | None = option(
         default=None,
         importance=HIGH,
-        doc="Path of the file to append to; it is created if missing. Without it, the standard output is used.",
+        doc="Path of the file to append to; it is created if missing. Without it, the connector writes to standard "
+        "output.",
     )

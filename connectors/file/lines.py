@@ -1,4 +1,4 @@
-"""Cuts a stream of bytes into lines, many at a time, with the byte position after each."""
+"""Splits a stream of bytes into lines, many at a time, with the byte position after each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _JAVA_REPLACE: Final = "replace-as-java"
 
 
 class Positions(Sequence[Offset]):
-    """The source offsets of lines, ``{"position": n}``: the last one is stored, others are computed."""
+    """The source offsets of lines, ``{"position": n}``: only the last is stored, the others are computed."""
 
     __slots__ = ("_ends", "_last")
 
@@ -44,7 +44,7 @@ class Positions(Sequence[Offset]):
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Lines in order; ``ends`` are the byte positions after them and ``end`` is the last of these."""
+    """Consecutive lines; ``ends`` are the byte positions after each, and ``end`` is the last of them."""
 
     values: list[str]
     ends: Sequence[int]
@@ -52,7 +52,7 @@ class Lines:
 
     @classmethod
     def joined(cls, parts: Sequence[Lines]) -> Lines:
-        """The lines of all ``parts``, of which there is at least one."""
+        """Concatenate ``parts``, of which there must be at least one."""
         if len(parts) == 1:
             return parts[0]
         values = list(chain.from_iterable(part.values for part in parts))
@@ -67,7 +67,7 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class LongLine:
-    """A line that is longer than allowed. ``end`` is ``None`` as long as its end has not been read."""
+    """A line that is longer than allowed. ``end`` is ``None`` until the end of the line has been read."""
 
     start: int
     end: int | None
@@ -75,10 +75,10 @@ class LongLine:
 
 
 class LineBuffer:
-    """Takes bytes as they are read and returns whole lines; a line without an end waits for it.
+    r"""Takes bytes as they are read and returns complete lines; an incomplete line waits for its end.
 
-    A line ends with ``\\n``, ``\\r\\n`` or ``\\r``. Its memory is bounded by the bytes of one :meth:`feed`
-    and ``max_bytes``, the longest line it keeps (I9).
+    A line ends with ``\n``, ``\r\n`` or ``\r``. Memory is bounded by the bytes of one :meth:`feed` plus ``max_bytes``,
+    the length of the longest line kept (I9).
     """
 
     def __init__(self, position: int, max_bytes: int) -> None:
@@ -87,14 +87,14 @@ class LineBuffer:
         self.restart(position)
 
     def restart(self, position: int) -> None:
-        """Continue with the bytes of another place; whole lines that were fed before are kept."""
+        """Continue at another position; complete lines already fed are kept."""
         self._position = position
         self._parts: list[bytes] = []
         self._skipping = False
         self.unfinished = 0
 
     def feed(self, data: bytes) -> None:
-        """Add the bytes that follow."""
+        """Add the next bytes."""
         if self._parts and self._parts[-1].endswith(b"\r"):
             # Whether this \r is a line end or half of one is known only now.
             self._parts[-1] = self._parts[-1][:-1]
@@ -113,7 +113,7 @@ class LineBuffer:
             self._hold(rest)
 
     def finish(self) -> None:
-        """End the input: the remaining bytes are the last line, although it has no end."""
+        """End the input: the remaining bytes are the last line, even without a line ending."""
         rest = b"".join(self._parts)
         if rest and not self._skipping:
             end = self._position + len(rest)
@@ -122,7 +122,7 @@ class LineBuffer:
         self.restart(self._position)
 
     def take(self, count: int) -> Lines | LongLine | None:
-        """The next lines, at most ``count``, or one that is too long; ``None`` when more bytes are needed."""
+        """Return the next lines, at most ``count``, or one that is too long; ``None`` if more bytes are needed."""
         if self._ready and isinstance(long := self._ready[0], LongLine):
             self._ready.popleft()
             return long
@@ -135,12 +135,14 @@ class LineBuffer:
         return Lines.joined(parts) if parts else None
 
     def holds(self, count: int) -> bool:
-        """Whether :meth:`take` would return ``count`` lines, or as many bytes as it should return at once."""
+        """Whether :meth:`take` would return ``count`` lines, or as many bytes as it returns at once."""
         blocks = [block for block in self._ready if isinstance(block, _Block)]
         return sum(map(len, blocks)) >= count or sum(block.size for block in blocks) >= _BATCH_BYTES
 
     def _hold(self, data: bytes) -> None:
-        """Keep the beginning of a line; of one that is too long only its last byte, which may be half of its end."""
+        """Keep an incomplete line; of one that is too long keep only the last byte, which may be half of its line
+        ending.
+        """
         self._parts.append(data)
         self.unfinished += len(data)
         if not self._skipping and self.unfinished - data.endswith(b"\r") <= self._max_bytes:
@@ -158,7 +160,7 @@ class LineBuffer:
         return whole[end:]
 
     def _add(self, whole: bytes) -> None:
-        """Make lines of bytes that end with a line end."""
+        """Add the lines of bytes that end with a line ending."""
         start = self._position
         self._position += len(whole)
         if len(whole) <= self._max_bytes:
@@ -183,7 +185,7 @@ class LineBuffer:
 
 
 class _Block:
-    """The lines of one stretch of bytes, taken from its front."""
+    """The lines of a contiguous piece of bytes, consumed from the front."""
 
     __slots__ = ("_ends", "_lines", "_next", "_position", "size")
 
@@ -222,7 +224,7 @@ class _Block:
 
 
 def decode(data: bytes) -> str:
-    """``data`` as UTF-8; as in Java, a malformed sequence, a surrogate too, becomes one U+FFFD."""
+    """Decode UTF-8; as in Java, a malformed sequence, including a surrogate, becomes one U+FFFD."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -246,7 +248,7 @@ codecs.register_error(_JAVA_REPLACE, _replace)
 
 
 def _last_line_end(data: bytes) -> int:
-    """The index after the last line end that is complete."""
+    """Return the index after the last complete line ending."""
     after = data.rfind(b"\n") + 1
     # A \r in the last place may be half of \r\n: it counts when the next byte is known.
     carriage_return = data.rfind(b"\r", after, len(data) - 1) + 1

@@ -1,4 +1,4 @@
-"""The file sink: each record becomes a line at the end of a file."""
+"""The file sink: each record is appended to a file as a line."""
 
 from __future__ import annotations
 
@@ -21,15 +21,14 @@ _MODE: Final = 0o666
 
 
 class FileStreamSinkTask(SinkTask[FileStreamSinkConfig]):
-    """Appends the values of records to a file, one a line, as Java writes them; syncs it before a commit.
+    """Appends record values to a file, one per line, formatted as Java does; syncs the file before each commit.
 
-    The lines of one ``put`` are one write at the end of the file, so that tasks that share a file do not mix
-    lines.
+    The lines of one ``put`` are appended in a single write, so that tasks sharing a file do not interleave lines.
 
-    Crash points: lines are written in ``put`` and synced in ``flush``, and offsets are committed after that
-    (I2). A task killed after ``put`` and before the commit writes the same lines again: at least once (I3).
-    If it is killed during a write, or the disk is full, the file ends with half a line. The next start ends that
-    line, and the whole line follows.
+    Crash points: lines are written in ``put`` and synced in ``flush``, and offsets are committed after that (I2). A
+    task killed between ``put`` and the commit writes the same lines again: at least once (I3). If it is killed during a
+    write, or the disk is full, the file ends with a partial line; the next start terminates it, and the complete line
+    follows.
     """
 
     def start(self) -> None:
@@ -65,8 +64,8 @@ class FileStreamSinkTask(SinkTask[FileStreamSinkConfig]):
                 left = left[os.write(self._file, left) :]
         except OSError as error:
             raise ConnectError(
-                f"Cannot write to {self._name}: {error}. Free space or repair it and restart the task; "
-                "the records that were not committed are written again."
+                f"Cannot write to {self._name}: {error}. Free disk space or repair it, and restart the task; records "
+                "that were not committed are written again."
             ) from error
         self._unsynced = True
 
@@ -77,7 +76,7 @@ class FileStreamSinkTask(SinkTask[FileStreamSinkConfig]):
             if stat.S_ISREG(os.fstat(self._file).st_mode):
                 os.fsync(self._file)
         except OSError as error:
-            raise ConnectError(f"Cannot sync {self._name}: {error}. Its disk may be failing; check it.") from error
+            raise ConnectError(f"Cannot sync {self._name}: {error}. Check the disk, which may be failing.") from error
         self._unsynced = False
 
     def stop(self) -> None:
@@ -91,7 +90,7 @@ class FileStreamSinkTask(SinkTask[FileStreamSinkConfig]):
 
 
 class FileStreamSinkConnector(SinkConnector[FileStreamSinkConfig]):
-    """Appends records to a file, or to the standard output, one a line."""
+    """Appends records to a file, or to standard output, one per line."""
 
     task_class = FileStreamSinkTask
     watches = False

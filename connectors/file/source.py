@@ -1,4 +1,4 @@
-"""The file source: each line that is added to a file becomes a record."""
+"""The file source: each line added to a file becomes a record."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ _log = logging.getLogger(__name__)
 
 
 class FileStreamSourceTask(SourceTask[FileStreamTaskConfig]):
-    """Reads the lines of a file, or of the standard input, and waits for more at its end.
+    r"""Reads the lines of a file or of standard input, and waits for more at the end.
 
-    The value of a record is the line without its end (``\\n``, ``\\r\\n`` or ``\\r``), read as UTF-8:
-    malformed bytes become U+FFFD, as Java reads them. Its offset is the byte position after the line. A line
-    without an end is not read until the end is there.
+    The value of a record is the line without its ending (``\n``, ``\r\n`` or ``\r``), decoded as UTF-8 with malformed
+    bytes as U+FFFD, as in Java. Its offset is the byte position after the line. A line is read only once its ending is
+    there.
 
-    Crash points: the offset is kept by the runtime after the records, so lines whose offset was not committed
-    are read again. A file that is replaced while the task does not run, or whose rotation was not committed,
-    is recognised only if it is shorter than the committed position.
+    Crash points: the runtime commits offsets after the records, so lines whose offset was not committed are read again.
+    A file that was replaced while the task did not run, or whose rotation was not committed, is recognised only if it
+    is shorter than the committed position.
     """
 
     def start(self) -> None:
@@ -87,7 +87,7 @@ class FileStreamSourceTask(SourceTask[FileStreamTaskConfig]):
         return self._batch(lines)
 
     def drained(self) -> bool:
-        """Whether the end of the file is reached, or of the split; half a line at the end is logged."""
+        """Whether the end of the file, or of the split, has been reached; an incomplete last line is logged."""
         if self._has_ended():
             return True
         if self._input is None or not self._input.drained():
@@ -96,12 +96,14 @@ class FileStreamSourceTask(SourceTask[FileStreamTaskConfig]):
             self._told_unfinished = True
             unread = self._input.unfinished
             _log.warning(
-                "The last %d bytes of %s are not read, because they are a line without an end.", unread, self._name
+                "The last %d bytes of %s are not read because the line is incomplete: it has no line ending.",
+                unread,
+                self._name,
             )
         return True
 
     def remaining(self) -> Mapping[str, int]:
-        """The bytes of the file from the last record on."""
+        """The number of bytes after the last record."""
         left = self._input.remaining() if self._input is not None else None
         return {} if left is None else {"bytes": left}
 
@@ -114,7 +116,7 @@ class FileStreamSourceTask(SourceTask[FileStreamTaskConfig]):
             self._changes = None
 
     def _await_change(self) -> None:
-        """Have the runtime poll again when the file has changed; where the kernel does not tell, look soon again."""
+        """Have the runtime poll again after a change of the file, or soon if the kernel does not report changes."""
         if self._changes is not None:
             self._awaits_change = True
             self.context.poll_when_readable([], self._seldom_seconds)
@@ -124,7 +126,7 @@ class FileStreamSourceTask(SourceTask[FileStreamTaskConfig]):
         self._idle_seconds = min(2 * self._idle_seconds, _MOST_IDLE_SECONDS)
 
     def _has_ended(self) -> bool:
-        """Whether this is a split that is read to its end."""
+        """Whether this is a split that has been read to its end."""
         end = self.config.split_end
         return end is not None and self._position >= end
 
@@ -136,8 +138,8 @@ class FileStreamSourceTask(SourceTask[FileStreamTaskConfig]):
         path, line_max_bytes = self.config.file, self.config.line_max_bytes
         if not path:
             _log.warning(
-                "There is no file in the configuration: the lines of the worker's standard input are read, and after a "
-                "restart not read again. Set file to read a file."
+                "The configuration has no 'file': reading the worker's standard input, whose lines are not read again "
+                "after a restart. Set 'file' to read a file."
             )
             self._input = StandardInput(line_max_bytes)
             return self._input
@@ -179,7 +181,7 @@ class FileStreamSourceTask(SourceTask[FileStreamTaskConfig]):
         )
 
     def _report(self, line: LongLine) -> None:
-        """Report a line that is not read (I4); the value of the record is its beginning."""
+        """Report an unreadable line (I4); the value of the reported record is the beginning of the line."""
         position = line.start if line.end is None else line.end
         record = SourceRecord(
             self.config.topic,
@@ -196,13 +198,13 @@ class FileStreamSourceTask(SourceTask[FileStreamTaskConfig]):
 
 
 class FileStreamSourceConnector(SourceConnector[FileStreamSourceConfig]):
-    """Tails a text file, or reads the standard input; each line becomes one record."""
+    """Tails a text file, or reads standard input; each line becomes one record."""
 
     task_class = FileStreamSourceTask
     watches = False
 
     def splits(self, max_splits: int) -> Sequence[Mapping[str, str | None]] | None:  # noqa: ARG002
-        """The file up to its present end, in one piece: one offset tells how far it is read."""
+        """Return the file up to its current end as one split: a single offset tells how far it is read."""
         if not self.config.file:
             return None
         try:
@@ -214,12 +216,12 @@ class FileStreamSourceConnector(SourceConnector[FileStreamSourceConfig]):
 
     @classmethod
     def exactly_once_support(cls, config: FileStreamSourceConfig) -> ExactlyOnceSupport:
-        """Supported for a file as long as it is only appended to; the standard input has no offsets."""
+        """Supported for a file that is only appended to; standard input has no offsets."""
         return ExactlyOnceSupport.SUPPORTED if config.file else ExactlyOnceSupport.UNSUPPORTED
 
     @classmethod
     def alter_offsets(cls, config: FileStreamSourceConfig, offsets: Mapping[str, Offset | None]) -> bool:
-        """Allow any file and any position from 0 on; an offset of any form may be reset."""
+        """Accept any file and any position from 0 on; offsets of any form may be deleted."""
         if not config.file:
             raise ConnectError(
                 "Offsets cannot be modified if the 'file' configuration is unspecified. "
@@ -232,15 +234,15 @@ class FileStreamSourceConnector(SourceConnector[FileStreamSourceConfig]):
 
 
 def _changes_of(path: str, wake: Callable[[], None]) -> Changes | None:
-    """The changes of a file, if the kernel tells of them."""
+    """Return the change notifications of a file, if the kernel provides them."""
     try:
         return Changes(path, wake)
     except FileNotFoundError:
         raise
     except OSError as error:
         _log.info(
-            "File %s is looked at ten times a second, since the kernel does not tell of changes: %s. On a local disk, "
-            "raise fs.inotify.max_user_instances or max_user_watches.",
+            "Checking file %s ten times a second, because the kernel does not report its changes: %s. On a local "
+            "disk, raise fs.inotify.max_user_instances or fs.inotify.max_user_watches.",
             path,
             error.strerror,
         )

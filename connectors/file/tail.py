@@ -1,4 +1,4 @@
-"""Follows a file that grows, is rotated and is truncated, and reads the standard input the same way."""
+"""Follows a file that grows, is rotated or truncated, and reads standard input through the same interface."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ _log = logging.getLogger(__name__)
 
 
 class LineInput(Protocol):
-    """Something that lines are read from."""
+    """An input of lines."""
 
     @property
     def unfinished(self) -> int:
-        """How many bytes were read of a line whose end is not there yet."""
+        """The number of bytes read of an incomplete line."""
 
     def take(self, count: int) -> Lines | LongLine | None:
-        """The next lines, at most ``count``; ``None`` when there is nothing to read now."""
+        """Return the next lines, at most ``count``; ``None`` if nothing can be read now."""
 
     def drained(self) -> bool:
-        """Whether the last :meth:`take` gave nothing because all was read."""
+        """Whether the last :meth:`take` returned nothing because everything was read."""
 
     def remaining(self) -> int | None:
-        """How many bytes were not taken yet; ``None`` if nobody knows."""
+        """The number of bytes not yet taken; ``None`` if unknown."""
 
     def close(self) -> None:
-        """Release the file."""
+        """Close the file."""
 
 
 class Tail:
-    """The lines of a regular file from ``position`` on, and of the files that take its place.
+    """The lines of a regular file from ``position`` on, and of the files that replace it.
 
-    At the end of the file it looks whether the file was truncated (it begins at 0 then) or another one stands
-    at the path. The old one is read to its end first, and given up only when the new one has content: until
-    then a writer may still be at the old.
+    At the end of the file it checks whether the file was truncated, in which case it starts again at 0, or replaced. A
+    replaced file is read to its end first, and dropped only when the new one has content: until then a writer may still
+    be appending to the old one.
     """
 
     def __init__(self, path: str, position: int, line_max_bytes: int) -> None:
@@ -59,11 +59,11 @@ class Tail:
 
     @property
     def unfinished(self) -> int:
-        """How many bytes were read of a line whose end is not there yet."""
+        """The number of bytes read of an incomplete line."""
         return self._buffer.unfinished
 
     def take(self, count: int) -> Lines | LongLine | None:
-        """The next lines, at most ``count``; ``None`` when there is nothing to read now."""
+        """Return the next lines, at most ``count``; ``None`` if nothing can be read now."""
         self._drained = False
         while not self._buffer.holds(count) and self._read():
             pass
@@ -75,23 +75,23 @@ class Tail:
         return lines
 
     def drained(self) -> bool:
-        """Whether the last :meth:`take` gave nothing because all was read."""
+        """Whether the last :meth:`take` returned nothing because everything was read."""
         return self._drained
 
     def remaining(self) -> int | None:
-        """How many bytes of the file were not taken yet, half a line at its end included."""
+        """The number of bytes of the file not yet taken, including an incomplete last line."""
         return max(0, os.fstat(self._file).st_size - self._taken)
 
     def close(self) -> None:
-        """Release the file."""
+        """Close the file."""
         os.close(self._file)
 
     def _go_to(self, position: int) -> None:
         size = os.fstat(self._file).st_size
         if position > size:
             _log.warning(
-                "File %s has %d bytes but was read up to %d before: it is another file or was truncated. "
-                "Reading it from the beginning.",
+                "File %s has %d bytes but was already read up to byte %d: it was replaced or truncated. Reading it "
+                "from the beginning.",
                 self._path,
                 size,
                 position,
@@ -99,8 +99,8 @@ class Tail:
             position = 0
         elif position > 0 and os.pread(self._file, 1, position - 1) not in (b"\n", b"\r"):
             _log.warning(
-                "Position %d of file %s is not at the beginning of a line: it may not be the file that was "
-                "read before. Continuing there; reset the connector's offsets to read it from the beginning.",
+                "Position %d of file %s is not at the beginning of a line, so the file may have been replaced. "
+                "Continuing there; reset the connector's offsets to read it from the beginning.",
                 position,
                 self._path,
             )
@@ -137,9 +137,11 @@ class Tail:
         return True
 
     def _follow(self) -> None:
-        """Close the file that was rotated away, and begin the one that is now at the path."""
+        """Close the rotated file, and start with the file that is now at the path."""
         if self._buffer.unfinished:
-            _log.warning("The rotated file %s ends without a line end; publishing its last line as it is.", self._path)
+            _log.warning(
+                "The rotated file %s ends without a line ending; publishing its last line as it is.", self._path
+            )
             self._buffer.finish()
         try:
             file = _open(self._path)
@@ -147,12 +149,12 @@ class Tail:
             return
         os.close(self._file)
         self._file = file
-        _log.info("There is a new file at %s: reading it from the beginning.", self._path)
+        _log.info("Found a new file at %s: reading it from the beginning.", self._path)
         self._go_to(0)
 
 
 class StandardInput:
-    """The lines of the standard input. At its end the last line is complete, whatever it ends with."""
+    """The lines of standard input. At its end the last line counts as complete."""
 
     def __init__(self, line_max_bytes: int) -> None:
         # That of the worker, and not of the process it runs its task in.
@@ -162,11 +164,11 @@ class StandardInput:
 
     @property
     def unfinished(self) -> int:
-        """How many bytes were read of a line whose end is not there yet."""
+        """The number of bytes read of an incomplete line."""
         return self._buffer.unfinished
 
     def take(self, count: int) -> Lines | LongLine | None:
-        """The next lines, at most ``count``; ``None`` when there is nothing to read now."""
+        """Return the next lines, at most ``count``; ``None`` if nothing can be read now."""
         while (lines := self._buffer.take(count)) is None:
             if self._ended or not select.select([self._file], [], [], 0)[0]:
                 return None
@@ -178,23 +180,23 @@ class StandardInput:
         return lines
 
     def drained(self) -> bool:
-        """Whether the end of the input was read."""
+        """Whether the end of the input has been read."""
         return self._ended
 
     def remaining(self) -> int | None:
-        """``None``: the rest of the input is unknown."""
+        """``None``: the length of the input is unknown."""
         return None
 
     def close(self) -> None:
-        """Leave the standard input as it is."""
+        """Do nothing: standard input stays open."""
 
 
 def _open(path: str) -> int:
-    """Open a regular file; a missing one is a ``FileNotFoundError``."""
+    """Open a regular file. Raises ``FileNotFoundError`` if it is missing."""
     # Opening a pipe without a writer would block, so the kind of the file is looked at first.
     if not stat.S_ISREG(Path(path).stat().st_mode):
         raise ConnectError(
-            f"Cannot read {path}: it is not a regular file. Name a file in 'file', or remove 'file' "
-            "and connect a pipe to the standard input."
+            f"Cannot read {path}: it is not a regular file. Set 'file' to a regular file, or remove it and connect a "
+            "pipe to standard input."
         )
     return os.open(path, os.O_RDONLY | os.O_CLOEXEC)

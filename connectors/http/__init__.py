@@ -1,4 +1,4 @@
-"""HTTP: REST APIs and streams of events as sources, requests for each record or batch as a sink."""
+"""HTTP: a source for REST APIs and event streams, and a sink that sends a request for each record or batch."""
 
 from connectors.http.sink import HttpSinkConnector, HttpSinkTask
 from connectors.http.sink_config import HttpSinkConfig

@@ -1,4 +1,4 @@
-"""One piece of work at a time in a thread of its own, so that a task can be stopped while a server does not answer."""
+"""Runs one piece of work at a time in its own thread, so that a task can stop while a server does not answer."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ __all__ = ["LOOK", "Background", "Wait", "await_outcome"]
 T = TypeVar("T")
 
 Wait = Callable[[float], bool]
-"""Waits, and tells whether the task may go on; see ``wait`` of a task's context."""
+"""Waits, and returns whether the task may continue; see ``wait`` of a task's context."""
 
 LOOK: Final = 0.001
-"""Seconds to wait in order to see whether the task is to stop: to wait for none at all does not look."""
+"""How long to wait to find out whether the task must stop: a wait of 0 does not check."""
 
 _SLICE: Final = 0.05
 _LONGEST: Final = 1.0
 
 
 class Background(Generic[T]):
-    """Runs what it is given, and keeps the outcome until it is asked for. For one thread to use."""
+    """Runs a piece of work and keeps the outcome until it is fetched. For use by a single thread."""
 
     def __init__(self, name: str) -> None:
         self._work: SimpleQueue[Callable[[], T] | None] = SimpleQueue()
@@ -32,16 +32,16 @@ class Background(Generic[T]):
         self.is_busy = False
 
     def begin(self, work: Callable[[], T]) -> None:
-        """Run ``work``; there must be none under way."""
+        """Start ``work``; no other work may be running."""
         if self._thread is None:
-            # A daemon: whoever ends the process need not wait for a server.
+            # A daemon thread, so that the process can exit without waiting for a server.
             self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
             self._thread.start()
         self.is_busy = True
         self._work.put(work)
 
     def outcome(self, seconds: float) -> tuple[T | None, BaseException | None] | None:
-        """What the work has returned or raised; ``None`` if it is not done within so many seconds."""
+        """Return the result and the exception of the work; ``None`` if it does not finish within ``seconds``."""
         try:
             found = self._outcomes.get(timeout=seconds)
         except Empty:
@@ -50,7 +50,7 @@ class Background(Generic[T]):
         return found
 
     def close(self) -> None:
-        """Let the thread end when its work is done."""
+        """End the thread once its work is done."""
         if self._thread is not None:
             self._work.put(None)
             self._thread = None
@@ -64,7 +64,7 @@ class Background(Generic[T]):
 
 
 def await_outcome(background: Background[T], wait: Wait) -> tuple[T | None, BaseException | None] | None:
-    """The outcome of the work; ``None`` if the task is to stop or pause, or has other things to see to."""
+    """Wait for the outcome of the work; ``None`` if the task must stop, pause or attend to something else."""
     for _ in range(round(_LONGEST / _SLICE)):
         if (found := background.outcome(_SLICE)) is not None:
             return found

@@ -1,4 +1,4 @@
-"""A stream of server-sent events: the records it has become, and when it is connected to again."""
+"""The reading of a server-sent event stream: which records its events become, and when to reconnect."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from connect.errors import ConnectError, DataError
 from connectors.http.client.messages import Request
 from connectors.http.client.retries import Backoff, retry_after
 from connectors.http.events import Event, EventParser
-from connectors.http.exchange import excerpt
+from connectors.http.exchange import body_excerpt
 from connectors.http.items import Items
 from connectors.http.json_text import parse_json
 from connectors.http.source_config import HttpSourceConfig
@@ -23,7 +23,7 @@ _NO_MORE: Final = 204
 
 
 class EventReading:
-    """Decides what becomes of a stream. It neither waits nor reads."""
+    """Decides how to read a stream, without waiting or doing I/O."""
 
     def __init__(self, config: HttpSourceConfig, partition: Mapping[str, str], last_id: str) -> None:
         self._config = config
@@ -37,16 +37,16 @@ class EventReading:
         self._retry_seconds: float | None = None
         self._parser = EventParser(config.http_event_max_bytes, last_id)
         self.is_over = False
-        """Whether the server has said that there is nothing more, ever."""
+        """Whether the server has said that the stream has ended for good."""
 
     def request(self) -> Request:
-        """The request that goes on after the last event."""
+        """Return the request that continues after the last event."""
         self._retry_seconds = self._parser.retry_seconds or self._retry_seconds
         self._parser = EventParser(self._config.http_event_max_bytes, self._last_id)
         return self._requests.events(self._last_id, self._config.initial_fields())
 
     def opened(self, status: int, headers: Mapping[str, str], now: float) -> TryLater | None:
-        """Judge the head of the answer: ``None`` if events follow, or when to try again."""
+        """Judge the head of an answer: ``None`` if events follow, otherwise when to retry."""
         if status == _NO_MORE:
             self.is_over = True
             return None
@@ -55,19 +55,19 @@ class EventReading:
             kind = headers.get("content-type", "").partition(";")[0].strip().lower()
             if kind != "text/event-stream":
                 raise ConnectError(
-                    f"{place} is not one of events, its Content-Type is {kind or 'not given'}: correct the URL, or set "
-                    "http.events=false."
+                    f"{place} is not an event stream: its Content-Type is {kind or 'missing'}. Correct the URL, or "
+                    "set http.events=false."
                 )
             return None
         if status in self._config.retry:
             asked = retry_after(headers, now)
             return self.failed(f"{place} was answered with HTTP status {status}", asked)
         raise ConnectError(
-            f"{place} was answered with HTTP status {status}{excerpt(b'')}: correct the URL or the keys."
+            f"{place} was answered with HTTP status {status}{body_excerpt(b'')}: correct the URL or the configuration."
         )
 
     def failed(self, reason: str, wait: float | None = None) -> TryLater:
-        """When to connect again after a failure."""
+        """Return when to reconnect after a failure. Raises :class:`~connect.errors.ConnectError` after too many."""
         self._tries += 1
         if 0 <= self._most_tries < self._tries:
             raise ConnectError(f"{reason} (tried {self._tries} times; see max.retries)")
@@ -75,12 +75,12 @@ class EventReading:
         return TryLater(reason, max(self._backoff.seconds(self._tries) if wait is None else wait, least))
 
     def ended(self) -> float:
-        """The seconds until the next connection, after a stream that has ended by itself."""
+        """Return the seconds until the next connection, after a stream that ended normally."""
         found = self._parser.retry_seconds or self._retry_seconds
         return self._config.retry_backoff_ms / 1000 if found is None else found
 
     def records(self, part: bytes) -> list[SourceRecord | Malformed]:
-        """The records of the events that are complete with these bytes."""
+        """Return the records of the events completed by these bytes."""
         events = self._parser.feed(part)
         if part:
             self._tries = 0

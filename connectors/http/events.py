@@ -1,4 +1,4 @@
-"""Server-sent events: the text of a stream, as it comes, taken apart into events."""
+"""Parsing of server-sent events."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Event", "EventParser"]
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event: its name, its data, and the id that the stream is resumed after."""
+    """An event: its name, its data, and the id to resume the stream after."""
 
     name: str
     data: str
@@ -21,9 +21,9 @@ class Event:
 
 @dataclass(slots=True)
 class EventParser:
-    """Takes the bytes of a stream in any pieces, and gives the events that are whole.
+    """Takes the bytes of a stream in pieces of any size, and returns the complete events.
 
-    An event of more than ``most`` bytes is an error: what is kept of one that does not end is bounded (I9).
+    An event of more than ``most`` bytes is an error, so that memory is bounded (I9).
     """
 
     most: int
@@ -44,7 +44,7 @@ class EventParser:
         self._id = self.last_id
 
     def feed(self, part: bytes) -> list[Event]:
-        """The events that are complete with these bytes."""
+        """Return the events completed by these bytes."""
         text = self._decode.decode(part)
         if self._is_first and text:
             self._is_first = False
@@ -69,7 +69,9 @@ class EventParser:
     def _grow(self, characters: int) -> None:
         self._size += characters
         if self._size > self.most:
-            raise DataError(f"An event has more than {self.most} bytes: raise http.event.max.bytes, or ask for less.")
+            raise DataError(
+                f"An event has more than {self.most} bytes: raise http.event.max.bytes, or request smaller events."
+            )
 
     def _take(self, line: str) -> Event | None:
         if not line:

@@ -1,4 +1,4 @@
-"""Exchange a server until it answers: what a status means, how long to wait, and when to give up."""
+"""An exchange with a server: what its status means, how long to wait, and when to give up."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from connectors.http.client.retries import Backoff, pause_asked, retry_after
 from connectors.http.source_config import HttpSourceConfig
 from connectors.http.steps import Ask, Outcome, Rest, Steps, TryLater
 
-__all__ = ["Answer", "Exchange", "excerpt"]
+__all__ = ["Answer", "Exchange", "body_excerpt"]
 
 _UNCHANGED: Final = 304
 _LIMITED: Final = frozenset({403, 429})
@@ -23,13 +23,13 @@ _BROKEN_TRIES: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer: ``content`` if it ``has_content``, which it has not when nothing has changed or there is nothing."""
+    """An answer. ``has_content`` is false if nothing has changed or there is nothing."""
 
     response: Response | None = None
     content: Any = None
     has_content: bool = False
     is_silence: bool = False
-    """Whether the server has held its answer back for as long as it was waited for."""
+    """Whether a long-polling server sent nothing within the timeout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class _Failure:
 
 
 class Exchange:
-    """Makes requests as steps, and makes them again as the options say."""
+    """Makes requests as steps, and repeats them according to the options."""
 
     def __init__(self, config: HttpSourceConfig, read: Callable[[Response], Any]) -> None:
         self._config = config
@@ -51,7 +51,7 @@ class Exchange:
         self._pause = 0.0
 
     def answer(self, request: Request) -> Steps[Answer]:
-        """Ask until there is an answer that is read or skipped."""
+        """Repeat a request until its answer is read or skipped."""
         tries = 0
         while True:
             if self._pause > 0:
@@ -69,7 +69,7 @@ class Exchange:
             yield TryLater(judged.reason, self._backoff.seconds(tries) if judged.wait is None else judged.wait)
 
     def _pause_after(self, outcome: Outcome) -> float:
-        """The seconds to wait before the next request, whatever it is."""
+        """Return the seconds to wait before the next request, whatever it is."""
         least = self._config.http_request_interval_millis / 1000
         limit = pause_asked(outcome.headers, time.time()) if isinstance(outcome, Response) else None
         return max(least, limit or 0.0)
@@ -93,19 +93,19 @@ class Exchange:
                 return _Failure(f"{reason}: {error}", most_tries=_BROKEN_TRIES)
         if status in self._skip:
             return Answer()
-        reason += excerpt(outcome.body)
+        reason += body_excerpt(outcome.body)
         now = time.time()
         asked, limit = retry_after(outcome.headers, now), pause_asked(outcome.headers, now)
         is_limited = status in _LIMITED and (asked is not None or limit is not None)
         if status in self._retry or is_limited:
             return _Failure(reason, wait=limit if asked is None else asked)
         raise ConnectError(
-            f"{reason}. If such an answer is to be read, skipped or tried again, list its status in "
-            "http.response.policy.codes.process, .skip or .retry."
+            f"{reason}. To read, skip or retry such answers, list the status in http.response.policy.codes.process, "
+            ".skip or .retry."
         )
 
 
-def excerpt(body: bytes, most: int = _EXCERPT) -> str:
-    """The beginning of a body in one line, for an error; empty if there is none."""
+def body_excerpt(body: bytes, most: int = _EXCERPT) -> str:
+    """Return the beginning of a body on one line, for an error; empty if there is none."""
     text = " ".join(body[: most * 4].decode("utf-8", "replace").split())
     return f": {text[:most]}" if text else ""

@@ -1,4 +1,4 @@
-"""The items of a list: their keys, timestamps and offset fields, and the records that are made of them."""
+"""The items of a list: their keys, timestamps and offset fields, and their records."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _VALUE_SCHEMA: Final = Schema.struct(
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An item of a list, and what is known of it."""
+    """An item of a list, with its key, timestamp and offset fields."""
 
     content: Any
     mark: str
@@ -52,7 +52,7 @@ class Item:
 
 
 class Timestamps:
-    """Reads timestamps as the options say."""
+    """Parses timestamps according to the options."""
 
     def __init__(self, config: HttpSourceConfig) -> None:
         self._parser = config.timestamp_parser
@@ -61,7 +61,7 @@ class Timestamps:
         self._zone = ZoneInfo(config.http_response_record_timestamp_parser_zone)
 
     def read(self, value: Any) -> dt.datetime:
-        """The moment; :class:`~connect.errors.DataError` if it is none."""
+        """Return the time. Raises :class:`~connect.errors.DataError` if the value is not a timestamp."""
         try:
             return self._read(value)
         except (ValueError, OverflowError) as error:
@@ -75,7 +75,7 @@ class Timestamps:
             unit = 1000 if self._parser == "EpochSecondsTimestampParser" else 1
             return _EPOCH + number * unit * _MILLISECOND
         if not text or self._parser.startswith("EpochMillisT") or self._parser.startswith("EpochS"):
-            raise ValueError(f"{self._parser} does not read it; see http.response.record.timestamp.parser")
+            raise ValueError(f"{self._parser} cannot parse it; see http.response.record.timestamp.parser")
         if self._form is None:
             found = dt.datetime.fromisoformat(text)
         else:
@@ -86,7 +86,7 @@ class Timestamps:
 
 
 class Items:
-    """Reads items, and makes records of them."""
+    """Reads items, and creates their records."""
 
     def __init__(self, config: HttpSourceConfig) -> None:
         self._topic = config.kafka_topic
@@ -99,7 +99,7 @@ class Items:
         self.has_fields = bool(self._keys or self._offsets or self._timestamp is not None)
 
     def read(self, content: Any, mark: str = "") -> Item:
-        """An item; :class:`~connect.errors.DataError` if its timestamp or a field cannot be used."""
+        """Read an item. Raises :class:`~connect.errors.DataError` if its timestamp or an offset field is unusable."""
         fields: dict[str, Any] = {}
         key = self._key(content)
         if key is not None:
@@ -110,18 +110,18 @@ class Items:
         for name, where in self._offsets:
             found = where.first(content)
             if isinstance(found, (dict, list)):
-                raise DataError(f"The offset field {name} is {excerpt(found)}: point to a text or a number.")
+                raise DataError(f"The offset field {name} is {excerpt(found)}: it must be a string or a number.")
             if found is not None:
                 fields[name] = found
         return Item(content, mark, key, moment, fields)
 
     def moment(self, content: Any) -> dt.datetime | None:
-        """The timestamp of an item; ``None`` if it has none."""
+        """Return the timestamp of an item; ``None`` if it has none."""
         found = None if self._timestamp is None else self._timestamp.first(content)
         return None if found is None else self._timestamps.read(found)
 
     def kept_moment(self, fields: Mapping[str, Any]) -> dt.datetime | None:
-        """The timestamp among the fields of an offset."""
+        """Return the timestamp among the fields of an offset."""
         text = fields.get("timestamp")
         if text is None or self._timestamp is None:
             return None
@@ -132,7 +132,7 @@ class Items:
         return found if found.tzinfo is not None else found.replace(tzinfo=dt.UTC)
 
     def record(self, item: Item, content: Any = None) -> SourceRecord:
-        """The record of an item, or of ``content`` in its place."""
+        """Return the record of an item, or of ``content`` in its place."""
         value = self._value.first(item.content if content is None else content)
         timestamp = None if item.moment is None else (item.moment - _EPOCH) // _MILLISECOND
         if timestamp is not None and timestamp < 0:
@@ -155,7 +155,7 @@ class Items:
 
 
 def fingerprint(content: Any) -> str:
-    """What distinguishes an item from others."""
+    """Return a fingerprint that distinguishes an item from others."""
     try:
         text = orjson.dumps(content, option=orjson.OPT_SORT_KEYS)
     except TypeError:

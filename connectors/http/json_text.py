@@ -1,7 +1,7 @@
-"""Values as JSON, as Kafka Connect's JSON converter writes them without schemas.
+"""Values as JSON, formatted like Kafka Connect's JSON converter without schemas.
 
-Timestamps are milliseconds, dates days, bytes base64; decimals are base64 of their unscaled value, or numbers.
-Nothing is rounded: a number that JSON has no form for is an error.
+Timestamps are milliseconds, dates are days, bytes are base64; decimals are base64 of their unscaled value, or numbers.
+Nothing is rounded: a number without a JSON form is an error.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ _ENCODE_STRING: Final[Callable[[str], str]] = json.encoder.encode_basestring
 
 
 def parse_json(data: bytes, what: str) -> Any:
-    """The JSON value that is ``data``; :class:`~connect.errors.DataError` if it is none. ``what`` begins the error."""
+    """Parse JSON. Raises :class:`~connect.errors.DataError`, whose text begins with ``what``."""
     try:
         return json.loads(data, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else _shortened(str(error))
-        raise DataError(f"{what} is no JSON: {reason}") from None
+        raise DataError(f"{what} is not JSON: {reason}") from None
 
 
 def json_text(value: Any, *, numeric_decimals: bool = True, schema: Schema | None = None) -> str:
-    """The JSON of a value; :class:`~connect.errors.DataError` if it has none."""
+    """Return the JSON of a value. Raises :class:`~connect.errors.DataError` if it has none."""
     try:
         return "".join(_parts(value, schema, numeric_decimals))
     except RecursionError:
@@ -58,7 +58,7 @@ def _parts(value: Any, schema: Schema | None, numeric: bool) -> list[str]:  # no
             return [integer_text(value)]
         case float():
             if not math.isfinite(value):
-                raise DataError(f"JSON has no number {value}.")
+                raise DataError(f"{value} cannot be written as a JSON number.")
             return [repr(value)]
         case Mapping():
             return _object(value, schema, numeric)
@@ -105,12 +105,12 @@ def _scalar(value: Any, schema: Schema | None, numeric: bool) -> str:
         case dt.time():
             return str(milliseconds_from_time(value))
         case _:
-            raise DataError(f"JSON has no form for a {type(value).__name__}.")
+            raise DataError(f"A {type(value).__name__} cannot be written as JSON.")
 
 
 def _decimal(value: Decimal, schema: Schema | None, numeric: bool) -> str:
     if not value.is_finite():
-        raise DataError(f"JSON has no number {value}.")
+        raise DataError(f"{value} cannot be written as a JSON number.")
     if numeric:
         return format(value, "f")
     given = schema.parameters.get("scale") if schema is not None and schema.parameters else None
@@ -119,7 +119,7 @@ def _decimal(value: Decimal, schema: Schema | None, numeric: bool) -> str:
 
 
 def _refuse(name: str) -> Any:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _shortened(text: str) -> str:

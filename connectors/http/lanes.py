@@ -1,4 +1,4 @@
-"""Which job comes next: one after the other within a lane, side by side across lanes."""
+"""Scheduling of jobs: sequential within a lane, concurrent across lanes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Lanes"]
 
 
 class Lanes:
-    """Jobs in lanes. Of a lane the first job is given out, and the next when that is done. Time is told to it."""
+    """Jobs in lanes, of which only the first job of each is handed out. Pure: callers pass the time."""
 
     def __init__(self, jobs: Iterable[Job] = ()) -> None:
         self._lanes: dict[Hashable, deque[Job]] = {}
@@ -33,13 +33,13 @@ class Lanes:
             lane.append(job)
 
     def next(self, now: float) -> Job | None:
-        """The next job that may be done now, if there is one."""
+        """Return the next job that may start now, if there is one."""
         while self._waiting and self._waiting[0][0] <= now:
             self._ready.append(heapq.heappop(self._waiting)[2])
         return self._lanes[self._ready.popleft()][0] if self._ready else None
 
     def done(self, job: Job) -> None:
-        """Go on in the lane of a job."""
+        """Remove a finished job, and continue with the next in its lane."""
         lane = self._lanes[job.lane]
         lane.popleft()
         if lane:
@@ -48,15 +48,15 @@ class Lanes:
             del self._lanes[job.lane]
 
     def again(self, job: Job, due: float) -> None:
-        """Give the job out again at a time; its lane waits for it."""
+        """Hand the job out again at ``due``; its lane waits for it."""
         heapq.heappush(self._waiting, (due, next(self._order), job.lane))
 
     @property
     def is_empty(self) -> bool:
-        """Whether every job is done."""
+        """Whether all jobs are done."""
         return not self._lanes
 
     @property
     def due(self) -> float | None:
-        """When the next job is given out again, if any waits for that."""
+        """The time when the next waiting job is handed out again, if there is one."""
         return self._waiting[0][0] if self._waiting else None

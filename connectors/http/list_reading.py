@@ -1,7 +1,7 @@
-"""The reading of a list: which request comes next, and which records are in an answer. Nothing here waits or sends.
+"""The reading of a list: which request comes next, and which records an answer contains. Pure: no waiting, no I/O.
 
-Every record's offset is what makes the next request. A kill between two pages, or within one, loses nothing: the page
-after the last committed record is asked for again, with the same fields, and what was read of it is skipped.
+Every record's offset determines the next request. A kill between two pages, or within one, loses nothing: the page
+after the last committed record is requested again with the same fields, and the part already read is skipped.
 """
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ class _Contents:
 
     items: Sequence[Any]
     marks: Sequence[str]
-    """What distinguishes each item."""
+    """The fingerprint of each item."""
     was_newest_first: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What there is at a place: whether the page ``has_news``, and the ``total`` of the list if the server tells it."""
+    """What there is at a place: whether the page ``has_news``, and the ``total`` of the list if it is reported."""
 
     has_news: bool
     total: int | None = None
 
 
 class ListReading:
-    """Reads a list again and again."""
+    """Reads a list repeatedly."""
 
     def __init__(self, config: HttpSourceConfig, partition: Mapping[str, str]) -> None:
         self._config = config
@@ -83,14 +83,14 @@ class ListReading:
         )
 
     def steps(self, place: Place) -> Steps[None]:
-        """The steps from a place on; they end only if the list is read once, or at the end of a split."""
+        """Yield the steps from a place on; they end only if the list is read once, or at the end of a split."""
         if self._config.split_first is not None and self._paging.number(place.page) < self._config.split_first:
             place = place.at(self._config.split_first)
         while not place.is_done and not self._is_behind(place):
             place = yield from self._page(place)
 
     def look(self, place: Place) -> Steps[Look]:
-        """The steps to see what there is at a place, with one request."""
+        """Yield the steps that find out, with one request, what there is at a place."""
         answer = yield from self._exchange.answer(self._requests.page(place, self._paging))
         if not answer.has_content or answer.response is None:
             return Look(has_news=False)
@@ -99,7 +99,7 @@ class ListReading:
         return Look(_resumed(place, contents.marks) < page.count, self._paging.total(page))
 
     def pause(self, place: Place, *, found: bool) -> float:
-        """The seconds from a reading of the list that ended at a place, and has ``found`` something, to the next."""
+        """Return the seconds between a reading that ended at a place, and ``found`` records or not, and the next."""
         if self._config.http_long_polling:
             return 0.0
         interval = self._config.http_timer_interval_millis / 1000
@@ -109,11 +109,11 @@ class ListReading:
         return interval
 
     def _is_behind(self, place: Place) -> bool:
-        """Whether a place is behind the split."""
+        """Whether a place is beyond the split."""
         return self._split_end is not None and self._paging.number(place.page) >= self._split_end
 
     def _page(self, place: Place) -> Steps[Place]:
-        """Read one page, and give the place after it."""
+        """Read one page, and return the place after it."""
         request = self._conditional(self._requests.page(place, self._paging), place)
         answer = yield from self._exchange.answer(request)
         if not answer.has_content or answer.response is None:
@@ -162,7 +162,7 @@ class ListReading:
         if not items and content is not None and not self._has_warned and self._list.first(content) is None:
             self._has_warned = True
             _log.warning(
-                "The answer has nothing at %s: see http.response.list.pointer, unless the list is empty.",
+                "The answer has nothing at %s. Unless the list is empty, check http.response.list.pointer.",
                 self._list.text,
             )
         newest_first = self._is_newest_first(items)
@@ -187,7 +187,7 @@ class ListReading:
     def _unseen(
         self, place: Place, read: Sequence[Item | Malformed], contents: _Contents
     ) -> tuple[frozenset[int], bool]:
-        """Which items were not seen in an earlier reading of the list, and whether the last one that was is here."""
+        """Return the items not seen in an earlier reading, and whether the last one seen is on this page."""
         everything = frozenset(range(len(read)))
         if not self._filters or not place.fields:
             return everything, False
@@ -215,7 +215,7 @@ class ListReading:
         kept: frozenset[int],
         ending: tuple[str | int | None, Page, Validators | None],
     ) -> tuple[list[_Wanted], Place]:
-        """The items to publish, and the place after the page."""
+        """Return the items to publish, and the place after the page."""
         start = _resumed(place, contents.marks)
         wanted: list[_Wanted] = []
         current = place if start == place.index else replace(place, child=0)
@@ -236,7 +236,7 @@ class ListReading:
         return wanted, following
 
     def _is_newest(self, place: Place, item: Item, *, is_behind: bool) -> bool:
-        """Whether a record is the newest so far, whose fields are those of the next reading."""
+        """Whether a record is the newest so far, whose fields are used by the next reading."""
         if not item.fields:
             return False
         before = self._items.kept_moment(place.newest)
@@ -246,7 +246,7 @@ class ListReading:
         return not is_behind or place.page is None
 
     def _following(self, current: Place, after: str | int | None, page: Page, validators: Validators | None) -> Place:
-        """The place after the last item of a page."""
+        """Return the place after the last item of a page."""
         if after is not None:
             return current.at(after)
         if self._end == "continue":
@@ -258,7 +258,7 @@ class ListReading:
     # -- records ---------------------------------------------------------------------------------------------------
 
     def _published(self, wanted: Sequence[_Wanted], done: int) -> Steps[None]:
-        """Publish the items, or their children; ``done`` of those of the first were published before."""
+        """Publish the items or their children; ``done`` of the first item's were already published."""
         if self._requests.child is None:
             if wanted:
                 yield Publish([self._record(each) for each in wanted])
@@ -280,7 +280,7 @@ class ListReading:
         return record.replace(source_partition=self._partition, source_offset=after.to_offset())
 
     def _children(self, wanted: _Wanted, item: Item, done: int) -> Steps[None]:
-        """Ask for the child of an item, and publish its records in the item's place."""
+        """Request the child of an item, and publish its records in place of the item."""
         try:
             request = self._requests.of_child(item.content, wanted.before)
         except DataError as error:
@@ -309,7 +309,7 @@ class ListReading:
     # -- conditional requests --------------------------------------------------------------------------------------
 
     def _conditional(self, request: Request, place: Place) -> Request:
-        """The request with what it takes to be told that nothing has changed."""
+        """Return the request with headers that ask for changes only."""
         known = place.validators
         if not self._is_conditional or known is None or place.index or known.of != fingerprint(request.url):
             return request
@@ -324,7 +324,7 @@ class ListReading:
 
 
 def response_content(config: HttpSourceConfig, response: Response) -> Any:
-    """The content of an answer, by its type; :class:`~connect.errors.DataError` if it is not of that type."""
+    """Return the content of an answer. Raises :class:`~connect.errors.DataError` if it is not of the expected type."""
     if config.http_response_type == "json":
         return parse_json(response.body, "The answer") if response.body.strip() else None
     try:
@@ -334,10 +334,10 @@ def response_content(config: HttpSourceConfig, response: Response) -> Any:
 
 
 def _resumed(place: Place, marks: Sequence[str]) -> int:
-    """How many items of the page were read before.
+    """Return how many items of the page were already read.
 
-    If the item that was read last is not where it was, reading goes on after where it is now; if it is gone, the page
-    is read again: records may come twice then, but none is lost.
+    If the item read last has moved, reading continues after its current position; if it is gone, the page is read
+    again: records may then come twice, but none is lost.
     """
     if not place.index:
         return 0
@@ -347,7 +347,7 @@ def _resumed(place: Place, marks: Sequence[str]) -> int:
     if found:
         return found[-1] + 1
     if marks:
-        _log.warning("The page is not the one that was read before: reading it from its beginning.")
+        _log.warning("The page has changed since it was read: reading it from the beginning.")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Pages of a list: where it goes on after an answer, decided from the answer alone."""
+"""Pages of a list: where to continue after an answer, decided from the answer alone."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Page:
 
 
 class Paging:
-    """The way in which a server divides a list."""
+    """How a server divides a list into pages."""
 
     def __init__(self, config: HttpSourceConfig) -> None:
         self.mode = config.http_paging
@@ -49,7 +49,7 @@ class Paging:
         self._credential = config.http_auth_api_key_name if in_query else None
 
     def names(self, page: str | int | None) -> dict[str, Any]:
-        """The values of ``${page...}`` for a page."""
+        """Return the values of ``${page...}`` for a page."""
         names: dict[str, Any] = {"size": self.size}
         if self.mode == "cursor":
             names["cursor"] = page
@@ -60,11 +60,11 @@ class Paging:
         return names
 
     def link(self, page: str | int | None) -> str | None:
-        """The URL of a page that is named by its link."""
+        """Return the URL of a page identified by its link."""
         return page if self.mode in ("next_link", "link_header") and isinstance(page, str) else None
 
     def after(self, page: str | int | None, answer: Page) -> str | int | None:
-        """The page after that one; ``None`` if it is the last."""
+        """Return the page after an answer; ``None`` if it was the last one."""
         if self._more is not None and not self._more.first(answer.content):
             return None
         match self.mode:
@@ -85,24 +85,24 @@ class Paging:
         return None if following == page else following
 
     def within(self, page: str | int | None, answer: Page, end: int) -> int:
-        """The page after that one in a split that ends before ``end``: a page that is short is not the last one."""
+        """Return the next page in a split that ends before ``end``, where a short page is not the last one."""
         if not answer.count:
             return end
         return self.number(page) + (answer.count if self.mode == "offset" else 1)
 
     def number(self, page: str | int | None) -> int:
-        """The offset or number of a page; without one, of the first."""
+        """Return the offset or number of a page, by default of the first one."""
         if isinstance(page, int):
             return page
         return (1 if self.mode == "page" else 0) if self._start is None else self._start
 
     @property
     def tells_total(self) -> bool:
-        """Whether an answer tells how many records the whole list has."""
+        """Whether an answer reports the total number of records."""
         return self._total is not None or bool(self._total_header)
 
     def total(self, answer: Page) -> int | None:
-        """How many records the whole list has, as an answer tells; ``None`` if it does not."""
+        """Return the total number of records that an answer reports; ``None`` if it does not."""
         told: Any = None
         if self._total is not None:
             told = self._total.first(answer.content)
@@ -113,13 +113,13 @@ class Paging:
         text = told.strip() if isinstance(told, str) else told
         if isinstance(text, bool) or not (isinstance(text, int) or (isinstance(text, str) and _TOTAL.fullmatch(text))):
             raise ConnectError(
-                f"The total of the list is {excerpt(told)}: let http.paging.total.pointer or http.paging.total.header "
-                "name a number of records."
+                f"The total number of records is {excerpt(told)}, not an integer: correct http.paging.total.pointer or "
+                "http.paging.total.header."
             )
         return int(text)
 
     def end(self, page: str | int | None, answer: Page) -> tuple[str | int | None, int]:
-        """Where to ask again at the end of the list: the page, and how many of its items are done."""
+        """Return where to ask again at the end of the list: the page, and how many of its items are done."""
         if self.mode == "offset":
             return self.number(page) + answer.count, 0
         return page, answer.count
@@ -133,27 +133,29 @@ class Paging:
             return None
         if isinstance(found, bool) or not isinstance(found, (str, int)):
             raise ConnectError(
-                f"The next page is {excerpt(found)} by http.paging.next.pointer: let it point to a text or a number."
+                f"The next page is {excerpt(found)}: http.paging.next.pointer must point to a string or a number."
             )
         if isinstance(found, str) and len(found) > _LONGEST:
             raise ConnectError(f"The link or cursor of the next page has more than {_LONGEST} characters.")
         return found
 
     def _checked(self, url: str, link: str | int) -> str:
-        """The absolute URL of a link, without the credential; an error if it leaves the host that is asked."""
+        """Return the absolute URL of a link, without the credential. Raises an error if it leads to another host."""
         target = urljoin(url, str(link))
         try:
             place = origin(target)
         except ValueError:
-            raise ConnectError("The link of the next page is no URL of HTTP: see http.paging.next.pointer.") from None
+            raise ConnectError(
+                "The link of the next page is not an HTTP URL: correct http.paging.next.pointer."
+            ) from None
         parts = urlsplit(target)
         if place == (("http", *self._own[1:2], 80)) and self._own == ("https", self._own[1], 443):
             # A server behind a proxy that encrypts does not know that it does.
             parts = parts._replace(scheme="https", netloc=parts.hostname or "")
         elif place != self._own or parts.username is not None:
             raise ConnectError(
-                f"The next page is at {shown_address(target)}, another host than that of http.request.url: "
-                "credentials are not sent there. Ask that host directly."
+                f"The next page is at {shown_address(target)}, on another host than http.request.url, where "
+                "credentials are not sent. Set http.request.url to that host."
             )
         query = parts.query
         if self._credential is not None:
@@ -163,7 +165,7 @@ class Paging:
 
 
 def next_link(header: str) -> str | None:
-    """The target of the link with ``rel=next`` in a ``Link`` header (RFC 8288)."""
+    """Return the target of the link with ``rel=next`` in a ``Link`` header (RFC 8288)."""
     for target, parameters in _links(header[:_LONGEST]):
         if "next" in parameters.get("rel", "").lower().split():
             return target

@@ -1,4 +1,4 @@
-"""Places in a list: what the next request is made of, as it is kept in source offsets."""
+"""Places in a list, from which the next request is built; kept in source offsets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SCALARS: Final = (str, int, float, bool)
 
 @dataclass(frozen=True, slots=True)
 class Validators:
-    """What a server has told to ask with whether an answer has changed, and the fingerprint of the URL it is for."""
+    """The server's values for asking whether an answer has changed, and the fingerprint of the URL they are for."""
 
     of: str
     tag: str | None
@@ -26,12 +26,12 @@ class Validators:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The place after a record: all that the next request needs, and what of its answer was read before.
+    """The place after a record: everything the next request needs, and which part of its answer was already read.
 
-    ``fields`` fill in the placeholders of all requests of one reading of the list; ``newest``, those of the newest
-    record so far, the ones of the reading after it. ``page`` is the link, cursor, offset or number of the page,
-    ``index`` how many of its items are done and ``last`` the fingerprint of the last of them; ``child`` is how many
-    records of the child of the next item are.
+    ``fields`` fill the placeholders of all requests of one reading of the list; ``newest``, the fields of the newest
+    record so far, those of the next reading. ``page`` is the link, cursor, offset or number of the page, ``index`` the
+    number of its items already done, and ``last`` the fingerprint of the last of them; ``child`` is the number of
+    records of the next item's child already done.
     """
 
     fields: Mapping[str, Any] = field(default_factory=dict)
@@ -51,15 +51,15 @@ class Place:
         return self.page is None and self.index == 0 and self.child == 0
 
     def restarted(self) -> Place:
-        """The beginning of the next reading of the list."""
+        """Return the beginning of the next reading of the list."""
         return Place(self.newest, self.newest, self.newest_item, self.newest_item, validators=self.validators)
 
     def at(self, page: str | int | None) -> Place:
-        """The beginning of a page."""
+        """Return the beginning of a page."""
         return replace(self, page=page, index=0, last="", child=0)
 
     def to_offset(self) -> dict[str, Any]:
-        """The source offset of a record that this is the place after."""
+        """Return the source offset of the record before this place."""
         offset: dict[str, Any] = dict(self.newest)
         if not self.is_start:
             offset |= {f"{_REQUEST}{name}": value for name, value in self.fields.items()}
@@ -80,7 +80,7 @@ class Place:
 
     @classmethod
     def from_offset(cls, offset: Offset) -> Place:
-        """The place that a source offset tells: one of this connector's, or of the Java connector's."""
+        """Return the place of a source offset, either this connector's or the Java connector's."""
         newest = {name: value for name, value in offset.items() if "." not in name}
         newest_item = offset.get("newest.item", "")
         fields, seen = newest, newest_item
@@ -111,7 +111,9 @@ def check_offset(offset: Offset) -> None:
     for name in ("page.index", "page.child"):
         count = offset.get(name, 0)
         if not isinstance(count, int) or isinstance(count, bool) or count < 0:
-            raise ConnectError(f"The value of {name!r} in the offset is {count!r}: give how many items are done.")
+            raise ConnectError(
+                f"The value of {name!r} in the offset is {count!r}: give the number of items already read."
+            )
     for name, value in offset.items():
         if value is not None and not isinstance(value, _SCALARS):
-            raise ConnectError(f"The value of {name!r} in the offset is {value!r}: give a text or a number.")
+            raise ConnectError(f"The value of {name!r} in the offset is {value!r}: give a string or a number.")

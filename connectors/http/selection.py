@@ -1,4 +1,4 @@
-"""Selection of parts of a JSON value: by a JSON pointer, ``/data/items``, or a JSON path, ``$.data.items[*]``."""
+"""Selection of parts of a JSON value, by JSON pointer (``/data/items``) or JSON path (``$.data.items[*]``)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BAD_ESCAPE: Final = re.compile(r"~(?![01])")
 
 
 class Selection:
-    """The parts of a value that a pointer or a path selects. As in Java ``/`` alone is the whole value."""
+    """Selects parts of a value by pointer or path. As in the Java connector, ``/`` alone is the whole value."""
 
     def __init__(self, text: str, key: str) -> None:
         self.text = text
@@ -24,13 +24,13 @@ class Selection:
         self._names: list[str] = []
         if self._path is None and text not in ("", "/"):
             if not text.startswith("/"):
-                raise invalid_value(key, text, "A JSON pointer begins with /, a JSON path with $")
+                raise invalid_value(key, text, "A JSON pointer must begin with /, a JSON path with $")
             if _BAD_ESCAPE.search(text):
-                raise invalid_value(key, text, "In a JSON pointer ~ is written as ~0, and / in a name as ~1")
+                raise invalid_value(key, text, "In a JSON pointer, write ~ as ~0, and / in a name as ~1")
             self._names = [part.replace("~1", "/").replace("~0", "~") for part in text[1:].split("/")]
 
     def first(self, value: Any) -> Any:
-        """The part, or ``None`` if there is none; the first one of a path that selects several."""
+        """Return the part, or the first of several; ``None`` if there is none."""
         if self._path is not None:
             return next(iter(self._path.select(value)), None)
         for name in self._names:
@@ -43,7 +43,7 @@ class Selection:
         return value
 
     def each(self, value: Any) -> list[Any]:
-        """The records that are selected: those of an array, or the one value; none where there is nothing."""
+        """Return the selected records: the elements of an array, or a single value; empty if there are none."""
         if self._path is not None:
             found = self._path.select(value)
             return found[0] if len(found) == 1 and isinstance(found[0], list) else found
@@ -54,12 +54,12 @@ class Selection:
 
 
 def selection(text: str | None, key: str) -> Selection | None:
-    """The selection, or ``None`` if there is no text."""
+    """Return the selection, or ``None`` if the text is empty."""
     return None if text is None or not text.strip() else Selection(text.strip(), key)
 
 
 @validator("JSON pointer such as /data/items, or JSON path such as $.data.items[*]")
 def pointer_text(key: str, value: str) -> None:
-    """Refuse what is neither a pointer nor a path."""
+    """Refuse a text that is neither a pointer nor a path."""
     if value.strip():
         Selection(value.strip(), key)

@@ -1,4 +1,4 @@
-"""The HTTP sink: records of topics become requests."""
+"""The HTTP sink: records become requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from connectors.http.background import LOOK
 from connectors.http.client.http_client import HttpClient
 from connectors.http.client.messages import NoAnswerError, Response
 from connectors.http.client.retries import retry_after
-from connectors.http.exchange import excerpt
+from connectors.http.exchange import body_excerpt
 from connectors.http.json_text import json_text
 from connectors.http.lanes import Lanes
 from connectors.http.sink_config import HttpSinkConfig
@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 _SLICE: Final = 0.05
 _LONGEST_PUT: Final = 30.0
 _GRACE: Final = 0.5
-"""Seconds that are given to requests under way when the task is to stop: what is answered need not be sent again."""
+"""Seconds that a stopping task waits for requests under way: answered ones need not be sent again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class _Outcome:
 
 @dataclass(slots=True)
 class _Progress:
-    """What became of the records of a batch that is put again: those that were sent, and how often others were."""
+    """The progress of a batch that is put again: which records were sent, and how often others were tried."""
 
     sent: set[Position] = field(default_factory=set)
     tries: dict[Position, int] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class _Progress:
 
 
 class _Senders:
-    """Threads that send requests and tell of the outcomes."""
+    """Threads that send requests and report the outcomes."""
 
     def __init__(self, client: HttpClient, count: int, keep: int) -> None:
         self._client = client
@@ -84,11 +84,11 @@ class _Senders:
 
 
 class HttpSinkTask(SinkTask[HttpSinkConfig]):
-    """Sends the records of each batch, and returns when every one was taken or given up.
+    """Sends the records of each batch, and returns when all have been accepted or given up.
 
-    Crash points: offsets are committed after ``put``, so a kill sends records again that were sent since the last
-    commit. A server that knows records by an id, such as ``${topic}-${partition}-${offset}`` in a header, takes each
-    once.
+    Crash points: offsets are committed after ``put``, so after a kill the records sent since the last commit are sent
+    again. A server that recognises records by an id, such as ``${topic}-${partition}-${offset}`` in a header, takes
+    each once.
     """
 
     def start(self) -> None:
@@ -123,13 +123,13 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
             self._is_put_again = False
 
     def stop(self) -> None:
-        """End what is under way: a server that does not answer is not waited for."""
+        """Abort what is under way, without waiting for a server that does not answer."""
         if (client := getattr(self, "_client", None)) is not None:
             client.close()
             self._senders.close()
 
     def _planned(self, records: SinkBatch) -> tuple[Lanes, list[Refused]]:
-        """The requests that are still to be made, and the records that cannot be sent."""
+        """Return the requests still to be made, and the records that cannot be sent."""
         lanes, refused = Lanes(), []
         wanted = [record for record in records if position_of(record) not in self._progress.sent]
         for made in self._requests.jobs(wanted):
@@ -137,20 +137,20 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
                 lanes.add(made)
             elif made.tolerated:
                 level = logging.WARNING if self.config.on_null == "log" else logging.DEBUG
-                _log.log(level, "%s is left out: %s", _shown(made.record), made.error)
+                _log.log(level, "Skipping %s: %s", _shown(made.record), made.error)
                 self._progress.sent.add(position_of(made.record))
             else:
                 refused.append(made)
         return lanes, refused
 
     def _settle(self, lanes: Lanes) -> None:
-        """Send what is in the lanes, and wait for it; raises ``RetriableError`` if that takes long or must wait."""
+        """Send the jobs in the lanes and wait for them; raises ``RetriableError`` if that takes long or must wait."""
         started = looked = time.monotonic()
         while not lanes.is_empty or self._in_flight:
             self._send_ready(lanes)
             if not self._in_flight:
                 wait = max(0.001, (lanes.due or 0.0) - time.monotonic())
-                raise RetriableError(f"{self._why.rstrip('.')}; trying again in {wait:.1f} s.", retry_after=wait)
+                raise RetriableError(f"{self._why.rstrip('.')}; retrying in {wait:.1f} s.", retry_after=wait)
             self._take_outcome(lanes, _SLICE)
             now = time.monotonic()
             if now - looked >= _SLICE:
@@ -175,7 +175,7 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
         deadline = time.monotonic() + _GRACE
         while self._in_flight and (left := deadline - time.monotonic()) > 0:
             self._take_outcome(lanes, left)
-        raise RetriableError(f"{why}; what is left of the records is sent with the next put.", retry_after=0.01)
+        raise RetriableError(f"{why}; the remaining records are sent with the next put.", retry_after=0.01)
 
     def _take_outcome(self, lanes: Lanes, seconds: float) -> None:
         try:
@@ -193,7 +193,7 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
                 lanes.again(job, self._progress.due[job.position])
 
     def _judged(self, job: Job, outcome: _Outcome) -> bool:
-        """Whether a job is done: its records were taken, or are given up; else it is to be done again."""
+        """Whether a job is done, because its records were accepted or are given up; otherwise it must be repeated."""
         response, error = outcome.response, outcome.error
         if response is not None and 200 <= response.status < 300:
             self._sent(job, response)
@@ -203,7 +203,7 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
         reason = self._client.hide(
             str(error)
             if response is None
-            else f"{job.request.shown} was answered with HTTP status {response.status}{excerpt(response.body)}"
+            else f"{job.request.shown} was answered with HTTP status {response.status}{body_excerpt(response.body)}"
         )
         if response is not None and response.status not in self._retry:
             if 300 <= response.status < 400:
@@ -234,7 +234,7 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
                 self._tell(self._result_topic, record, response, None)
 
     def _give_up(self, records: Sequence[SinkRecord], reason: DataError, response: Response | None) -> None:
-        """Report records as ``behavior.on.error`` says; raises if that fails the task."""
+        """Report records according to ``behavior.on.error``; raises if that fails the task."""
         reporter = self.context.errant_record_reporter
         for record in records:
             if self._error_topic is not None:
@@ -243,15 +243,15 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
                 case "fail" if reporter is not None:
                     reporter.report(record, reason)
                 case "fail":
-                    raise ConnectError(f"{_shown(record)} was not taken: {reason}") from reason
+                    raise ConnectError(f"{_shown(record)} was not delivered: {reason}") from reason
                 case "log":
-                    _log.error("%s was not taken and is left out: %s", _shown(record), reason)
+                    _log.error("Skipping %s, which was not delivered: %s", _shown(record), reason)
                 case _:
-                    _log.debug("%s was not taken and is left out: %s", _shown(record), reason)
+                    _log.debug("Skipping %s, which was not delivered: %s", _shown(record), reason)
             self._progress.sent.add(position_of(record))
 
     def _tell(self, topic: str, record: SinkRecord, response: Response | None, error: str | None) -> None:
-        """Publish an answer: where its record is, the status, the body, the error."""
+        """Publish an answer: the position of its record, the status, the body and the error."""
         told = {
             "topic": record.original_topic,
             "partition": record.original_partition,
@@ -285,10 +285,10 @@ class HttpSinkConnector(SinkConnector[HttpSinkConfig]):
     watches = False
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:
-        """The connector's own configuration for each task."""
+        """Return the connector's own configuration for each task."""
         return [own_props(self.config.originals)] * max_tasks
 
     @classmethod
     def alter_offsets(cls, config: HttpSinkConfig, offsets: Mapping[TopicPartition, int | None]) -> bool:  # noqa: ARG003
-        """Allow any offsets: the sink keeps none of its own."""
+        """Accept any offsets: the sink keeps none of its own."""
         return True

@@ -1,4 +1,4 @@
-"""The options of the HTTP sink: those of two Java connectors, told apart by the key that has the URL."""
+"""The options of the HTTP sink: those of two Java connectors, distinguished by the key that holds the URL."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _REWRITING: Final = ("regex.patterns", "regex.replacements")
 
 
 class HttpSinkConfig(ClientConfig):
-    """Where records are sent to and how, and what becomes of those that are refused."""
+    """Where and how to send records, and what to do with refused ones."""
 
     http_url: str | None = option(
         default=None,
@@ -41,42 +41,43 @@ class HttpSinkConfig(ClientConfig):
     http_api_url: str | None = option(
         default=None,
         importance=HIGH,
-        doc="The same as http.url, with the defaults of another Java connector: see the keys whose default is null.",
+        doc="Alternative to http.url, with the defaults of another Java connector: see the keys whose default is null.",
     )
     request_method: str = option(
         default="POST",
         importance=HIGH,
         ignore_case=True,
         validator=matches("(?i)POST|PUT|PATCH|DELETE", "one of POST, PUT, PATCH, DELETE (in any case)"),
-        doc="Method to send with.",
+        doc="HTTP method of the requests.",
     )
     behavior_on_null_values: str | None = option(
         default=None,
         importance=MEDIUM,
         ignore_case=True,
         validator=matches("(?i)fail|log|ignore|delete", "one of fail, log, ignore, delete (in any case)"),
-        doc="What becomes of a record without a value: delete sends DELETE without a body, fail gives the record up, "
-        "log and ignore leave it out. The default is fail with http.url, ignore with http.api.url.",
+        doc="What to do with a record without a value: delete sends DELETE without a body, fail gives the record up, "
+        "log and ignore skip it. The default is fail with http.url, and ignore with http.api.url.",
     )
     request_body_format: str = option(
         default="string",
         importance=MEDIUM,
         ignore_case=True,
         validator=matches("(?i)string|json", "one of string, json (in any case)"),
-        doc="string: texts and bytes are sent as they are, all else as JSON. json: texts are JSON strings, too.",
+        doc="string: strings and bytes are sent unchanged, everything else as JSON. json: strings are sent as JSON, "
+        "too.",
     )
     http_request_body: str = option(
         default="",
         importance=MEDIUM,
-        doc="Template of the body, in place of the value. Its placeholders are encoded by http.headers.content.type: "
-        "JSON (the default), a form, XML, or plain text.",
+        doc="Template of the body, in place of the value. Placeholders are encoded according to "
+        "http.headers.content.type: JSON (the default), a form, XML, or plain text.",
     )
     http_authorization_type: str = option(
         default="none",
         importance=MEDIUM,
         ignore_case=True,
         validator=matches("(?i)none|oauth2|static", "one of none, oauth2, static (in any case)"),
-        doc="The same as http.auth.type: static sends http.headers.authorization.",
+        doc="Alternative to http.auth.type: static sends http.headers.authorization.",
     )
     auth_type_alias: str = option(
         name="auth.type",
@@ -84,7 +85,7 @@ class HttpSinkConfig(ClientConfig):
         importance=LOW,
         ignore_case=True,
         validator=matches("(?i)NONE|BASIC|OAUTH2", "one of NONE, BASIC, OAUTH2 (in any case)"),
-        doc="The same as http.auth.type, with connection.user and connection.password.",
+        doc="Alternative to http.auth.type, with connection.user and connection.password.",
     )
     connection_user: str = option(default="", importance=LOW, doc="The user of auth.type=BASIC.")
     connection_password: Password = option(default=Password(""), importance=LOW, doc="The password of auth.type=BASIC.")
@@ -95,82 +96,85 @@ class HttpSinkConfig(ClientConfig):
         default=None,
         importance=LOW,
         validator=matches(r"[\x20-\x7e]*\S[\x20-\x7e]*", "type such as application/json"),
-        doc="The Content-Type header. By default application/json for what is sent as JSON, and none for texts.",
+        doc="The Content-Type header. By default application/json for JSON, and none for strings.",
     )
     http_headers_additional: tuple[str, ...] = option(
-        default=(), importance=LOW, doc="More headers, as Name:value, with placeholders."
+        default=(), importance=LOW, doc="Additional headers, as Name:value, with placeholders."
     )
     headers: str = option(
-        default="", importance=LOW, doc="More headers, as Name:value with header.separator between, with placeholders."
+        default="",
+        importance=LOW,
+        doc="Additional headers, as Name:value, separated by header.separator, with placeholders.",
     )
-    header_separator: str = option(default="|", importance=LOW, doc="What is between two of headers.")
+    header_separator: str = option(default="|", importance=LOW, doc="The separator between headers.")
     batching_enabled: bool | None = option(
         default=None,
         importance=HIGH,
-        doc="Whether several records are sent in one request. By default not with http.url, and with http.api.url if "
-        "batch.max.size is more than 1.",
+        doc="Whether to send several records per request. By default false with http.url; with http.api.url true if "
+        "batch.max.size is greater than 1.",
     )
     batch_max_size: int | None = option(
         default=None,
         importance=MEDIUM,
         validator=between(1, 1_000_000),
-        doc="Most records of one request: by default 500 with http.url, 1 with http.api.url. A request has records of "
-        "one partition with one URL, one method and the same headers.",
+        doc="Maximum number of records per request; by default 500 with http.url, and 1 with http.api.url. The "
+        "records of a request have the same partition, URL, method and headers.",
     )
     batch_max_bytes: int = option(
         default=8 << 20,
         importance=LOW,
         validator=at_least(1),
-        doc="Most bytes of the body of a batch; a record that is larger is sent by itself.",
+        doc="Maximum size of a batch's body in bytes; a larger record is sent in a request of its own.",
     )
-    batch_prefix: str = option(default="", importance=MEDIUM, doc="Before the first record; \\n is a line end.")
+    batch_prefix: str = option(default="", importance=MEDIUM, doc="Text before the first record; \\n is a line break.")
     batch_suffix: str | None = option(
         default=None,
         importance=MEDIUM,
-        doc="After the last record: by default a line end with http.url, nothing with http.api.url.",
+        doc="Text after the last record; by default a line break with http.url, and nothing with http.api.url.",
     )
     batch_separator: str | None = option(
         default=None,
         importance=MEDIUM,
-        doc="Between two records: by default a line end with http.url, a comma with http.api.url.",
+        doc="Text between records; by default a line break with http.url, and a comma with http.api.url.",
     )
     batch_json_as_array: bool = option(
-        default=False, importance=MEDIUM, doc="Whether a batch is a JSON array, in place of prefix, suffix, separator."
+        default=False, importance=MEDIUM, doc="Whether a batch is a JSON array; replaces prefix, suffix and separator."
     )
     batch_key_pattern: str = option(
         default="",
         importance=LOW,
-        doc="Template of a text: a record of which it is another than of the one before begins a new request.",
+        doc="Template of a batch key: a record whose key differs from that of the record before it begins a new "
+        "request.",
     )
     http_max_in_flight: int = option(
         default=4,
         importance=MEDIUM,
         validator=between(1, 256),
-        doc="Most requests of a task at the same time. Records with one key are sent one after the other, and so are "
-        "those of a partition without keys, and batches of one partition. 1 keeps the order of all records.",
+        doc="Maximum number of concurrent requests per task. Records with the same key are sent one after the other, "
+        "and so are records without keys and batches of the same partition. 1 keeps the order of all records.",
     )
     http_timeout: int | None = option(
-        default=None, importance=LOW, validator=at_least(1), doc="Seconds to wait for an answer."
+        default=None, importance=LOW, validator=at_least(1), doc="Timeout for an answer, in seconds."
     )
     http_request_timeout_ms: Long | None = option(
-        default=None, importance=LOW, validator=at_least(1), doc="Milliseconds to wait for an answer."
+        default=None, importance=LOW, validator=at_least(1), doc="Timeout for an answer, in milliseconds."
     )
     http_connect_timeout_ms: Long | None = option(
-        default=None, importance=LOW, validator=at_least(1), doc="Milliseconds to wait for a connection."
+        default=None, importance=LOW, validator=at_least(1), doc="Timeout for a connection, in milliseconds."
     )
-    http_proxy_host: str | None = option(default=None, importance=LOW, doc="The same as http.client.proxy.host.")
+    http_proxy_host: str | None = option(default=None, importance=LOW, doc="Alias of http.client.proxy.host.")
     http_proxy_port: int = option(
-        default=-1, importance=LOW, validator=between(-1, 65535), doc="The same as http.client.proxy.port."
+        default=-1, importance=LOW, validator=between(-1, 65535), doc="Alias of http.client.proxy.port."
     )
-    http_proxy_user: str = option(default="", importance=LOW, doc="The same as http.client.proxy.username.")
+    http_proxy_user: str = option(default="", importance=LOW, doc="Alias of http.client.proxy.username.")
     http_proxy_password: Password | None = option(
-        default=None, importance=LOW, doc="The same as http.client.proxy.password."
+        default=None, importance=LOW, doc="Alias of http.client.proxy.password."
     )
     retry_on_status_codes: str = option(
         default="408,425,429,500-",
         importance=MEDIUM,
         validator=statuses,
-        doc="Statuses after which a request is made again; others are refusals, which would be repeated.",
+        doc="Statuses after which a request is retried. Other error statuses are final.",
     )
     retry_backoff_policy: str | None = option(
         default=None,
@@ -179,49 +183,50 @@ class HttpSinkConfig(ClientConfig):
         validator=matches(
             "(?i)CONSTANT_VALUE|EXPONENTIAL_WITH_JITTER", "one of CONSTANT_VALUE, EXPONENTIAL_WITH_JITTER (in any case)"
         ),
-        doc="Whether all waits are retry.backoff.ms or they double: by default the first with http.url.",
+        doc="Whether every wait is retry.backoff.ms (the default with http.url), or the waits double (the default "
+        "with http.api.url).",
     )
     kafka_retry_backoff_ms: Long | None = option(
         default=None,
         importance=LOW,
         validator=between(0, 86_400_000),
-        doc="If set, a server that still does not answer after max.retries is waited for: all begins anew after so "
-        "many milliseconds.",
+        doc="If set, a server that still does not answer after max.retries is given more time: the attempts start "
+        "over after this many milliseconds.",
     )
     behavior_on_error: str = option(
         default="fail",
         importance=HIGH,
         ignore_case=True,
         validator=matches("(?i)fail|log|ignore", "one of fail, log, ignore (in any case)"),
-        doc="What becomes of a record that is given up. fail: it goes to the dead letter queue, or fails the task, as "
-        "errors.tolerance says. log: it is logged and left out. ignore: it is counted as sent.",
+        doc="What to do with a record that is given up. fail: errors.tolerance decides whether it fails the task or "
+        "goes to the dead letter queue. log: it is logged and skipped. ignore: it counts as sent.",
     )
     decimal_format: str = option(
         default="BASE64",
         importance=LOW,
         ignore_case=True,
         validator=matches("(?i)BASE64|NUMERIC", "one of BASE64, NUMERIC (in any case)"),
-        doc="How decimals are written in JSON: base64 of the unscaled value, or numbers.",
+        doc="How to write decimals in JSON: as base64 of the unscaled value, or as numbers.",
     )
     reporter_result_topic_name: str | None = option(
         default=None,
         importance=MEDIUM,
-        doc="Topic for the answers to records that were sent; ${connector} is the connector's name.",
+        doc="Topic for the answers to successful requests; ${connector} is the connector's name.",
     )
     reporter_error_topic_name: str | None = option(
         default=None,
         importance=MEDIUM,
-        doc="Topic for the answers to records that are given up; ${connector} is the connector's name.",
+        doc="Topic for the answers to records that were given up; ${connector} is the connector's name.",
     )
     http_response_report_bytes: int = option(
         default=65_536,
         importance=LOW,
         validator=between(0, 1 << 24),
-        doc="Most bytes of an answer that are kept, for topics, dead letters and errors.",
+        doc="Maximum number of bytes of an answer to keep for topics, dead letters and errors.",
     )
 
     def check(self) -> Iterable[ConfigError]:
-        """Yield an error for each rule over several options that is broken."""
+        """Yield an error for each violated rule over several options."""
         yield from super().check()
         yield from self._url_errors()
         yield from self._header_errors()
@@ -244,19 +249,19 @@ class HttpSinkConfig(ClientConfig):
                 )
 
     def urls(self) -> Iterable[tuple[str, str]]:
-        """The keys that have URLs, and the URLs."""
+        """The keys that hold URLs, and the URLs."""
         yield from super().urls()
         if self.http_url or self.http_api_url:
             yield self.url_key, self.http_url or self.http_api_url or ""
 
     @property
     def is_plain(self) -> bool:
-        """Whether the URL is that of ``http.url``, whose defaults then hold."""
+        """Whether the URL is in ``http.url``, whose defaults then apply."""
         return self.http_url is not None
 
     @property
     def url_key(self) -> str:
-        """The key that has the URL."""
+        """The key that holds the URL."""
         return "http.url" if self.is_plain else "http.api.url"
 
     @property
@@ -292,7 +297,7 @@ class HttpSinkConfig(ClientConfig):
 
     @property
     def proxy_user(self) -> tuple[str, str]:
-        """The user and the password at the proxy."""
+        """The user and password for the proxy."""
         if not self.http_proxy_user:
             return super().proxy_user
         return self.http_proxy_user, self.http_proxy_password.value if self.http_proxy_password else ""
@@ -309,45 +314,45 @@ class HttpSinkConfig(ClientConfig):
 
     @property
     def most_retries(self) -> int:
-        """How often a request is made again; -1 is without end."""
+        """How often to retry a request; -1 means forever."""
         if self.max_retries is not None:
             return self.max_retries
         return 1 if self.is_plain else 10
 
     @property
     def backoff(self) -> Backoff:
-        """The waits between tries."""
+        """The waits between attempts."""
         policy = self.retry_backoff_policy
         constant = self.is_plain if policy is None else policy.upper() == "CONSTANT_VALUE"
         return Backoff(self.retry_backoff_ms / 1000, self.retry_backoff_max_ms / 1000, constant)
 
     @property
     def retry(self) -> StatusRanges:
-        """The statuses after which a request is made again."""
+        """The statuses after which a request is retried."""
         return status_ranges(self.retry_on_status_codes)
 
     @property
     def batch_size(self) -> int:
-        """Most records of one request."""
+        """The maximum number of records per request."""
         if self.batch_max_size is not None:
             return self.batch_max_size
         return 500 if self.is_plain else 1
 
     @property
     def is_batching(self) -> bool:
-        """Whether requests have several records."""
+        """Whether requests contain several records."""
         if self.batching_enabled is not None:
             return self.batching_enabled
         return not self.is_plain and self.batch_size > 1
 
     @property
     def on_null(self) -> str:
-        """What becomes of a record without a value."""
+        """What to do with a record without a value."""
         return (self.behavior_on_null_values or ("fail" if self.is_plain else "ignore")).lower()
 
     @property
     def frame(self) -> tuple[str, str, str]:
-        """What is before, between and after the records of a batch."""
+        """The texts before, between and after the records of a batch."""
         if self.batch_json_as_array:
             return "[", ",", "]"
         suffix, separator = self.batch_suffix, self.batch_separator
@@ -359,7 +364,7 @@ class HttpSinkConfig(ClientConfig):
 
     @property
     def body_type(self) -> str | None:
-        """The Content-Type that is sent; ``None`` if it depends on the record."""
+        """The Content-Type to send; ``None`` if it depends on the record."""
         if self.http_headers_content_type is not None:
             return self.http_headers_content_type
         named = next((value for name, value in self._header_pairs() if name.lower() == "content-type"), None)
@@ -368,25 +373,25 @@ class HttpSinkConfig(ClientConfig):
         return named
 
     def url_template(self) -> Template:
-        """The template of the URL."""
+        """Return the template of the URL."""
         return Template((self.http_url or self.http_api_url or "").strip(), Encoding.URL)
 
     def header_templates(self) -> list[tuple[str, Template]]:
-        """The templates of the headers, by their names."""
+        """Return the names and templates of the headers."""
         return [(name, Template(value, Encoding.HEADER)) for name, value in self._header_pairs()]
 
     def body_template(self) -> Template | None:
-        """The template of the body; ``None`` if it is the value."""
+        """Return the template of the body; ``None`` if the body is the value."""
         if not self.http_request_body:
             return None
         return Template(self.http_request_body, body_encoding(self.body_type))
 
     def batch_key_template(self) -> Template | None:
-        """The template of what the records of a batch have in common."""
+        """Return the template of the batch key."""
         return Template(self.batch_key_pattern, Encoding.TEXT) if self.batch_key_pattern else None
 
     def topic_of(self, name: str | None) -> str | None:
-        """A topic for answers, by its pattern."""
+        """Return the name of a topic for answers from its pattern."""
         return name.replace("${connector}", self.originals.get("name") or "") if name else None
 
     def _header_pairs(self) -> list[tuple[str, str]]:
@@ -395,7 +400,7 @@ class HttpSinkConfig(ClientConfig):
         for item in filter(None, (item.strip() for item in items)):
             name, separator, value = item.partition(":")
             if not separator or not TOKEN.fullmatch(name.strip()):
-                raise ValueError("an item is not a header's name, a colon and its value")
+                raise ValueError("an item is not a header name, a colon and a value")
             found.append((name.strip(), value.strip()))
         return found
 
@@ -417,7 +422,7 @@ class HttpSinkConfig(ClientConfig):
             yield ConfigRuleError('Missing required configuration "http.url" which has no default value.', "http.url")
             return
         if len(given) > 1:
-            yield ConfigRuleError("http.url and http.api.url are the same: remove one of them.", *given)
+            yield ConfigRuleError("http.url and http.api.url are alternatives: remove one of them.", *given)
             return
         try:
             template = self.url_template()

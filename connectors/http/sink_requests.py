@@ -1,4 +1,4 @@
-"""The requests of the sink: which records each has, and what is sent of them. Nothing here waits or sends."""
+"""The requests of the sink: which records each contains, and how they are written. Pure: no waiting, no I/O."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Position = tuple[TopicPartition, int]
 
 
 def position_of(record: SinkRecord) -> Position:
-    """The position that a record was consumed from."""
+    """Return the position of a record in Kafka."""
     return record.origin, record.original_offset
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A request, the records that are sent with it, and the lane whose jobs are done one after the other."""
+    """A request, its records, and its lane, whose jobs are done one after the other."""
 
     records: tuple[SinkRecord, ...]
     request: Request
@@ -40,7 +40,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A record that cannot be sent; with ``tolerated`` it is only left out."""
+    """A record that cannot be sent; a ``tolerated`` one is skipped without a report."""
 
     record: SinkRecord
     error: DataError
@@ -49,7 +49,7 @@ class Refused:
 
 @dataclass(slots=True)
 class _Batch:
-    """Records that are to be sent together."""
+    """Records to be sent together."""
 
     target: tuple[Any, ...]
     records: list[SinkRecord] = field(default_factory=list)
@@ -58,7 +58,7 @@ class _Batch:
 
 
 class SinkRequests:
-    """Makes requests of records."""
+    """Builds requests from records."""
 
     def __init__(self, config: HttpSinkConfig) -> None:
         self._config = config
@@ -74,7 +74,7 @@ class SinkRequests:
         self._size = config.batch_size if config.is_batching else 1
 
     def jobs(self, records: Iterable[SinkRecord]) -> Iterator[Job | Refused]:
-        """The requests for records, in their order, and the records that cannot be sent."""
+        """Yield the requests for records, in order, and the records that cannot be sent."""
         if not self._config.is_batching:
             for record in records:
                 yield from self._single(record)
@@ -98,7 +98,7 @@ class SinkRequests:
             yield Job((record,), Request(method, url, dict(headers), body), _lane(record))
 
     def _batches(self, records: Iterable[SinkRecord]) -> Iterator[Job | Refused]:
-        """Batches of records with one target that follow each other, so that their order is kept."""
+        """Yield batches of consecutive records with the same target, so that their order is kept."""
         batch: _Batch | None = None
         for record in records:
             try:
@@ -136,7 +136,7 @@ class SinkRequests:
         return Job(tuple(batch.records), Request(method, url, dict(headers), body), batch.records[0].origin)
 
     def _made(self, record: SinkRecord) -> tuple[tuple[Any, ...], bytes | None] | Refused:
-        """The target of a record (method, URL, headers, key of the batch) and its body."""
+        """Return the target of a record (method, URL, headers, batch key) and its body."""
         names = _names(record)
         method = self._method
         if record.value is None:
@@ -156,7 +156,7 @@ class SinkRequests:
         return (method, self._url.render(names), tuple(headers.items()), key), body
 
     def _content(self, record: SinkRecord, names: Mapping[str, Any]) -> tuple[bytes, str | None]:
-        """The body of a record, and its type."""
+        """Return the body of a record and its content type."""
         if self._body is not None:
             return self._body.render(names).encode(), self._type
         value = record.value
@@ -169,7 +169,7 @@ class SinkRequests:
 
 
 def _names(record: SinkRecord) -> Mapping[str, Any]:
-    """The names of placeholders: those of the record first, then the fields of its value."""
+    """Return the values of placeholders: those of the record first, then the fields of its value."""
     own = {
         "topic": record.topic,
         "partition": record.original_partition,
@@ -183,7 +183,7 @@ def _names(record: SinkRecord) -> Mapping[str, Any]:
 
 
 def _lane(record: SinkRecord) -> Hashable:
-    """What records are sent one after the other for: their key, or without one their partition."""
+    """Return the lane of a record: its key, or its partition if it has none."""
     key = record.key
     if key is None:
         return record.origin
@@ -199,4 +199,4 @@ def _utf8(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        raise DataError("The value has half a character (a lone surrogate), which UTF-8 cannot say.") from None
+        raise DataError("The value contains a lone surrogate, which UTF-8 cannot encode.") from None

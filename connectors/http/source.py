@@ -1,4 +1,4 @@
-"""The HTTP source: the records of a REST API, or of a stream of events, become records of a topic."""
+"""The HTTP source: the records of a REST API, or of an event stream, become records of a topic."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _LONGEST_WAIT: Final = 1.0
 
 
 class HttpSourceTask(SourceTask[HttpSourceConfig]):
-    """Asks a server again and again, and publishes what is new.
+    """Polls a server, and publishes what is new.
 
-    Crash points: nothing is kept but the offsets, each of which makes the request after its record. A kill after
-    records were published and before their offset is committed has them published again.
+    Crash points: the offsets are the only state, and each determines the request after its record. After a kill between
+    publishing records and committing their offsets, they are published again.
     """
 
     def start(self) -> None:
@@ -59,17 +59,17 @@ class HttpSourceTask(SourceTask[HttpSourceConfig]):
         return self._published(found)
 
     def drained(self) -> bool:
-        """Whether the list was read to its end; a stream has none."""
+        """Whether the list was read to its end; a stream has no end."""
         return self._reader.is_at_end
 
     def stop(self) -> None:
-        """End what is under way: a server that does not answer is not waited for."""
+        """Abort what is under way, without waiting for a server that does not answer."""
         if (client := getattr(self, "_client", None)) is not None:
             client.close()
             self._reader.close()
 
     def wait(self, until: float) -> bool:
-        """Wait for a time, but not long; whether it has come."""
+        """Wait until a time, but not for long; return whether it has come."""
         left = until - time.monotonic()
         if left > _LONGEST_WAIT:
             self.context.wait(_LONGEST_WAIT)
@@ -78,17 +78,17 @@ class HttpSourceTask(SourceTask[HttpSourceConfig]):
 
     @property
     def client(self) -> HttpClient:
-        """The client."""
+        """The HTTP client."""
         return self._client
 
     def told(self, error: BaseException) -> BaseException:
-        """The error with the credentials in it hidden."""
+        """Return an error with the credentials in it hidden."""
         if isinstance(error, ConnectError) and (text := self._client.hide(str(error))) != str(error):
             return ConnectError(text)
         return error
 
     def _published(self, items: Sequence[SourceRecord | Malformed]) -> list[SourceRecord]:
-        """The records; malformed items are reported. If a report fails the task, those before it are published."""
+        """Return the records and report malformed items; if a report fails the task, publish those before it."""
         records: list[SourceRecord] = []
         for item in items:
             if isinstance(item, SourceRecord):
@@ -105,7 +105,7 @@ class HttpSourceTask(SourceTask[HttpSourceConfig]):
 
 
 class _ListReader:
-    """Does the steps of a reading."""
+    """Carries out the steps of a list reading."""
 
     def __init__(self, task: HttpSourceTask, steps: Steps[None], *, is_done: bool) -> None:
         self._task = task
@@ -117,7 +117,7 @@ class _ListReader:
         self.is_at_end = is_done
 
     def poll(self) -> Sequence[SourceRecord | Malformed]:
-        """What is published next; nothing if it takes time."""
+        """Return the next records; empty if that takes time."""
         while not self._is_done:
             if self._background.is_busy and not self._await():
                 return ()
@@ -137,7 +137,7 @@ class _ListReader:
         self._background.close()
 
     def _step(self) -> Sequence[SourceRecord | Malformed] | None:
-        """Do the next step; what is to be published now, or ``None`` to go on."""
+        """Carry out the next step; return what to publish now, or ``None`` to continue."""
         outcome, self._outcome = self._outcome, None
         try:
             step = self._steps.send(outcome)
@@ -172,7 +172,7 @@ class _ListReader:
 
 
 class _EventReader:
-    """Keeps a stream open, and reads it as it comes."""
+    """Keeps a stream open and reads it."""
 
     def __init__(self, task: HttpSourceTask, reading: EventReading) -> None:
         self._task = task
@@ -184,7 +184,7 @@ class _EventReader:
         self.is_at_end = False
 
     def poll(self) -> Sequence[SourceRecord | Malformed]:
-        """The records of the next events; nothing if there are none for now."""
+        """Return the records of the next events; empty if there are none yet."""
         if self._reading.is_over:
             self.is_at_end = True
             self._task.context.wait(_LONGEST_WAIT)
@@ -196,7 +196,7 @@ class _EventReader:
         return self._read(self._stream) if self._stream is not None else self._open()
 
     def close(self) -> None:
-        """End the threads; the connection is closed by the client."""
+        """End the threads; the client closes the connection."""
         self._opening.close()
         self._parts.close()
 
@@ -249,7 +249,7 @@ class _EventReader:
 
 
 class HttpSourceConnector(SourceConnector[HttpSourceConfig]):
-    """Reads REST APIs: pages, increments, children, long polling and server-sent events."""
+    """Reads REST APIs and event streams: paging, increments, children, long polling and server-sent events."""
 
     task_class = HttpSourceTask
     watches = False
@@ -258,11 +258,11 @@ class HttpSourceConnector(SourceConnector[HttpSourceConfig]):
         self._splits: ListSplits | None = None
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:  # noqa: ARG002
-        """One task: a list has one order."""
+        """Return one task: a list has a single order."""
         return [own_props(self.config.originals)]
 
     def splits(self, max_splits: int) -> Sequence[Mapping[str, str | None]] | None:
-        """The list to its present end: ranges of its pages where the server tells how many there are, else one piece.
+        """Return the list up to its current end: ranges of its pages where the server reports a total, else one split.
 
         A stream has no end.
         """
@@ -276,18 +276,18 @@ class HttpSourceConnector(SourceConnector[HttpSourceConfig]):
         return [{**self.config.originals, **each} for each in split]
 
     def stop(self) -> None:
-        """Close the connections that the splits were looked for with."""
+        """Close the connections used for finding splits."""
         if self._splits is not None:
             self._splits.close()
 
     @classmethod
     def exactly_once_support(cls, config: HttpSourceConfig) -> ExactlyOnceSupport:
-        """Supported for what can be asked for again: lists whose pages stay as they are, streams that take ids."""
+        """Supported for repeatable reads: lists whose pages do not change, and streams that resume by id."""
         return ExactlyOnceSupport.UNSUPPORTED if config.http_long_polling else ExactlyOnceSupport.SUPPORTED
 
     @classmethod
     def alter_offsets(cls, config: HttpSourceConfig, offsets: Mapping[str, Offset | None]) -> bool:
-        """Allow fields of an offset that are texts and numbers."""
+        """Accept offset fields that are strings and numbers."""
         for partition, offset in offsets.items():
             parsed = json.loads(partition)
             if parsed and parsed != _partition(config.http_request_url.strip()):
@@ -298,12 +298,12 @@ class HttpSourceConnector(SourceConnector[HttpSourceConfig]):
 
 
 def _partition(url: str) -> dict[str, str]:
-    """The source partition of a list. Its path may have a secret in it, and so is not told but distinguished."""
+    """Return the source partition of a list. Its path may contain a secret, so it is replaced by a fingerprint."""
     address, _, _ = url.partition("?")
     scheme, _, rest = address.partition("://")
     return {"url": f"{scheme}://{rest.partition('/')[0]}", "list": fingerprint(address)}
 
 
 def own_props(originals: Mapping[str, str | None]) -> dict[str, str | None]:
-    """The properties for a task: each worker adds its own rules for hosts."""
+    """Return the properties for a task; each worker adds its own rules for hosts."""
     return {key: value for key, value in originals.items() if key not in (ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY)}

@@ -57,26 +57,26 @@ _JAVA_PARTS: Final = {
 
 
 def parameter_pairs(text: str) -> list[tuple[str, str]]:
-    """The parameters of ``a=1&b=2``; ``ValueError`` if one has no ``=``."""
+    """Parse the parameters of ``a=1&b=2``. Raises ``ValueError`` if one has no ``=``."""
     return _pairs(text, "&", "=")
 
 
 def header_pairs(text: str) -> list[tuple[str, str]]:
-    """The headers of ``Name: value,Other: value``, in which a comma is written as ``\\,``; ``ValueError`` otherwise."""
+    r"""Parse headers such as ``Name: value,Other: value``, with ``\,`` for a comma. Raises ``ValueError``."""
     pairs = _pairs(text.replace("\\,", "\0"), ",", ":")
     found = [(name, value.replace("\0", ",")) for name, value in pairs]
     for name, _ in found:
         if not TOKEN.fullmatch(name):
-            raise ValueError(f"{name} is not the name of a header")
+            raise ValueError(f"{name} is not a valid header name")
     return found
 
 
 def named_pointers(text: str) -> list[tuple[str, str]]:
-    """The pointers of ``id=/id,since=/updated``; ``ValueError`` otherwise."""
+    """Parse the pointers of ``id=/id,since=/updated``. Raises ``ValueError`` if one is malformed."""
     found = _pairs(text, ",", "=")
     for name, _ in found:
         if not name.replace("_", "").isalnum():
-            raise ValueError(f"{name} is not a name of letters, digits and underscores")
+            raise ValueError(f"{name} must consist of letters, digits and underscores")
     return found
 
 
@@ -85,7 +85,7 @@ def _pairs(text: str, between_pairs: str, within: str) -> list[tuple[str, str]]:
     for item in filter(None, (item.strip() for item in text.split(between_pairs))):
         name, separator, value = item.partition(within)
         if not separator or not name.strip():
-            raise ValueError(f"an item has no {within} after its name")
+            raise ValueError(f"an item lacks {within} after its name")
         found.append((name.strip(), value.strip()))
     return found
 
@@ -131,135 +131,146 @@ def _pointer_list(key: str, value: tuple[str, ...]) -> None:
 
 
 class HttpSourceConfig(ClientConfig):
-    """What to ask a server for, where the records are in its answers, and how to go on from them."""
+    """What to request from a server, where its answers contain the records, and how to continue after them."""
 
     kafka_topic: str = option(importance=HIGH, validator=non_empty, doc="Topic to publish to.")
     http_request_url: str = option(
         importance=HIGH,
         validator=non_empty,
-        doc="URL to ask. It may have placeholders after the host: ${offset.NAME} is a field of the offset, "
-        "${page.cursor}, ${page.number}, ${page.offset} and ${page.size} are the place of a page. Values are encoded.",
+        doc="URL to request. It may have placeholders after the host: ${offset.NAME} is a field of the offset; "
+        "${page.cursor}, ${page.number}, ${page.offset} and ${page.size} identify the page. Values are encoded.",
     )
     http_request_method: str = option(
         default="GET",
         importance=MEDIUM,
         validator=matches("[A-Z]{1,20}", "name of a method"),
-        doc="Method to ask with.",
+        doc="HTTP method of the requests.",
     )
     http_request_headers: str = option(
         default="",
         importance=MEDIUM,
         validator=_header_list,
-        doc="Headers to send, as Name: value,Other: value, with placeholders; write a comma in a value as \\,. They go "
-        "only to the host of http.request.url.",
+        doc="Headers to send, as Name: value,Other: value, with placeholders; write a comma in a value as \\,. They "
+        "are sent only to the host of http.request.url.",
     )
     http_request_params: str = option(
         default="",
         importance=MEDIUM,
         validator=_parameters,
-        doc="Parameters to add to the URL, as a=1&b=${offset.id}. One whose placeholder has no value is left out.",
+        doc="Parameters to add to the URL, as a=1&b=${offset.id}. A parameter whose placeholder has no value is left "
+        "out.",
     )
     http_request_body: str = option(
-        default="", importance=LOW, doc="Body to send, with placeholders that are encoded by the body's Content-Type."
+        default="",
+        importance=LOW,
+        doc="Body to send, with placeholders that are encoded according to the body's Content-Type.",
     )
     http_offset_initial: str = option(
         default="",
         importance=HIGH,
         validator=_value_map,
-        doc="Fields of the offset before anything is read, as id=0,timestamp=2024-01-01T00:00:00Z.",
+        doc="Initial fields of the offset, as id=0,timestamp=2024-01-01T00:00:00Z.",
     )
     http_response_type: str = option(
         default="json",
         importance=MEDIUM,
         validator=matches("json|text", "one of json, text"),
-        doc="json: records are parts of the JSON of an answer. text: an answer, or the data of an event, is one text.",
+        doc="json: records are parts of a JSON answer. text: an answer, or the data of an event, is one string.",
     )
     http_response_list_pointer: str = option(
         default="/",
         importance=HIGH,
         validator=pointer_text,
-        doc="Where the list of records is in an answer: a JSON pointer such as /data/items, or a JSON path such as "
-        "$.data.items[*], for which the extra jsonpath is needed. / is the whole answer.",
+        doc="Where an answer contains the list of records: a JSON pointer such as /data/items, or a JSON path such as "
+        "$.data.items[*], which requires the extra jsonpath. / is the whole answer.",
     )
     http_response_record_pointer: str = option(
-        default="/", importance=HIGH, validator=pointer_text, doc="Where the value of a record is in its list item."
+        default="/", importance=HIGH, validator=pointer_text, doc="Where a list item contains the record's value."
     )
     http_response_record_key_pointer: tuple[str, ...] = option(
         default=(),
         importance=HIGH,
         validator=_pointer_list,
-        doc="Where the key of a record is in its list item; of several the values are joined with +.",
+        doc="Where a list item contains the record's key; several parts are joined with +.",
     )
     http_response_record_timestamp_pointer: str | None = option(
-        default=None, importance=MEDIUM, validator=pointer_text, doc="Where the timestamp is in a list item."
+        default=None, importance=MEDIUM, validator=pointer_text, doc="Where a list item contains the timestamp."
     )
     http_response_record_offset_pointer: str = option(
         default="",
         importance=MEDIUM,
         validator=_pointer_map,
-        doc="Fields of the offset, as NAME=POINTER,...: ${offset.NAME} of the next requests, from the newest record.",
+        doc="Fields of the offset, as NAME=POINTER,...: available as ${offset.NAME} in the next requests, with the "
+        "values of the newest record.",
     )
     http_response_record_mapper: str | None = option(
         default=None,
         importance=LOW,
         doc="The form of records. JsonRecordMapper: the JSON value itself, without a schema. "
-        "StringKvSourceRecordMapper: its text. SchemedKvSourceRecordMapper: structs with the text, the key and the "
-        "timestamp. The default is the first; with the Java connector's class name, the last.",
+        "StringKvSourceRecordMapper: its text. SchemedKvSourceRecordMapper: structs with the text, the key and "
+        "the timestamp. The default is JsonRecordMapper, or SchemedKvSourceRecordMapper if connector.class is the "
+        "Java connector's.",
     )
     http_response_record_timestamp_parser: str = option(
         default="EpochMillisOrDelegateTimestampParser",
         importance=LOW,
-        doc="How timestamps are read: EpochMillisTimestampParser, EpochSecondsTimestampParser, "
+        doc="How to parse timestamps: EpochMillisTimestampParser, EpochSecondsTimestampParser, "
         "DateTimeFormatterTimestampParser, or EpochMillisOrDelegateTimestampParser for milliseconds or a date.",
     )
     http_response_record_timestamp_parser_pattern: str = option(
         default=_ISO_PATTERN,
         importance=LOW,
-        doc="Pattern of dates, as Java's SimpleDateFormat has them; by default any date and time of ISO 8601.",
+        doc="Pattern of dates in the syntax of Java's SimpleDateFormat; by default any ISO 8601 date and time.",
     )
     http_response_record_timestamp_parser_zone: str = option(
-        default="UTC", importance=LOW, doc="Time zone of dates that have none in them."
+        default="UTC", importance=LOW, doc="Time zone of dates without one."
     )
     http_record_filter_factory: str = option(
         default="OffsetRecordFilterFactory",
         importance=LOW,
-        doc="Which records of a list that is read again are published. OffsetRecordFilterFactory: those after the one "
-        "that was the newest before, if there are offset fields. PassthroughRecordFilterFactory: all.",
+        doc="Which records to publish when the list is read again. OffsetRecordFilterFactory: those after the newest "
+        "record of the last time, if there are offset fields. PassthroughRecordFilterFactory: all.",
     )
     http_response_list_order_direction: str = option(
         default="IMPLICIT",
         importance=LOW,
         ignore_case=True,
         validator=matches("(?i)ASC|DESC|IMPLICIT", "one of ASC, DESC, IMPLICIT (in any case)"),
-        doc="Whether the oldest record comes first in an answer (ASC) or the newest (DESC); IMPLICIT compares the "
+        doc="Whether the oldest record (ASC) or the newest (DESC) comes first in an answer; IMPLICIT compares the "
         "timestamps of the first and the last.",
     )
     http_response_policy_codes_process: str = option(
-        default="200..299", importance=HIGH, validator=statuses, doc="Statuses of answers that are read."
+        default="200..299", importance=HIGH, validator=statuses, doc="Statuses of answers to read."
     )
     http_response_policy_codes_skip: str = option(
-        default="300..399", importance=HIGH, validator=statuses, doc="Statuses of answers without records."
+        default="300..399",
+        importance=HIGH,
+        validator=statuses,
+        doc="Statuses of answers to skip because they have no records.",
     )
     http_response_policy_codes_retry: str = option(
         default="408,425,429,500..599",
         importance=MEDIUM,
         validator=statuses,
-        doc="Statuses after which the request is made again later; all others fail the task.",
+        doc="Statuses after which the request is retried later; all others fail the task.",
     )
     http_timer_interval_millis: Long = option(
-        default=60_000, importance=HIGH, validator=at_least(0), doc="Milliseconds between two readings of the list."
+        default=60_000,
+        importance=HIGH,
+        validator=at_least(0),
+        doc="Time between two readings of the list, in milliseconds.",
     )
     http_timer_catchup_interval_millis: Long = option(
         default=30_000,
         importance=HIGH,
         validator=at_least(0),
-        doc="Milliseconds between two readings while the newest record is older than the interval.",
+        doc="Time between two readings while the newest record is older than the interval, in milliseconds.",
     )
     http_request_interval_millis: Long = option(
         default=0,
         importance=LOW,
         validator=at_least(0),
-        doc="Least milliseconds between two requests, for servers that limit their rate.",
+        doc="Minimum time between two requests in milliseconds, for servers with a rate limit.",
     )
     http_paging: str = option(
         default="none",
@@ -267,31 +278,31 @@ class HttpSourceConfig(ClientConfig):
         validator=matches(
             "none|next_link|link_header|cursor|offset|page", "one of none, next_link, link_header, cursor, offset, page"
         ),
-        doc="How a list goes on: next_link (its URL at http.paging.next.pointer), link_header (a Link header with "
-        "rel=next), cursor (at http.paging.next.pointer, sent as ${page.cursor}), offset (${page.offset}), page "
-        "(${page.number}), or none.",
+        doc="How to get the next page: next_link (a URL at http.paging.next.pointer), link_header (a Link header with "
+        "rel=next), cursor (at http.paging.next.pointer, sent as ${page.cursor}), offset (sent as "
+        "${page.offset}), page (sent as ${page.number}), or none.",
     )
     http_paging_next_pointer: str | None = option(
-        default=None, importance=MEDIUM, validator=pointer_text, doc="Where the next link or cursor is in an answer."
+        default=None, importance=MEDIUM, validator=pointer_text, doc="Where an answer contains the next link or cursor."
     )
     http_paging_more_pointer: str | None = option(
         default=None,
         importance=LOW,
         validator=pointer_text,
-        doc="Where an answer says whether there is more, such as /has_more; false ends the list.",
+        doc="Where an answer tells whether there are more pages, such as /has_more; false ends the list.",
     )
     http_paging_total_pointer: str | None = option(
         default=None,
         importance=LOW,
         validator=pointer_text,
-        doc="Where an answer says how many records the whole list has, such as /total. With engine=spark, and in "
-        "PySpark, its pages are then read side by side.",
+        doc="Where an answer contains the total number of records in the list, such as /total. With engine=spark, and "
+        "in PySpark, pages are then read in parallel.",
     )
     http_paging_total_header: str | None = option(
         default=None,
         importance=LOW,
         validator=non_empty,
-        doc="The header in which an answer says how many records the whole list has, such as X-Total-Count.",
+        doc="The response header with the total number of records in the list, such as X-Total-Count.",
     )
     http_paging_start: int | None = option(
         default=None,
@@ -303,48 +314,50 @@ class HttpSourceConfig(ClientConfig):
         default=100,
         importance=MEDIUM,
         validator=at_least(1),
-        doc="How many records a page has; with offset and page a page with fewer is the last one. Send it to the "
-        "server as ${page.size}.",
+        doc="Number of records per page; with offset and page, a page with fewer records is the last one. Send it to "
+        "the server as ${page.size}.",
     )
     http_paging_end: str = option(
         default="restart",
         importance=MEDIUM,
         validator=matches("restart|continue|stop", "one of restart, continue, stop"),
-        doc="At the end of the list: restart reads it from its beginning after the interval, continue asks again at "
-        "its end, stop is done.",
+        doc="What to do at the end of the list: restart reads it again from its beginning after the interval, "
+        "continue asks again at its end, stop ends reading.",
     )
     http_conditional: bool = option(
         default=True,
         importance=LOW,
-        doc="Whether to send ETag and Last-Modified back, so that an answer that is still the same is not sent again. "
+        doc="Whether to send ETag and Last-Modified back, so that the server need not send an unchanged answer again. "
         "Only for lists of one page, with GET.",
     )
     http_long_polling: bool = option(
         default=False,
         importance=MEDIUM,
-        doc="Whether the server holds an answer back until there is something: the next request follows at once, and "
-        "no answer within the read timeout is none.",
+        doc="Whether the server delays its answer until there are records (long polling): the next request then "
+        "follows at once, and a read timeout is not an error.",
     )
     http_events: bool = option(
         default=False,
         importance=MEDIUM,
-        doc="Whether the URL is a stream of server-sent events; each is a record. It is resumed with Last-Event-ID.",
+        doc="Whether the URL is a stream of server-sent events, each of which becomes a record. The stream is resumed "
+        "with Last-Event-ID.",
     )
     http_event_max_bytes: int = option(
-        default=1 << 20, importance=LOW, validator=between(1, 1 << 30), doc="The largest event, in bytes."
+        default=1 << 20, importance=LOW, validator=between(1, 1 << 30), doc="Maximum size of an event in bytes."
     )
     http_child_url: str | None = option(
         default=None,
         importance=MEDIUM,
-        doc="URL to ask for each record, with ${parent.NAME} for its fields. Its answer takes the record's place.",
+        doc="URL to request for each record, with ${parent.NAME} for its fields. The answer replaces the record.",
     )
     http_child_list_pointer: str = option(
-        default="/", importance=LOW, validator=pointer_text, doc="Where the records are in a child's answer."
+        default="/", importance=LOW, validator=pointer_text, doc="Where a child's answer contains the records."
     )
     http_child_field: str | None = option(
         default=None,
         importance=LOW,
-        doc="Field of the record to put the child's answer into; without it the child's records are published instead.",
+        doc="Field of the record to store the child's answer in; without it, the child's records are published "
+        "instead.",
     )
 
     split_first: int | None = option(
@@ -355,7 +368,7 @@ class HttpSourceConfig(ClientConfig):
     )
 
     def check(self) -> Iterable[ConfigError]:
-        """Yield an error for each rule over several options that is broken."""
+        """Yield an error for each violated rule over several options."""
         yield from super().check()
         yield from self._template_errors()
         yield from self._paging_errors()
@@ -368,7 +381,7 @@ class HttpSourceConfig(ClientConfig):
             )
 
     def urls(self) -> Iterable[tuple[str, str]]:
-        """The keys that have URLs, and the URLs."""
+        """The keys that hold URLs, and the URLs."""
         yield from super().urls()
         yield "http.request.url", self.http_request_url
         if self.http_child_url is not None:
@@ -376,34 +389,34 @@ class HttpSourceConfig(ClientConfig):
 
     @property
     def is_java(self) -> bool:
-        """Whether the connector is named by the Java class it stands for."""
+        """Whether connector.class is the Java class that this connector stands for."""
         return (self.originals.get("connector.class") or "").startswith(_JAVA_CLASS)
 
     @property
     def mapper(self) -> str:
-        """The simple name of the form of records."""
+        """The simple name of the record mapper."""
         default = _MAPPERS[1] if self.is_java else _MAPPERS[0]
         return _simple(self.http_response_record_mapper or default)
 
     @property
     def record_filter(self) -> str:
-        """The simple name of the filter of records."""
+        """The simple name of the record filter."""
         return _simple(self.http_record_filter_factory)
 
     @property
     def timestamp_parser(self) -> str:
-        """The simple name of the form of timestamps."""
+        """The simple name of the timestamp parser."""
         return _simple(self.http_response_record_timestamp_parser)
 
     @property
     def timestamp_pattern(self) -> str | None:
-        """The pattern of dates; ``None`` for those of ISO 8601."""
+        """The pattern of dates; ``None`` for ISO 8601."""
         pattern = self.http_response_record_timestamp_parser_pattern
         return None if pattern == _ISO_PATTERN else pattern
 
     @property
     def process(self) -> StatusRanges:
-        """The statuses of answers that are read."""
+        """The statuses of answers to read."""
         return status_ranges(self.http_response_policy_codes_process)
 
     @property
@@ -413,65 +426,65 @@ class HttpSourceConfig(ClientConfig):
 
     @property
     def retry(self) -> StatusRanges:
-        """The statuses after which a request is made again."""
+        """The statuses after which a request is retried."""
         return status_ranges(self.http_response_policy_codes_retry)
 
     def url_template(self) -> Template:
-        """The template of the URL."""
+        """Return the template of the URL."""
         return Template(self.http_request_url.strip(), Encoding.URL, _ROOTS)
 
     def child_template(self) -> Template | None:
-        """The template of the URL of a record's child."""
+        """Return the template of the URL of a record's child."""
         text = self.http_child_url
         return None if text is None else Template(text.strip(), Encoding.URL, _CHILD_ROOTS)
 
     def header_templates(self) -> list[tuple[str, Template]]:
-        """The templates of the headers, by their names."""
+        """Return the names and templates of the headers."""
         return [
             (name, Template(value, Encoding.HEADER, _ROOTS)) for name, value in header_pairs(self.http_request_headers)
         ]
 
     def parameter_templates(self) -> list[tuple[str, Template]]:
-        """The templates of the parameters, by their names."""
+        """Return the names and templates of the parameters."""
         return [
             (name, Template(value, Encoding.TEXT, _ROOTS)) for name, value in parameter_pairs(self.http_request_params)
         ]
 
     def body_template(self) -> Template | None:
-        """The template of the body; ``None`` if there is none."""
+        """Return the template of the body; ``None`` if there is none."""
         if not self.http_request_body:
             return None
         return Template(self.http_request_body, body_encoding(self.content_type), _ROOTS)
 
     @property
     def content_type(self) -> str | None:
-        """The type of the body, as the headers say it."""
+        """The content type of the body, from the headers."""
         return next(
             (value for name, value in header_pairs(self.http_request_headers) if name.lower() == "content-type"), None
         )
 
     @property
     def uses_newest_record(self) -> bool:
-        """Whether requests or the filter of records depend on what the newest record of the last reading was."""
+        """Whether requests or the record filter depend on the newest record of the last reading."""
         templates = (self.http_request_url, self.http_request_params, self.http_request_body, self.http_request_headers)
         return self.record_filter != EVERYTHING or "${offset." in "".join((*templates, self.http_child_url or ""))
 
     def initial_fields(self) -> dict[str, str]:
-        """The fields of the offset before anything is read."""
+        """Return the initial fields of the offset."""
         return dict(_pairs(self.http_offset_initial, ",", "="))
 
     def offset_selections(self) -> list[tuple[str, Selection]]:
-        """The fields of the offset, and where each is in a list item."""
+        """Return the fields of the offset, and where a list item contains each."""
         key = "http.response.record.offset.pointer"
         return [(name, Selection(text, key)) for name, text in named_pointers(self.http_response_record_offset_pointer)]
 
     def key_selections(self) -> list[Selection]:
-        """The parts of the key in a list item."""
+        """Return the parts of the key in a list item."""
         key = "http.response.record.key.pointer"
         return [Selection(text, key) for text in self.http_response_record_key_pointer]
 
     def timestamp_selection(self) -> Selection | None:
-        """The timestamp in a list item."""
+        """Return the timestamp in a list item."""
         return selection(self.http_response_record_timestamp_pointer, "http.response.record.timestamp.pointer")
 
     def _template_errors(self) -> Iterable[ConfigError]:

@@ -1,4 +1,4 @@
-"""The requests of the source, made of the templates and of the place where reading is."""
+"""The requests of the source, built from templates and a place in the list."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["SourceRequests"]
 
 
 class SourceRequests:
-    """Makes requests."""
+    """Builds requests."""
 
     def __init__(self, config: HttpSourceConfig) -> None:
         self._method = config.http_request_method
@@ -31,20 +31,20 @@ class SourceRequests:
         self.child = config.child_template()
 
     def page(self, place: Place, paging: Paging) -> Request:
-        """The request for the page at a place."""
+        """Return the request for the page at a place."""
         names = {"offset": place.fields, "page": paging.names(place.page)}
         url = paging.link(place.page) or self._with_parameters(self._url.render(names), names)
         body = None if self._body is None else self._body.render(names).encode()
         return Request(self._method, url, self._rendered_headers(names, has_body=body is not None), body)
 
     def of_child(self, parent: Any, place: Place) -> Request:
-        """The request for the child of a record."""
+        """Return the request for the child of a record."""
         assert self.child is not None
         names = {"offset": place.fields, "page": {}, "parent": parent}
         return Request("GET", self.child.render(names), self._rendered_headers(names, has_body=False))
 
     def events(self, last_id: str, fields: Mapping[str, Any]) -> Request:
-        """The request for a stream of events after the one with that id."""
+        """Return the request for an event stream after the event with that id."""
         names = {"offset": fields, "page": {}}
         headers = self._rendered_headers(names, has_body=False) | {"Cache-Control": "no-store"}
         if last_id:
@@ -63,6 +63,6 @@ class SourceRequests:
             try:
                 pairs.append(f"{quote(name, safe='[]')}={quote(template.render(names), safe='')}")
             except MissingValueError:
-                # There is nothing yet to begin after.
+                # There is no value yet, so the parameter is left out.
                 continue
         return url + ("&" if "?" in url else "?") + "&".join(pairs) if pairs else url

@@ -1,4 +1,4 @@
-"""Splits of a list: the ranges of its pages, where the server tells how many records there are."""
+"""Splits of a list: ranges of its pages, if the server reports how many records there are."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from connectors.http.steps import Ask, Outcome, Rest, Steps, TryLater
 __all__ = ["ListSplits", "divided"]
 
 _A_RANGE: Final = 5
-"""The fewest pages that are worth a split of their own."""
+"""The smallest number of pages worth a split."""
 
 
 class ListSplits:
-    """Divides what is new in a list. Used by the connector's thread alone.
+    """Divides the new part of a list. Used by the connector's thread alone.
 
-    One request tells whether there is anything, and how many records. The list is one split where that is not told, or
-    where what is published depends on the newest record of all.
+    One request finds out whether there is anything new, and how many records. The list is a single split if the server
+    does not report a total, or if publishing depends on the newest record.
     """
 
     def __init__(self, config: HttpSourceConfig, partition: Mapping[str, str], wait: Wait) -> None:
@@ -45,7 +45,7 @@ class ListSplits:
         self._next_reading = 0.0
 
     def next(self, kept: Offset | None, max_splits: int) -> list[dict[str, str]]:
-        """What each split adds to the configuration of the connector; ``kept`` is the stored offset."""
+        """Return the keys that each split adds to the connector's configuration; ``kept`` is the stored offset."""
         initial = self._config.initial_fields()
         place = Place.from_offset(kept) if kept else Place(initial, initial)
         if place.is_done or (kept and place.is_start and time.monotonic() < self._next_reading):
@@ -76,7 +76,7 @@ class ListSplits:
         return divided(first, pages, a_page, max_splits)
 
     def _look(self, place: Place) -> Look:
-        """Ask the server; the tries are counted until there is an answer."""
+        """Query the server; attempts are counted until it answers."""
         if self._looking is None or self._looking[0] != place:
             self._looking = place, self._reading.look(place)
         try:
@@ -112,7 +112,7 @@ class ListSplits:
         while (found := await_outcome(self._background, self._wait)) is None:
             if not self._wait(LOOK):
                 self._looking = None
-                raise RetriableError("The server has not answered before the connector was paused or stopped.")
+                raise RetriableError("The server did not answer before the connector was paused or stopped.")
         response, error = found
         if error is not None and not isinstance(error, NoAnswerError):
             raise error
@@ -120,10 +120,10 @@ class ListSplits:
 
 
 def divided(first: int, pages: int, a_page: int, max_splits: int, *, a_range: int = _A_RANGE) -> list[dict[str, str]]:
-    """The ranges of so many pages from ``first`` on, as what each split adds to the configuration, in their order.
+    """Return the ranges of ``pages`` pages from ``first`` on, as keys of splits, in order.
 
-    The first begins where reading is, in the midst of a page perhaps; the last goes to the end of the list, wherever
-    that is by then.
+    The first range begins where reading is, possibly in the middle of a page; the last one goes to the end of the list,
+    wherever that is by then.
     """
     count = min(max_splits, pages // a_range)
     if count < 2:

@@ -1,4 +1,4 @@
-"""The steps of a reading: what its pure part asks the task to do, and the outcomes that it is told."""
+"""The steps of a reading: what its pure part asks the task to do, and the outcomes it gets back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Make a request; the outcome is its response, or that there was none."""
+    """Send a request; the outcome is its response or error."""
 
     request: Request
 
@@ -39,7 +39,7 @@ class Publish:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """Wait so many seconds; ``is_end`` tells that the list is read to its end."""
+    """Wait for some seconds; ``is_end`` marks the end of the list."""
 
     seconds: float
     is_end: bool = False
@@ -47,7 +47,7 @@ class Rest:
 
 @dataclass(frozen=True, slots=True)
 class TryLater:
-    """Tell of a failure, after which the request is made again in so many seconds."""
+    """Report a failure; the request is repeated after some seconds."""
 
     reason: str
     seconds: float
@@ -56,4 +56,4 @@ class TryLater:
 Step: TypeAlias = Ask | Publish | Rest | TryLater
 Outcome: TypeAlias = Response | NoAnswerError | None
 Steps: TypeAlias = Generator[Step, Outcome, T]
-"""A generator of steps, which is sent the outcome of each and returns something at its end."""
+"""A generator of steps that is sent the outcome of each, and returns a result at its end."""

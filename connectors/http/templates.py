@@ -1,9 +1,9 @@
-"""Templates: texts with ``${...}``, filled in with values that are encoded for the place where they stand.
+"""Templates: texts with ``${...}``, filled with values that are encoded for their context.
 
-The syntax is the part of FreeMarker's that configurations of HTTP connectors use: ``${value.name}``,
-``${offset.id!'0'}`` with a default, ``${offset.timestamp?datetime.iso?string['yyyy-MM-dd']}`` with built-ins.
-A value can change neither the host nor the path's folders nor the structure of a body: what stands between the
-placeholders is the configuration's alone.
+The syntax is the subset of FreeMarker that configurations of HTTP connectors use: ``${value.name}``,
+``${offset.id!'0'}`` with a default, ``${offset.timestamp?datetime.iso?string['yyyy-MM-dd']}`` with built-ins. A value
+can change neither the host, nor the folders of the path, nor the structure of a body: everything outside the
+placeholders comes from the configuration alone.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class TemplateError(ValueError):
 
 
 class MissingValueError(DataError):
-    """A placeholder has no value, and no default."""
+    """A placeholder has neither a value nor a default."""
 
 
 class Encoding(enum.Enum):
-    """The place that a template is for, which says how values are written in it."""
+    """The context of a template, which determines how values are written in it."""
 
     URL = "url"
     HEADER = "header"
@@ -61,7 +61,7 @@ class Encoding(enum.Enum):
 
 
 def body_encoding(content_type: str | None) -> Encoding:
-    """The encoding for a body of this type; JSON if none is named."""
+    """Return the encoding for a body of this type; JSON if no type is given."""
     kind = (content_type or "application/json").partition(";")[0].strip().lower()
     if kind.endswith(("/json", "+json")) or kind in ("application/x-ndjson", "application/jsonl"):
         return Encoding.JSON
@@ -82,7 +82,7 @@ class _Placeholder:
     in_string: bool = False
 
     def value(self, names: Mapping[str, Any]) -> Any:
-        """Its value, before it is encoded; ``None`` if there is none."""
+        """Return its value before encoding; ``None`` if there is none."""
         found = names.get(self.root)
         for step in self.steps:
             if isinstance(step, str) and isinstance(found, Mapping):
@@ -102,9 +102,9 @@ class _Placeholder:
 
 
 class Template:
-    """A parsed template; raises :class:`TemplateError` if it is malformed or names a root that is not in ``roots``.
+    """A parsed template. Raises :class:`TemplateError` if it is malformed or names a root that is not in ``roots``.
 
-    Without ``roots`` any name will do: those that are not known are looked for in the record's value.
+    Without ``roots`` any name is allowed: unknown names are looked up in the record's value.
     """
 
     def __init__(self, text: str, encoding: Encoding, roots: Iterable[str] | None = None) -> None:
@@ -114,22 +114,22 @@ class Template:
         known = None if roots is None else frozenset(roots)
         for part in self.placeholders:
             if known is not None and part.root not in known:
-                raise TemplateError(f"{part.text} is not known here; use {', '.join(sorted(known))}")
+                raise TemplateError(f"{part.text} is not available here; use {', '.join(sorted(known))}")
         if encoding is Encoding.URL:
             self._check_place()
 
     @property
     def placeholders(self) -> list[_Placeholder]:
-        """The placeholders in it."""
+        """The placeholders of the template."""
         return [part for part in self._parts if isinstance(part, _Placeholder)]
 
     @property
     def is_constant(self) -> bool:
-        """Whether there is no placeholder in it."""
+        """Whether the template has no placeholders."""
         return not self.placeholders
 
     def render(self, names: Mapping[str, Any]) -> str:
-        """The text with the values in place; :class:`~connect.errors.DataError` if one may not stand there."""
+        """Return the text with the values filled in. Raises :class:`~connect.errors.DataError` for an unusable one."""
         if self.is_constant:
             return "".join(part for part in self._parts if isinstance(part, str))
         rendered, in_path = [], self._encoding is Encoding.URL
@@ -145,7 +145,7 @@ class Template:
                 value = part.default
             text = self._encoded(value, part)
             if in_path and not text:
-                raise DataError(f"{part.text} is empty, and would make the URL one of another resource.")
+                raise DataError(f"{part.text} is empty, which would change the resource of the URL.")
             rendered.append(text)
         joined = "".join(rendered)
         if self._encoding is Encoding.URL:
@@ -161,7 +161,10 @@ class Template:
             case Encoding.HEADER:
                 text = _plain(value)
                 if _CONTROLS.search(text):
-                    raise DataError(f"The value of {part.text} has a line end or a control character, for a header.")
+                    raise DataError(
+                        f"The value of {part.text} contains a line ending or a control character, which a "
+                        "header must not have."
+                    )
                 return text
             case Encoding.JSON:
                 return json.dumps(_plain(value), ensure_ascii=False)[1:-1] if part.in_string else json_text(value)
@@ -171,19 +174,19 @@ class Template:
                 return _plain(value)
 
     def _check_place(self) -> None:
-        """Refuse a URL of which a value could change the host."""
+        """Refuse a URL in which a value could change the host."""
         first = self._parts[0] if self._parts else ""
         if self.is_constant:
             return
         head = first if isinstance(first, str) else ""
         _, separator, rest = head.partition("://")
         if not separator or not re.search(r"[/?]", rest):
-            raise TemplateError("scheme, host and port of a URL must be written out, and a / follow: no ${...} there")
+            raise TemplateError("scheme, host and port of a URL must not contain ${...}, and must be followed by a /")
 
 
 def _parsed(text: str) -> Iterator[str | _Placeholder]:
     if re.search(r"<#|<@|\$\{\}|#\{", text):
-        raise TemplateError("it has directives of FreeMarker; only ${...} with ?built-ins and !defaults can be used")
+        raise TemplateError("it contains FreeMarker directives; only ${...} with ?built-ins and !defaults is supported")
     at = 0
     while (start := text.find("${", at)) >= 0:
         if start > at:
@@ -211,7 +214,7 @@ def _placeholder(text: str, start: int) -> tuple[int, _Placeholder]:
         at += 1
     if text[at : at + 1] != "}":
         raise TemplateError(
-            f"{text[start : start + 40]} cannot be read: write ${{name}}, ${{name.field}}, ${{name!'default'}} or "
+            f"{text[start : start + 40]} is malformed: write ${{name}}, ${{name.field}}, ${{name!'default'}} or "
             "${name?builtin}"
         )
     steps = tuple(int(step[2]) if step[2] else step[1] or step[3] or step[4] or "" for step in _STEP.finditer(name[2]))
@@ -227,13 +230,13 @@ def _builtin(name: str, argument: str | None) -> Callable[[Any], Any]:
         return lambda value: form.format(_milliseconds(value))
     if argument is not None or name not in _BUILTINS:
         raise TemplateError(
-            f"the built-in ?{name} cannot be used; there are {', '.join(_BUILTINS)} and string['yyyy-MM-dd']"
+            f"the built-in ?{name} is not supported; use {', '.join(_BUILTINS)} and string['yyyy-MM-dd']"
         )
     return _BUILTINS[name]
 
 
 def _plain(value: Any) -> str:  # noqa: PLR0911
-    """A value as text."""
+    """Return a value as a string."""
     match value:
         case str():
             return value
@@ -253,7 +256,7 @@ def _plain(value: Any) -> str:  # noqa: PLR0911
             try:
                 return bytes(value).decode()
             except UnicodeDecodeError:
-                raise DataError("Bytes that are not UTF-8 cannot stand in a template.") from None
+                raise DataError("Bytes that are not UTF-8 cannot be used in a template.") from None
         case _:
             return json_text(value)
 
@@ -293,7 +296,7 @@ _BUILTINS: Final[dict[str, Callable[[Any], Any]]] = {
 
 
 def _marked(parts: Iterable[str | _Placeholder], encoding: Encoding) -> Iterator[str | _Placeholder]:
-    """The parts, with the placeholders of JSON told whether they stand within a string."""
+    """Yield the parts, with the placeholders of JSON marked as inside or outside a string."""
     inside = False
     for part in parts:
         if isinstance(part, str):
@@ -319,7 +322,9 @@ def _ends_inside(text: str, inside: bool) -> bool:
 def _check_folders(template: Template, url: str) -> None:
     path = url.partition("?")[0]
     if any(segment in (".", "..") for segment in path.split("/")):
-        raise DataError(f"The values make {template.text} the URL of another folder: . and .. are no names.")
+        raise DataError(
+            f"The values would make {template.text} the URL of another folder: a path segment must not be . or .."
+        )
 
 
 def _with_default(part: _Placeholder) -> str:

@@ -1,4 +1,4 @@
-"""Tables of SQL databases, read and written, with the keys of the JDBC connectors."""
+"""Tables of SQL databases as sources and sinks, with the keys of the Java JDBC connectors."""
 
 from connectors.jdbc.sink import JdbcSinkConfig, JdbcSinkConnector, JdbcSinkTask
 from connectors.jdbc.source.config import JdbcSourceConfig, JdbcTaskConfig

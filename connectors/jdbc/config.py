@@ -1,4 +1,4 @@
-"""The options of the JDBC source and of the JDBC sink: where the database is."""
+"""The options shared by the JDBC source and sink: the database connection."""
 
 from __future__ import annotations
 
@@ -19,60 +19,64 @@ _OWN: Final = frozenset({"url", "user", "password", "attempts", "backoff.ms"})
 
 
 class ConnectionConfig(Config):
-    """Where the database is, how to log in, and how names are written."""
+    """Where the database is, how to log in, and how to write names."""
 
     _own_keys: ClassVar[frozenset[str]] = _OWN
 
     connection_url: Password = option(
         importance=HIGH,
-        doc="Where the database is: jdbc:postgresql://host:5432/database, jdbc:mysql://..., jdbc:mariadb://..., "
-        "jdbc:sqlite:/path/file.db, or SQLAlchemy's form of it, such as postgresql+psycopg://... It is shown nowhere, "
-        "because it may hold a password.",
+        doc="URL of the database: jdbc:postgresql://host:5432/database, jdbc:mysql://..., jdbc:mariadb://..., "
+        "jdbc:sqlite:/path/file.db, or a SQLAlchemy URL such as postgresql+psycopg://... It is never shown, "
+        "because it may contain a password.",
     )
     connection_user: str | None = option(
-        default=None, importance=HIGH, doc="The user to log in as, instead of one in the URL."
+        default=None, importance=HIGH, doc="The user to log in as; takes precedence over one in the URL."
     )
     connection_password: Password | None = option(
-        default=None, importance=HIGH, doc="The password to log in with, instead of one in the URL."
+        default=None, importance=HIGH, doc="The password to log in with; takes precedence over one in the URL."
     )
     connection_attempts: int = option(
         default=3,
         importance=LOW,
         validator=at_least(1),
-        doc="How many times to try to connect before the attempt counts as failed.",
+        doc="How many times to try to connect before giving up.",
     )
     connection_backoff_ms: Long = option(
-        default=10_000, importance=LOW, validator=at_least(0), doc="How long to wait before the next of these attempts."
+        default=10_000,
+        importance=LOW,
+        validator=at_least(0),
+        doc="How long to wait between these attempts, in milliseconds.",
     )
     dialect_name: str = option(
         default="",
         importance=LOW,
-        doc="The dialect to use instead of the one that the URL stands for: its name, such as postgresql, or that "
-        "of the Java class, such as PostgreSqlDatabaseDialect.",
+        doc="The dialect to use in place of the one that the URL implies: its name, such as postgresql, or that of "
+        "the Java class, such as PostgreSqlDatabaseDialect.",
     )
     quote_sql_identifiers: Literal["always", "never"] = option(
         default="always",
         importance=MEDIUM,
         ignore_case=True,
-        doc="Whether names of tables and columns are quoted in SQL. Unquoted, the database may change their case.",
+        doc="Whether to quote table and column names in SQL. The database may change the case of unquoted names.",
     )
     jdbc_allowed_drivers: tuple[str, ...] = option(
         name=ALLOWED_DRIVERS_KEY,
         default=DEFAULT_DRIVERS,
         importance=LOW,
         internal=True,
-        doc="Set in the worker's file: the drivers that URLs may name.",
+        doc="Set in the worker's configuration: the drivers that URLs may name.",
     )
     jdbc_allowed_options: tuple[str, ...] = option(
         name=ALLOWED_OPTIONS_KEY,
         default=(),
         importance=LOW,
         internal=True,
-        doc="Set in the worker's file: options of drivers that URLs may have besides those known to be harmless.",
+        doc="Set in the worker's configuration: driver options that URLs may contain in addition to those known to be "
+        "harmless.",
     )
 
     def check(self) -> Iterable[ConfigError]:
-        """Yield an error for each unsupported key, and for a URL that cannot be used, without showing the URL."""
+        """Yield an error for each unsupported key, and for an unusable URL, without showing the URL."""
         yield from unsupported_key_errors(self.originals)
         try:
             wrong = missing_package(self.address.driver)
@@ -87,12 +91,12 @@ class ConnectionConfig(Config):
             yield ConfigRuleError(str(error), "dialect.name")
 
     def warnings(self) -> Iterable[str]:
-        """What has no effect, unlike in the connectors of Java."""
+        """Return a warning for each key that has no effect here, unlike in the Java connectors."""
         return unsupported_key_warnings(self.originals)
 
     @property
     def address(self) -> Address:
-        """Where the database is; a ``ValueError`` says what is wrong with the URL."""
+        """The address of the database. Raises ``ValueError`` with what is wrong with the URL."""
         return parse_url(
             self.connection_url.value,
             allowed=Allowed(self.jdbc_allowed_drivers, self.jdbc_allowed_options),
@@ -107,6 +111,6 @@ class ConnectionConfig(Config):
         return self.quote_sql_identifiers == "always"
 
     def _driver_options(self) -> Mapping[str, str]:
-        """The further keys below ``connection.``, which go to the driver."""
+        """Return the other keys below ``connection.``, which are passed to the driver."""
         given = self.originals_with_prefix(_PREFIX)
         return {name: value for name, value in given.items() if name not in self._own_keys and value is not None}

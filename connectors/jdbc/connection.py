@@ -1,4 +1,4 @@
-"""The connection to a database: made by SQLAlchemy, in several attempts, with errors that hide the password."""
+"""The connection to a database: made with SQLAlchemy, in several attempts, with errors that hide the password."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ Wait = Callable[[float], bool]
 
 
 def dialect_of(config: ConnectionConfig, options: TypeOptions | None = None) -> Dialect:
-    """The dialect of a configuration; a ``LookupError`` if there is none for its database."""
+    """Return the dialect of a configuration. Raises ``LookupError`` if there is none for its database."""
     return dialect_class(config.dialect_name or config.address.backend)(options, quote=config.quotes_names)
 
 
 class Database:
-    """One connection to a database at a time, opened when it is needed. Used by one thread."""
+    """A database with one connection at a time, opened on demand. Used by one thread."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Database:
     ) -> None:
         self.address = config.address
         if (missing := missing_package(self.address.driver)) is not None:
-            raise ConnectError(f"The database cannot be reached. {missing}")
+            raise ConnectError(f"Cannot connect to the database. {missing}")
         self.dialect = dialect_of(config, options)
         self._attempts = config.connection_attempts
         self._backoff = config.connection_backoff_ms / 1000
@@ -60,7 +60,7 @@ class Database:
         self._connection: Connection | None = None
 
     def connection(self) -> Connection:
-        """The connection, opened if there is none; a transaction begins with the first statement.
+        """Return the connection, opening it if necessary; the first statement begins a transaction.
 
         Raises :class:`~connect.errors.RetriableError` if the database cannot be reached in ``connection.attempts``.
         """
@@ -70,9 +70,9 @@ class Database:
 
     @contextmanager
     def errors(self, doing: str) -> Iterator[None]:
-        """Turn errors of the database into a ``RetriableError`` if they may pass, else into a ``ConnectError``.
+        """Turn transient database errors into a ``RetriableError``, and others into a ``ConnectError``.
 
-        ``doing`` says what failed, such as ``read table accounts``. The connection is closed, whatever the error.
+        ``doing`` describes the operation, such as ``read table accounts``. Any error closes the connection.
         """
         try:
             yield
@@ -83,7 +83,7 @@ class Database:
             raise failure from error
 
     def failure(self, error: BaseException, doing: str) -> ConnectError | None:
-        """The error of the plugin API that an error of the driver stands for; ``None`` if it is none of the driver."""
+        """Return the plugin API's error for a driver's error; ``None`` for errors of other origin."""
         from sqlalchemy import exc  # noqa: PLC0415 - SQLAlchemy is loaded only where it is used
 
         cause: BaseException = error
@@ -95,7 +95,7 @@ class Database:
         return RetriableError(text) if self._may_pass(error, cause) else ConnectError(text)
 
     def close(self) -> None:
-        """Close the connection; what is not committed is undone."""
+        """Close the connection; uncommitted changes are rolled back."""
         connection, self._connection = self._connection, None
         if connection is not None:
             # The next one is to be new: this one may be broken, or in the middle of a result.
@@ -110,7 +110,9 @@ class Database:
     def _connected(self) -> Connection:
         for attempt in range(1, self._attempts + 1):
             if self._reads and self.address.is_file and not Path(self.address.database).is_file():
-                raise ConnectError(f"There is no file {self.address.database}: correct connection.url, or create it.")
+                raise ConnectError(
+                    f"File {self.address.database} does not exist. Correct connection.url, or create the file."
+                )
             try:
                 connection = self._engine.connect()
             except Exception as error:
@@ -119,9 +121,9 @@ class Database:
                     raise
                 if attempt == self._attempts:
                     raise RetriableError(f"{failure} (attempt {attempt} of {self._attempts})") from error
-                logger.warning("%s (attempt %s of %s; trying again)", failure, attempt, self._attempts)
+                logger.warning("%s (attempt %s of %s; retrying)", failure, attempt, self._attempts)
                 if not self._wait(self._backoff):
-                    raise RetriableError(f"{failure} (stopped meanwhile)") from error
+                    raise RetriableError(f"{failure} (the task was stopped while retrying)") from error
             else:
                 self._set_up(connection)
                 return connection
@@ -132,7 +134,7 @@ class Database:
         connection.commit()
 
     def _may_pass(self, error: BaseException, cause: BaseException) -> bool:
-        """Whether the same may succeed later: a lost connection, a lock, a server that is starting."""
+        """Whether the error is transient: a lost connection, a lock, a server that is starting."""
         dbapi = self._engine.dialect.loaded_dbapi
         if getattr(error, "connection_invalidated", False):
             return True
@@ -179,7 +181,7 @@ def _url(address: Address) -> Any:
 
 
 def _arguments(address: Address) -> dict[str, Any]:
-    """The arguments of the driver: options as it takes them."""
+    """Return the driver's arguments: options in the form that it takes."""
     options: dict[str, Any] = dict(address.options)
     if address.is_file:
         return {"timeout": float(options.get("timeout", _TIMEOUT))}

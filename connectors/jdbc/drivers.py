@@ -1,7 +1,7 @@
 """The drivers that a worker allows, and the options of each that a connector may set.
 
-A connector's configuration comes from whoever reaches the REST API. Drivers have options that load code, run SQL
-or name files of the worker, and new versions bring more: so what is allowed is listed, not what is refused.
+Anyone who can reach the REST API can write a connector's configuration. Drivers have options that load code, run SQL or
+name files of the worker, and new versions bring more, so this is a list of what is allowed, not of what is refused.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ ALLOWED_OPTIONS_KEY: Final = "jdbc.allowed.options"
 
 Options = Mapping[str, str]
 Change = Callable[[str], Options]
-"""Gives the driver's options for the value of one that the user set; a ``ValueError`` says what it may be."""
+"""Returns the driver's options for a user's value. Raises ``ValueError`` with the allowed values."""
 
 
 class UnknownOptionError(ValueError):
-    """An option that is not in the list of its driver."""
+    """An option that is not in the driver's list."""
 
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """A driver of SQLAlchemy: how it is installed, and its options.
+    """A SQLAlchemy driver: how to install it, and its options.
 
-    ``options`` has what each option becomes, those of the JDBC driver too. Those in ``ignored`` are settings of
-    the JDBC driver that mean nothing here.
+    ``options`` maps each option, including those of the JDBC driver, to the driver's own. ``ignored`` are settings of
+    the JDBC driver that have no meaning here.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Driver:
     ignored: frozenset[str] = frozenset()
 
     def translate(self, name: str, value: str, allowed: Sequence[str]) -> Options:
-        """What an option becomes; ``allowed`` are options that the worker's file allows besides."""
+        """Return the driver's options for an option; ``allowed`` are those that the worker's configuration adds."""
         if name in allowed:
             return {name: value}
         if name in self.ignored:
@@ -95,7 +95,7 @@ def _milliseconds(name: str) -> Change:
 
 def _search_path(value: str) -> Options:
     if not re.fullmatch(r"[\w$]+(,[\w$]+)*", value):
-        raise ValueError("must be names of schemas with commas between them, of letters, digits, _ and $")
+        raise ValueError("must be a comma-separated list of schema names consisting of letters, digits, _ and $")
     return {"options": f"-csearch_path={value}"}
 
 
@@ -261,12 +261,12 @@ _BACKENDS: Final = {name.partition("+")[0]: name for name in DRIVERS}
 
 
 def driver_name(name: str) -> str:
-    """SQLAlchemy's full name of a driver, such as ``postgresql+psycopg``: a short name means ours."""
+    """Return SQLAlchemy's full name of a driver, such as ``postgresql+psycopg``; a short name means our default."""
     name = name.strip().lower()
     return _BACKENDS.get({"postgres": "postgresql"}.get(name, name), name)
 
 
 def missing_package(driver: str) -> str | None:
-    """What to install before databases of this driver can be reached; ``None`` if everything is there."""
+    """Return how to install what a driver needs; ``None`` if everything is installed."""
     known = DRIVERS.get(driver)
     return missing_extra("jdbc", "sqlalchemy", *([known.module] if known is not None else []))

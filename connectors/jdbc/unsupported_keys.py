@@ -1,7 +1,7 @@
-"""Keys that the JDBC connectors for Java have and these have not.
+"""Keys of the Java JDBC connectors that are not supported here.
 
-One that would change which rows are read or written, or who logs in, is an error; any other is a warning. A value with
-which the connector for Java does what this one does is neither.
+A key that would change which rows are read or written, or who logs in, is an error; any other gives a warning. A value
+that means what this connector does anyway gives neither.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ __all__ = ["unsupported_key_errors", "unsupported_key_warnings"]
 
 _REFUSED: Final[Mapping[str, UnsupportedKey]] = {
     "jdbc.credentials.provider.class": UnsupportedKey(
-        "A Java class cannot run here: set connection.user and connection.password, from a config provider if they are "
-        "kept elsewhere, and remove the key.",
+        "Java classes cannot run here: remove the key, and set connection.user and connection.password, with a config "
+        "provider if they are stored elsewhere.",
         ("", "io.confluent.connect.jdbc.util.defaultjdbccredentialsprovider"),
     ),
     "sql.quote.identifiers": UnsupportedKey("Set quote.sql.identifiers=never, and remove the key.", ("", "true")),
-    "table.names.qualify": UnsupportedKey("Tables are always read by their full names: remove the key.", ("", "true")),
+    "table.names.qualify": UnsupportedKey(
+        "Tables are always read by their qualified names: remove the key.", ("", "true")
+    ),
     "timestamp.initial.ms": UnsupportedKey("Set timestamp.initial, and remove the key.", ("", "0")),
     "incrementing.initial": UnsupportedKey(
         "Create the connector with the initial_state STOPPED, set its offsets by PATCH /connectors/NAME/offsets, and "
@@ -33,19 +35,19 @@ _REFUSED: Final[Mapping[str, UnsupportedKey]] = {
 _WITHOUT_EFFECT: Final[Mapping[str, UnsupportedKey]] = {
     "date.timezone": UnsupportedKey("dates are written as they are, whatever db.timezone is", ("", "utc")),
     "date.calendar.system": UnsupportedKey(
-        "dates are of the Gregorian calendar, those before 1582 as well", ("", "proleptic_gregorian")
+        "dates follow the Gregorian calendar, even before 1582", ("", "proleptic_gregorian")
     ),
     "trim.sensitive.log": UnsupportedKey(
-        "what a database says of a row that it refuses is told, and some tell values of the row", ("", "false")
+        "the database's message about a refused row is shown, and may contain values of the row", ("", "false")
     ),
     "mssql.use.merge.holdlock": UnsupportedKey("there is no dialect for SQL Server"),
-    "max.buffer.size": UnsupportedKey("rows are read when they are asked for, batch.max.rows at a time", ("", "0")),
+    "max.buffer.size": UnsupportedKey("rows are read on demand, batch.max.rows at a time", ("", "0")),
     "poll.linger.ms": UnsupportedKey("a poll does not wait for rows", ("", "5000")),
 }
 
 
 def unsupported_key_errors(props: Mapping[str, str | None]) -> Iterator[ConfigError]:
-    """Yield an error for each key that asks for what these connectors cannot do."""
+    """Yield an error for each key whose effect is not supported."""
     for key, value, told in given_keys(_REFUSED, props):
         yield ConfigRuleError(f"Invalid value {value} for configuration {key}: {told}", key)
 

@@ -1,6 +1,6 @@
-"""URLs of databases: those of JDBC, ``jdbc:postgresql://...``, and those of SQLAlchemy, ``postgresql+psycopg://...``.
+"""Database URLs: JDBC's, ``jdbc:postgresql://...``, and SQLAlchemy's, ``postgresql+psycopg://...``.
 
-An error never shows the text of a URL, which may hold a password: it names the part that is wrong.
+An error never shows the text of a URL, which may contain a password: it names the part that is wrong.
 """
 
 from __future__ import annotations
@@ -37,25 +37,25 @@ _MEMORY: Final = ":memory:"
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """What the worker's file allows the connectors: drivers, and options of drivers beyond those that are harmless."""
+    """What the worker's configuration allows: drivers, and driver options beyond the harmless ones."""
 
     drivers: Sequence[str] = DEFAULT_DRIVERS
     options: Sequence[str] = ()
 
     def driver(self, name: str) -> Driver:
-        """The driver of that name; a ``ValueError`` if it is not allowed."""
+        """Return the driver of that name. Raises ``ValueError`` if it is not allowed."""
         full = driver_name(name)
         if full not in map(driver_name, self.drivers):
             raise ValueError(
-                f"the driver {full} is not among those that this worker allows ({', '.join(self.drivers) or 'none'}): "
-                f"use one of them, or add it to {ALLOWED_DRIVERS_KEY} in the worker's file"
+                f"the driver {full} is not allowed on this worker; use one of {', '.join(self.drivers) or 'none'}, or "
+                f"add it to {ALLOWED_DRIVERS_KEY} in the worker's configuration"
             )
         return DRIVERS.get(full) or Driver(full, full.partition("+")[2], "")
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a database is and how to log in. Printed, it shows no password."""
+    """Where a database is and how to log in. Its text shows no password."""
 
     driver: str
     """SQLAlchemy's name, such as ``postgresql+psycopg``."""
@@ -65,7 +65,7 @@ class Address:
     password: Password | None = None
     options: Mapping[str, str] = field(default_factory=dict)
     written: Password = field(default_factory=lambda: Password(""))
-    """The password as it stands in the URL, where it may be percent-encoded."""
+    """The password as written in the URL, possibly percent-encoded."""
 
     @property
     def backend(self) -> str:
@@ -78,14 +78,14 @@ class Address:
         return self.backend == "sqlite"
 
     def hide(self, text: str) -> str:
-        """The text without the password, however it is written."""
+        """Return the text without the password, in either of its forms."""
         secrets = {secret.value for secret in (self.password, self.written) if secret is not None and secret.value}
         for secret in sorted(secrets, key=len, reverse=True):
             text = text.replace(secret, HIDDEN)
         return text
 
     def __str__(self) -> str:
-        """The database, for people: without user, password and options."""
+        """Return the database for display: without user, password and options."""
         if self.is_file:
             return self.database
         hosts = ",".join(host if port is None else f"{host}:{port}" for host, port in self.hosts)
@@ -100,14 +100,14 @@ def parse_url(
     password: Password | None = None,
     options: Mapping[str, str] | None = None,
 ) -> Address:
-    """Parse a URL; ``user``, ``password`` and further ``options`` of the driver come before those in it.
+    """Parse a URL; ``user``, ``password`` and ``options`` take precedence over those in the URL.
 
-    Raises ``ValueError``, whose text says what to change and shows nothing of the URL but names of options.
+    Raises ``ValueError``, whose text says what to change and shows nothing of the URL except names of options.
     """
     allowed = allowed or Allowed()
     text = text.strip()
     if _OUT_OF_PLACE.search(text):
-        raise ValueError("it holds a control character")
+        raise ValueError("it contains a control character")
     jdbc = text[: len(_JDBC)].lower() == _JDBC
     rest = text[len(_JDBC) :] if jdbc else text
     scheme = _SCHEME.match(rest)
@@ -116,7 +116,7 @@ def parse_url(
     driver = allowed.driver(scheme[1])
     rest = rest[scheme.end() :]
     if jdbc and driver.name not in DRIVERS:
-        raise ValueError(f"of a {scheme[1]} database the URL is written as SQLAlchemy's: {driver.name}://...")
+        raise ValueError(f"for a {scheme[1]} database, write SQLAlchemy's URL: {driver.name}://...")
     if driver.name == "sqlite+pysqlite":
         return _sqlite(rest, driver, allowed, options or {}, jdbc=jdbc)
     if jdbc:
@@ -128,12 +128,12 @@ def _sqlite(rest: str, driver: Driver, allowed: Allowed, options: Mapping[str, s
     path, query = _cut(rest, "?")
     if not jdbc:
         if not path.startswith("///"):
-            raise ValueError("SQLAlchemy's URL of a file is sqlite:////absolute/path")
+            raise ValueError("write SQLAlchemy's URL of a file as sqlite:////absolute/path")
         path = unquote(path[3:])
     if path.lower().startswith("file:"):
-        raise ValueError("name the file by its path, not by a file: URI, whose parameters are not allowed")
+        raise ValueError("use the path of the file; file: URIs are not allowed because of their parameters")
     if not path or path == _MEMORY:
-        raise ValueError("name a file: a database in memory belongs to one connection and is gone with it")
+        raise ValueError("use a file: an in-memory database exists only within one connection")
     return Address(driver.name, database=path, options=_options(driver, allowed, [*_pairs(query), *options.items()]))
 
 
@@ -149,15 +149,15 @@ def _network(
 ) -> Address:
     place, query = _cut(rest, "?")
     if "#" in rest:
-        raise ValueError("it has a #: write # in a user or a password as %23")
+        raise ValueError("it contains a #: write # in a user or password as %23")
     authority, database = _authority(place, jdbc=jdbc)
     logins, at, hosts = authority.rpartition("@")
     if (at and not hosts) or ("@" in query and "/" not in place[2:]):
-        # What looks like options is a part of a password: it is not shown.
+        # What looks like options is part of a password, so it is not shown.
         raise ValueError(_ENCODED)
     reachable = tuple(_hosts(hosts))
     if len(reachable) > 1 and not driver.name.startswith("postgresql"):
-        raise ValueError(f"{driver.name} takes one host: name the one to connect to")
+        raise ValueError(f"{driver.name} supports only one host")
     url_user, colon, written = logins.partition(":")
     given: list[tuple[str, str]] = []
     own_user, own_password = (_decoded(url_user), _decoded(written) if colon else None) if at else (None, None)
@@ -181,7 +181,7 @@ def _network(
 
 
 def _authority(place: str, *, jdbc: bool) -> tuple[str, str]:
-    """The part with the hosts, and the name of the database."""
+    """Return the part with the hosts, and the name of the database."""
     if place.startswith("//"):
         authority, _, database = place[2:].partition("/")
     elif jdbc:
@@ -190,7 +190,7 @@ def _authority(place: str, *, jdbc: bool) -> tuple[str, str]:
     else:
         raise ValueError("the driver must be followed by ://")
     if "/" in database or "@" in database:
-        raise ValueError("write / and @ in a user, a password or the name of a database as %2F and %40")
+        raise ValueError("write / and @ in a user, password or database name as %2F and %40")
     return authority, database
 
 
@@ -215,7 +215,7 @@ def _pairs(query: str) -> Iterator[tuple[str, str]]:
         if item:
             name, _, value = item.partition("=")
             if not _NAME.fullmatch(decoded := _decoded(name, plus=True)):
-                raise ValueError("after the ? an option has no valid name: write & and = in values as %26 and %3D")
+                raise ValueError("an option after the ? has an invalid name: write & and = in values as %26 and %3D")
             yield decoded, _decoded(value, plus=True)
 
 
@@ -228,9 +228,9 @@ def _decoded(text: str, *, plus: bool = False) -> str:
         found = unquote_plus(text, errors="strict") if plus else unquote(text, errors="strict")
     except UnicodeDecodeError:
         # The error quotes the text, which may be the password: it is not chained.
-        raise ValueError("a part of it is not UTF-8 after percent decoding") from None
+        raise ValueError("part of it is not UTF-8 after percent-decoding") from None
     if _OUT_OF_PLACE.search(found):
-        raise ValueError("a part of it holds a control character after percent decoding")
+        raise ValueError("a part of it contains a control character after percent decoding")
     return found
 
 
@@ -241,8 +241,8 @@ def _options(driver: Driver, allowed: Allowed, given: Iterable[tuple[str, str]])
             found |= driver.translate(name, value, allowed.options)
         except UnknownOptionError as error:
             raise ValueError(
-                f"the option {name} of {driver.name} is not allowed, as options may load code, run SQL or name files "
-                f"of the worker: remove it, or add it to {ALLOWED_OPTIONS_KEY} in the worker's file"
+                f"the option {name} of {driver.name} is not allowed, because options may load code, run SQL or name "
+                f"files of the worker: remove it, or add it to {ALLOWED_OPTIONS_KEY} in the worker's configuration"
             ) from error
         except ValueError as error:
             raise ValueError(f"the option {name} of {driver.name} {error}") from error

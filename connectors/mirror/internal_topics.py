@@ -116,7 +116,7 @@ class InternalTopics:
         try:
             return self._consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=timeout)[1]
         except KafkaException as error:
-            raise refusal(self._patience.cluster, f"tell where the topic {topic} ends", error.args[0]) from error
+            raise refusal(self._patience.cluster, f"report where the topic {topic} ends", error.args[0]) from error
 
     def _names(self) -> str:
         return " and ".join(sorted(self._behind)) or "its internal topics"

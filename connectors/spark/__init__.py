@@ -1,6 +1,7 @@
-"""Topics to tables and back with Spark, exactly once to tables, and any connector as a data source of PySpark.
+"""Spark connectors: a sink that loads topics into tables exactly once, sources that publish files and tables, and a
+PySpark data source for any connector.
 
-Importing this does not import pyspark.
+Importing this package does not import pyspark.
 """
 
 from connectors.spark.datasource import register

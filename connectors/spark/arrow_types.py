@@ -1,8 +1,7 @@
-"""The Arrow types of a table's columns as Spark takes them.
+"""The Arrow types of table columns, as Spark accepts them.
 
-They are those of :mod:`connect.data.arrow` but for a timestamp, which counts microseconds, and a time of day,
-which is its milliseconds since midnight as an ``int32``: Spark has no type for it that every reader of Parquet
-knows.
+They are those of :mod:`connect.data.arrow`, except that a timestamp counts microseconds, and a time of day is an
+``int32`` of milliseconds since midnight: Spark has no type for it that every Parquet reader knows.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class TableType:
     columns: pa.Schema
 
     def record_batch(self, rows: Any) -> pa.RecordBatch:
-        """The rows of a struct array as a batch of these columns."""
+        """Convert the rows of a struct array to a batch of these columns."""
         arrays = [
             array if array.type.equals(column.type) else array.cast(column.type)
             for array, column in zip(rows.flatten(), self.columns, strict=True)
@@ -41,12 +40,12 @@ class TableType:
 
 @lru_cache(maxsize=64)
 def table_type(table: Schema) -> TableType:
-    """The columns of a table with that schema; :class:`~connect.errors.SchemaError` if Spark lacks a type."""
+    """Return the columns of a table; raise :class:`~connect.errors.SchemaError` if Spark lacks a type."""
     return TableType(pa.schema([_field(field.name, field.schema) for field in table.fields]))
 
 
 def _field(name: str, schema: Schema, path: str = "", *, nullable: bool = True) -> Any:
-    """A column, or a field of one; ``path`` is where it is, for errors."""
+    """Return a column or nested field; ``path`` locates it in errors."""
     return pa.field(name, _type(path or name, schema), nullable)
 
 
@@ -56,8 +55,8 @@ def _type(path: str, schema: Schema) -> Any:
     if schema.type is Type.STRUCT:
         if not schema.fields:
             raise SchemaError(
-                f"Column {path} is a struct without fields, which files of tables cannot hold: give it a field, or "
-                "leave it out (ReplaceField)."
+                f"Column {path} is a struct without fields, which table files cannot hold: give it a field, or "
+                "drop it (ReplaceField)."
             )
         return pa.struct([_field(field.name, field.schema, f"{path}.{field.name}") for field in schema.fields])
     if schema.value_schema is None:
@@ -72,7 +71,7 @@ def _logical_type(name: str, schema: Schema) -> Any:
     data_type = _LOGICAL.get(schema.name) or arrow_type(schema)
     if kinds.is_decimal256(data_type):
         raise SchemaError(
-            f"Column {name} is a decimal of more than 38 digits, which Spark does not have: cast it, or give "
-            "its schema a smaller precision (parameter connect.decimal.precision)."
+            f"Column {name} is a decimal with more than 38 digits, the most that Spark supports: cast it, or "
+            "give its schema a smaller precision (parameter connect.decimal.precision)."
         )
     return data_type

@@ -1,4 +1,4 @@
-"""Compaction: the small files of tables become few large ones, on request and every ``compact.interval.ms``."""
+"""Compaction merges the small files of tables into large ones, on request and every ``compact.interval.ms``."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ class Compactable(Protocol):
     """A :class:`~connectors.spark.target.Target` that can merge the files of its tables."""
 
     def compact(self, tables: Collection[str] | None, stopping: Callable[[], bool]) -> Iterator[CompactedTable]:
-        """Merge small files of these tables, or of all, and clean up what no reader needs any more.
+        """Merge the small files of these tables, or of all, and remove files that no reader needs any more.
 
-        The target has been opened. A table is done, durably, when it is yielded; one with nothing to merge is not. Ends
-        early, with what is done, once ``stopping()`` answers yes. A kill at any moment leaves nothing that the next
-        :meth:`~connectors.spark.target.Target.open` does not finish or undo.
+        The target must be open. A table is yielded once its compaction is durable; a table with nothing to merge is not
+        yielded. Stops early, keeping what is done, once ``stopping()`` returns true. A kill at any moment leaves
+        nothing that the next :meth:`~connectors.spark.target.Target.open` does not finish or undo.
         """
 
 
 def compact(target: Target, tables: Collection[str] | None, stopping: Callable[[], bool]) -> Iterator[CompactedTable]:
-    """Compact the tables of a target that has been opened, and tell the log of each."""
+    """Compact the tables of an open target, and log each."""
     if not isinstance(target, Compactable):
-        raise ConnectError("The tables of this connector cannot be compacted: their table.format has no compaction.")
+        raise ConnectError("The tables of this connector cannot be compacted: their table.format does not support it.")
     for done in target.compact(tables, stopping):
         logger.info(
-            "Compacted table %s: %d files of %d bytes are now %d files of %d bytes.",
+            "Compacted table %s: merged %d files (%d bytes) into %d files (%d bytes).",
             done.table,
             done.files_before,
             done.bytes_before,
@@ -48,7 +48,7 @@ def compact(target: Target, tables: Collection[str] | None, stopping: Callable[[
 
 
 class CompactionClock:
-    """Tells when the next compaction is due; the first one is, once the interval has passed since the start."""
+    """Tells when the next compaction is due: first when one interval has passed since the start."""
 
     def __init__(self, interval_ms: int | None, clock: Callable[[], float] = time.monotonic) -> None:
         self._interval = None if interval_ms is None else interval_ms / 1000
@@ -56,7 +56,7 @@ class CompactionClock:
         self._last = clock()
 
     def due(self) -> bool:
-        """Whether the interval has passed; if so it begins anew."""
+        """Whether the interval has passed; if so, starts the next one."""
         if self._interval is None or self._clock() - self._last < self._interval:
             return False
         self._last = self._clock()

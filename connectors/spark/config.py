@@ -38,27 +38,27 @@ class SparkSinkConfig(
     RecordOptions,
     SqlOptions,
 ):
-    """The options of the Spark sink. Keys that begin with ``spark.`` are Spark's own and reach its session.
+    """The options of the Spark sink. Keys that begin with ``spark.`` are settings of the Spark session.
 
-    Configurations of the sinks that it replaces are read as its own.
+    Configurations of the sinks that it replaces are accepted as they are.
     """
 
     @classmethod
     def parse(cls, props: Mapping[str, object], *, secret_keys: Collection[str] = ()) -> Self:
-        """Parse properties, also those of a sink that this one replaces."""
+        """Parse properties, including those of a sink that this one replaces."""
         return super().parse(as_spark_sink(props), secret_keys=secret_keys)
 
     @classmethod
     def validate(cls, props: Mapping[str, object], *, secret_keys: Collection[str] = ()) -> tuple[ConfigValue, ...]:
-        """Validate properties, also those of a sink that this one replaces."""
+        """Validate properties, including those of a sink that this one replaces."""
         return super().validate(as_spark_sink(props), secret_keys=secret_keys)
 
     def warnings(self) -> Iterable[str]:
-        """What has no effect, or another one than in the sink that this one replaces."""
+        """Warn about keys of a replaced sink that have no effect here, or a different one."""
         return replacement_warnings(self.originals)
 
     def check(self) -> Iterable[ConfigError]:
-        """Yield an error for each rule over several options that is broken."""
+        """Yield an error for each violated rule across several options."""
         if reason := missing_extra("spark", "pyspark", "pandas", "pyarrow"):
             yield ConfigRuleError(f"The Spark sink cannot run here. {reason}", "connector.class")
         if self.needs_store:
@@ -82,7 +82,7 @@ class SparkSinkConfig(
         yield from self._iceberg_mistakes()
 
     def _query_mistakes(self) -> Iterable[ConfigError]:
-        """What a query's result cannot have, for its rows are of no record."""
+        """Yield an error for each option that does not fit a query: rows of its result belong to no single record."""
         if not self.has_query:
             return
         if self.write_mode == "upsert":
@@ -120,7 +120,7 @@ class SparkSinkConfig(
             yield ConfigError("schema.conflict", self.schema_conflict, reason)
 
     def _azure_table_mistakes(self) -> Iterable[ConfigError]:
-        """What cannot be written in Azure, or only if Spark's Java is told how to sign in."""
+        """Yield an error for tables in Azure that cannot be written, or only if Spark's Java is told how to sign in."""
         if self.table_format == "delta" and self._store_uri().startswith("abfs"):
             reason = "Delta's log in Azure is not supported: exactly-once has not been proven there. Use parquet."
             yield ConfigError("table.format", self.table_format, reason)
@@ -149,13 +149,13 @@ class SparkSinkConfig(
 
     @property
     def needs_store(self) -> bool:
-        """Whether the place of the tables has to be named: a catalog of Iceberg may know it by itself."""
+        """Whether the location of the tables is required; an Iceberg catalog may know it."""
         knows = self.table_format == "iceberg" and self.iceberg_catalog_type not in (None, "hadoop")
         return self.has_store or not knows
 
     @property
     def first_schema(self) -> Schema | None:
-        """The initial schema of tables, if one is given."""
+        """The initial schema of tables, if configured."""
         if self.value_schema is None:
             return None
         try:

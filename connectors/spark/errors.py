@@ -1,4 +1,4 @@
-"""Extracts from Spark's long messages the line that says what happened."""
+"""Finds what happened, and what to do about it, in Spark's long error messages."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _DENIED: Final = re.compile(
 )
 _OF_RANGES: Final = re.compile(r"connect\.consumption\.ranges\.(RangesGoneError|RangesStalledError): (.+)")
 TOO_LITTLE_MEMORY: Final = (
-    "The Python of an executor had too little memory. Give it more (spark.executor.pyspark.memory), or fewer "
-    "records at a time (consumer.override.max.poll.records, spark.executor.cores)."
+    "The Python process of an executor ran out of memory. Give it more (spark.executor.pyspark.memory), or "
+    "fewer records at a time (consumer.override.max.poll.records, spark.executor.cores)."
 )
 _OF_CLIENT: Final = re.compile(r"connect\.errors\.ConnectError: (.+)")
 
@@ -37,47 +37,48 @@ def root_cause(error: BaseException) -> str:
 
 
 def missing_right(cause: str) -> str | None:
-    """What to give the consumer's user, if this is Kafka's Java client being denied a topic or a group."""
+    """Return the permission the consumer's user lacks, if Kafka's Java client was denied a topic or a group."""
     denied = _DENIED.search(cause)
     if denied is None:
         return None
     resource, name = denied[1].lower(), denied[2].rstrip(",")
     command = f"kafka-acls.sh --add --allow-principal User:NAME --operation Read --{resource} {name}"
-    return f"Give the consumer's user the right Read on {resource} {name}: {command}"
+    return f"Grant the consumer's user the right Read on {resource} {name}: {command}"
 
 
 def failed_executor(text: str) -> str | None:
-    """What became of an executor or its Python, and the remedy, if that is what Spark's message tells of."""
+    """Explain, with a remedy, that an executor or its Python died, if Spark's message says so."""
     if "MemoryError" in text or "malloc of size" in text:
         return TOO_LITTLE_MEMORY
     if "Python worker exited unexpectedly" in text:
         return (
-            "The Python of an executor was killed, as a rule because its machine or container had no memory left for "
-            "it. Give the container more (spark.executor.memoryOverhead, spark.executor.pyspark.memory), or Python "
-            "fewer records at a time (consumer.override.max.poll.records, spark.executor.cores)."
+            "The Python process of an executor was killed, usually because its machine or container ran out "
+            "of memory. Give the container more (spark.executor.memoryOverhead, "
+            "spark.executor.pyspark.memory), or Python fewer records at a time "
+            "(consumer.override.max.poll.records, spark.executor.cores)."
         )
     if "ExecutorLostFailure" in text or "ExecutorDeadException" in text:
         return (
-            "An executor was lost again and again, as a rule because its container was out of memory. See the log of "
-            "the executors, and give them more (spark.executor.memory, spark.executor.memoryOverhead)."
+            "Executors were lost repeatedly, usually because their containers ran out of memory. See the "
+            "executors' log, and give them more (spark.executor.memory, spark.executor.memoryOverhead)."
         )
     return None
 
 
 def failure_cause(error: BaseException) -> str:
-    """The innermost cause, after the remedy if an executor or its Python has failed."""
+    """Return the innermost cause, preceded by the remedy if an executor or its Python died."""
     cause = root_cause(error)
     return cause if (failed := failed_executor(str(error))) is None else f"{failed} ({cause})"
 
 
 def load_error(error: Exception) -> ConnectError:
-    """What to say of an error of Spark in a load."""
+    """Turn a Spark error in a load into an error for the operator."""
     if (told := _OF_RANGES.search(str(error))) is not None:
         return RetriableError(told[2]) if told[1] == "RangesStalledError" else ConnectError(told[2])
     if _tells_of_loss(error):
         return ConnectError(
-            "Kafka no longer has all of the records that were to be loaded: retention has removed some, or the "
-            "topic was deleted and made again. Set the connector's offsets to where it is to go on "
+            "Kafka no longer has all of the records to load: retention removed some, or the topic was deleted "
+            "and created again. Set the connector's offsets to where it should continue "
             f"({root_cause(error)})."
         )
     told = _OF_CLIENT.search(str(error))
@@ -90,7 +91,7 @@ def load_error(error: Exception) -> ConnectError:
 
 
 def is_lasting(error: Exception) -> bool:
-    """Whether a load that is made again would fail again, as far as the error of Spark tells."""
+    """Whether repeating the load would fail again, as far as Spark's error tells."""
     return _tells_of_loss(error) or missing_right(root_cause(error)) is not None
 
 

@@ -38,7 +38,7 @@ _LONGEST: Final = 10
 
 
 def parquet_rows(file: BinaryIO) -> int:
-    """The rows of a Parquet file, from its footer."""
+    """Count the rows of a Parquet file, from its footer."""
     try:
         return int(pq.read_metadata(file).num_rows)
     except pa.ArrowException as error:
@@ -46,7 +46,7 @@ def parquet_rows(file: BinaryIO) -> int:
 
 
 def orc_rows(file: BinaryIO) -> int:
-    """The rows of an ORC file, from its footer."""
+    """Count the rows of an ORC file, from its footer."""
     from pyarrow import orc  # noqa: PLC0415 - only this format needs it
 
     try:
@@ -56,7 +56,7 @@ def orc_rows(file: BinaryIO) -> int:
 
 
 def line_rows(file: BinaryIO) -> int:
-    """The lines of a text file, gzipped or not, the last of which has to end."""
+    """Count the lines of a text file, gzipped or not; the last line must be terminated."""
     count, last = 0, b"\n"
     content = _plain(file)
     try:
@@ -64,20 +64,20 @@ def line_rows(file: BinaryIO) -> int:
             count += chunk.count(b"\n")
             last = chunk[-1:]
     except (EOFError, zlib.error) as error:
-        raise ValueError(f"its compression is broken: {error}") from error
+        raise ValueError(f"its compressed data is corrupt: {error}") from error
     if last != b"\n":
-        raise ValueError("its last line has no end")
+        raise ValueError("its last line is incomplete")
     return count
 
 
 def csv_rows(file: BinaryIO) -> int:
-    """The records of a CSV file with a header, gzipped or not; values may have line breaks."""
+    """Count the records of a CSV file with a header, gzipped or not; values may contain line breaks."""
     csv.field_size_limit(sys.maxsize)
     try:
         rows = csv.reader(io.TextIOWrapper(_plain(file), encoding="utf-8", newline=""), strict=True)
         return max(0, sum(1 for _ in rows) - 1)
     except (csv.Error, EOFError, zlib.error) as error:
-        raise ValueError(f"it is no CSV: {error}") from error
+        raise ValueError(f"it is not valid CSV: {error}") from error
 
 
 def _plain(file: BinaryIO) -> Any:
@@ -87,7 +87,7 @@ def _plain(file: BinaryIO) -> Any:
 
 
 def avro_rows(file: BinaryIO) -> int:
-    """The rows of all blocks, from their headers; ``ValueError`` if the file is broken."""
+    """Count the rows of an Avro file, from its block headers; raise ``ValueError`` if the file is broken."""
     _metadata(file)
     sync = _exactly(file, _SYNC)
     rows = 0
@@ -95,28 +95,28 @@ def avro_rows(file: BinaryIO) -> int:
         count = _long(file, byte)
         size = _long(file)
         if count < 0 or size < 0:
-            raise ValueError("it has a block of a negative size")
+            raise ValueError("it has a block with a negative size")
         file.seek(size, io.SEEK_CUR)
         if _exactly(file, _SYNC) != sync:
-            raise ValueError("a block does not end with the marker of the file")
+            raise ValueError("a block does not end with the file's sync marker")
         rows += count
     return rows
 
 
 def parquet_fields(file: BinaryIO) -> frozenset[str]:
-    """The fields of a Parquet file."""
+    """Return the field paths of a Parquet file."""
     return frozenset(_arrow_fields(pq.read_schema(file), ""))
 
 
 def orc_fields(file: BinaryIO) -> frozenset[str]:
-    """The fields of an ORC file."""
+    """Return the field paths of an ORC file."""
     from pyarrow import orc  # noqa: PLC0415 - only this format needs it
 
     return frozenset(_arrow_fields(orc.ORCFile(file).schema, ""))
 
 
 def avro_fields(file: BinaryIO) -> frozenset[str]:
-    """The fields of an Avro file."""
+    """Return the field paths of an Avro file."""
     return frozenset(_avro_fields(_avro_schema(file), ""))
 
 
@@ -155,12 +155,12 @@ def _avro_fields(schema: Any, path: str) -> Iterator[str]:
 
 
 def _avro_schema(file: BinaryIO) -> Any:
-    """The schema in the header, as JSON reads it."""
+    """Return the schema in the header, as parsed JSON."""
     return json.loads(_metadata(file).get("avro.schema", b"null"))
 
 
 def _metadata(file: BinaryIO) -> dict[str, bytes]:
-    """The map in the header: blocks of pairs of a text and bytes, until an empty one."""
+    """Read the metadata map in the header: blocks of name and bytes pairs, up to an empty block."""
     if file.read(len(_MAGIC)) != _MAGIC:
         raise ValueError("it is not an Avro file")
     found: dict[str, bytes] = {}
@@ -174,7 +174,7 @@ def _metadata(file: BinaryIO) -> dict[str, bytes]:
 
 
 def _long(file: BinaryIO, first: bytes = b"") -> int:
-    """A number, of which ``first`` is read already."""
+    """Read a zigzag number, whose byte ``first`` was read already."""
     number = 0
     for place in range(_LONGEST):
         byte = first or _exactly(file, 1)

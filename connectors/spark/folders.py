@@ -1,4 +1,4 @@
-"""Has Spark write the rows of a load into folders, in as few and as large files as may be."""
+"""Lets Spark write the rows of a load into folders, in as few and as large files as possible."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHUFFLED: Final = 3
 
 
 class FolderWriter:
-    """Writes frames in one format, divided by one partitioner."""
+    """Writes data frames in one format, partitioned by one partitioner."""
 
     def __init__(self, file_format: FileFormat, partitioner: Partitioner, file_size: int | None) -> None:
         self._format = file_format
@@ -32,15 +32,15 @@ class FolderWriter:
         self._file_size = file_size
 
     def check(self, table: Schema) -> None:
-        """Raise :class:`~connect.errors.SchemaError` if files in folders cannot hold the rows of a table."""
+        """Raise :class:`~connect.errors.SchemaError` if files in folders cannot hold this table's rows."""
         self._partitioner.check(table)
         columns = self._partitioner.columns
         self._format.check(Schema.struct([field for field in table.fields if field.name not in columns]))
 
     def arranged(self, frame: DataFrame, table: Schema, *, named: bool) -> tuple[DataFrame, list[str]]:
-        """The rows as they are to be written, and the columns that name their folders.
+        """Return the rows as they are to be written, and the columns that name their folders.
 
-        With ``named`` the folders that Spark makes are the final ones, so that their parts need names.
+        With ``named``, the folders that Spark creates are final, so each of their parts needs a name.
         """
         columns = list(self._partitioner.columns)
         for name in columns:
@@ -58,18 +58,18 @@ class FolderWriter:
         return frame, columns
 
     def _named(self, frame: DataFrame, table: Schema) -> tuple[DataFrame, list[str]]:
-        """The rows with a column for each part of their folders."""
+        """Return the rows with a column for each part of their folder."""
         parts = self._partitioner.parts
         if parts is None:
             raise SchemaError(
-                "path.format has to name each part of the folders in this store, as in 'year'=YYYY/'month'=MM: files "
-                "are there under their final names while they are written."
+                "In this store, path.format must name each part of the folders, as in 'year'=YYYY/'month'=MM, "
+                "because files have their final names while they are written."
             )
         for number, name in enumerate(parts):
             if table.field(name) is not None:
                 raise SchemaError(
-                    f"The records have a field {name} like a part of the folders, which this store cannot hold besides "
-                    "each other: rename one of them (ReplaceField, path.format)."
+                    f"The records have a field {name}, which is also the name of a part of the folders; this "
+                    "store cannot hold both. Rename one of them (ReplaceField, path.format)."
                 )
             part = functions.split(_column(FOLDER_COLUMN), "/").getItem(number)
             frame = frame.withColumn(name, functions.substring_index(part, "=", -1))

@@ -1,4 +1,4 @@
-"""The formats of files: how Spark writes and reads them, what they cannot hold, and how their rows are counted."""
+"""File formats: how Spark writes and reads them, what they cannot hold, and how to count their rows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Rule = Callable[[str, Schema], "str | None"]
 
 @dataclass(frozen=True, slots=True)
 class FileFormat:
-    """One format, as Spark's source of that name writes it."""
+    """A file format, as Spark's data source of that name writes it."""
 
     name: str
     source: str
@@ -51,12 +51,12 @@ class FileFormat:
                 raise SchemaError(f"format.class={self.name} cannot hold the field {path}, {reason}")
 
     def prepared(self, frame: DataFrame, folders: Sequence[str]) -> DataFrame:
-        """The rows as Spark is to write them; the columns ``folders`` will not be in the files."""
+        """Return the rows as Spark should write them; the columns ``folders`` will not be in the files."""
         return _checked_lines(frame, folders) if self.name == "StringFormat" else frame
 
 
 def make_format(config: LayoutOptions) -> FileFormat:
-    """The format that ``format.class`` names."""
+    """Return the format that ``format.class`` names."""
     text: dict[str, str] = {"compression": config.s3_compression_type}
     times = {"timestampFormat": _MICROSECONDS, "dateFormat": "yyyy-MM-dd"}
     match config.format:
@@ -82,12 +82,12 @@ def make_format(config: LayoutOptions) -> FileFormat:
 
 
 def paths_of(table: Schema) -> frozenset[str]:
-    """The paths of all fields of a table, in the form that those of files have."""
+    """Return the paths of all fields of a table, in the form that :mod:`~connectors.spark.file_metadata` uses."""
     return frozenset(path for path, _ in _fields(table))
 
 
 def _fields(schema: Schema, path: str = "") -> Iterator[tuple[str, Schema]]:
-    """All fields of a schema by their paths, nested ones too; the schema of a table itself has the path ``""``."""
+    """Yield all fields of a schema with their paths, nested ones too; the schema itself has the path ``""``."""
     yield path, schema
     for each in schema.fields:
         yield from _fields(each.schema, f"{path}.{each.name}" if path else each.name)
@@ -104,7 +104,7 @@ def _columnar(
     paths: Callable[[BinaryIO], frozenset[str]],
     rule: Rule | None = None,
 ) -> FileFormat:
-    """A format whose files have a schema."""
+    """Return a format whose files have a schema."""
     return FileFormat(name, source, {"compression": codec}, count_rows, rule or _anything, field_paths=paths)
 
 
@@ -114,12 +114,12 @@ def _anything(_path: str, _schema: Schema) -> str | None:
 
 def _avro_rule(path: str, schema: Schema) -> str | None:
     if schema.key_schema is not None and schema.key_schema.type is not Type.STRING:
-        return "a map whose keys are not text: use another format."
+        return "a map whose keys are not strings: use another format."
     name = path.rpartition(".")[2].removesuffix("[]")
     if name and not _AVRO_NAME.fullmatch(name):
         return (
-            "because names in Avro have letters, digits and _ alone and do not begin with a digit: rename it "
-            "(ReplaceField), or use another format."
+            "because Avro names may only contain letters, digits and _, and may not start with a digit: "
+            "rename it (ReplaceField), or use another format."
         )
     return None
 
@@ -127,7 +127,7 @@ def _avro_rule(path: str, schema: Schema) -> str | None:
 def _json_rule(_path: str, schema: Schema) -> str | None:
     key = schema.key_schema
     if key is not None and (key.type not in _KEYS_OF_TEXT or key.name in LOGICAL_NAMES):
-        return "a map whose keys are neither text nor whole numbers: use another format."
+        return "a map whose keys are neither strings nor integers: use another format."
     return None
 
 
@@ -135,7 +135,7 @@ def _csv_rule(path: str, schema: Schema) -> str | None:
     if path and schema.type in _CONTAINERS:
         return f"which is of type {schema.type.value}: flatten the records (Flatten), or use another format."
     if schema.type is Type.BYTES and schema.name not in LOGICAL_NAMES:
-        return "which is of type bytes: use another format, or leave it out (ReplaceField)."
+        return "which is of type bytes: use another format, or drop the field (ReplaceField)."
     return None
 
 
@@ -143,22 +143,22 @@ def _text_rule(path: str, schema: Schema) -> str | None:
     if not path:
         if len(schema.fields) != 1:
             names = ", ".join(schema.field_names)
-            return f"for the records have {len(schema.fields)} fields ({names}), and a line holds one text."
+            return f"because the records have {len(schema.fields)} fields ({names}), and a line holds a single text."
         return None
     if schema.type is not Type.STRING:
-        return f"which is of type {schema.type.value}: it has to be text, as StringConverter reads it."
+        return f"which is of type {schema.type.value}: it must be a string, as StringConverter produces."
     return None
 
 
 def _checked_lines(frame: DataFrame, folders: Sequence[str]) -> DataFrame:
-    """Rows of text, where Spark's job fails for one that a line cannot hold."""
+    """Return the rows of text, so that Spark's job fails for a value that a line cannot hold."""
     from pyspark.sql import functions  # noqa: PLC0415 - only the driver has pyspark
 
     name = next(name for name in frame.columns if name not in folders)
     column = functions.col(f"`{name.replace('`', '``')}`")
     reason = functions.lit(
-        f"A value of the column {name} is null or has a line break, which format.class=StringFormat cannot hold in a "
-        "line: use JsonFormat or CsvFormat."
+        f"A value of column {name} is null or contains a line break, which a line of format.class=StringFormat "
+        "cannot hold: use JsonFormat or CsvFormat."
     )
     bad = column.isNull() | column.rlike("[\r\n]")
     whole = functions.when(bad, functions.raise_error(reason).cast("string")).otherwise(column)

@@ -1,7 +1,8 @@
-"""Spark's Java process, and the way to it.
+"""Starts Spark's Java process and connects to it.
 
-pyspark's own ``launch_gateway`` runs Python in a fork of this process, which has threads of several libraries by then,
-and waits for Java as long as it takes. Here nothing runs in a fork, and a Java that does not come up is ended.
+pyspark's own ``launch_gateway`` runs Python code in a fork of this process, whose libraries have started threads by
+then, and waits for Java without limit. Here no Python runs in a fork, and a Java that does not come up in time is
+killed.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ _PATIENCE: Final = 180.0
 def launch_java(settings: Mapping[str, str], output: int, patience: float = _PATIENCE) -> Any:
     """Start Spark's Java with these settings and return pyspark's gateway to it; its output goes to a descriptor.
 
-    If the environment names a Java that runs, it is taken. The process, ``gateway.proc``, ends when this one does, for
-    it reads from it. Raises ``ChildProcessError`` if it ends, ``TimeoutError`` if it is not up after ``patience``
-    seconds.
+    If the environment points to a running Java, that one is used. The process, ``gateway.proc``, ends with this one,
+    because it reads from it. Raises ``ChildProcessError`` if Java exits, and ``TimeoutError`` if it is not up after
+    ``patience`` seconds.
     """
     if PORT in os.environ:
         return attach_gateway(int(os.environ[PORT]), os.environ[SECRET])
@@ -56,7 +57,7 @@ def launch_java(settings: Mapping[str, str], output: int, patience: float = _PAT
 
 
 def attach_gateway(port: int, secret: str) -> Any:
-    """pyspark's gateway to a Java that runs already."""
+    """Return pyspark's gateway to a Java process that is already running."""
     from pyspark.java_gateway import launch_gateway  # noqa: PLC0415 - half a second, and only tasks need it
 
     before = {key: os.environ.get(key) for key in (PORT, SECRET)}
@@ -80,13 +81,14 @@ def _command(settings: Mapping[str, str]) -> list[str]:
 
 
 def _await(process: subprocess.Popen[bytes], place: Path, patience: float) -> tuple[int, str]:
-    """The port and the secret that Java writes down when it is up, each after four bytes: the port itself, a length."""
+    """Return the port and the secret that Java writes once it is up: four bytes of port, four bytes of length, the
+    secret."""
     end = time.monotonic() + patience
     while not place.is_file():
         if process.poll() is not None:
-            raise ChildProcessError(f"Java has ended with the status {process.returncode}")
+            raise ChildProcessError(f"Java exited with status {process.returncode}")
         if time.monotonic() > end:
-            raise TimeoutError(f"Java has not come up within {patience:.0f} s, and was ended")
+            raise TimeoutError(f"Java did not start within {patience:.0f} s and was killed")
         time.sleep(_LOOK)
     content = place.read_bytes()
     return int.from_bytes(content[:4]), content[8 : 8 + int.from_bytes(content[4:8])].decode()

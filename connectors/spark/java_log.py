@@ -1,4 +1,4 @@
-"""What Spark's Java process writes, as lines of this process's log, with the levels that it gives them."""
+"""Logs what Spark's Java process writes, with the levels that it gives."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ _PERIOD: Final = 60.0
 
 
 class JavaLog:
-    """Logs lines, at most 200 different ones a minute: what is left out is counted.
+    """Logs lines, at most 200 different ones a minute, and counts the ones it leaves out.
 
-    A line of Spark's own log begins with its level, as ``log4j2.properties`` says; what else the process prints is
-    logged as information.
+    A line of Spark's own log begins with its level, as ``log4j2.properties`` says; any other output is logged at INFO.
     """
 
     def __init__(self) -> None:
@@ -34,7 +33,7 @@ class JavaLog:
         self._left_out = 0
 
     def read(self, stream: IO[bytes]) -> None:
-        """Log what comes until the end."""
+        """Log all output until it ends."""
         with stream:
             while data := stream.readline(_LONGEST):
                 self.line(data.decode("utf-8", "backslashreplace").rstrip("\r\n"))
@@ -61,7 +60,7 @@ class JavaLog:
     def _tell_left_out(self) -> None:
         if self._left_out:
             logger.warning(
-                "%d more lines of Spark were left out, which were there already or too many for a minute.",
+                "%d more lines from Spark were left out: repeated, or beyond the limit per minute.",
                 self._left_out,
             )
             self._left_out = 0
@@ -69,7 +68,7 @@ class JavaLog:
 
 @contextmanager
 def java_output() -> Iterator[int]:
-    """A descriptor for a process to write to, whose lines are logged until the last one has closed it."""
+    """Yield a descriptor for a process to write to; its lines are logged until the last writer closes it."""
     reading, writing = os.pipe()
     stream = os.fdopen(reading, "rb")
     threading.Thread(target=JavaLog().read, args=(stream,), name="spark-log", daemon=True).start()

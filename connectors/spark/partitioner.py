@@ -1,4 +1,4 @@
-"""Partitioners divide tables into folders, under the names known from the storage sinks."""
+"""Partitioners divide tables into folders with the names that the storage sinks use."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NUMBERS = (Type.INT32, Type.INT64, Type.FLOAT64)
 
 
 class Partitioner(Protocol):
-    """Tells by which columns Spark divides its output, and in which folder of the table a file belongs."""
+    """Tells which columns partition Spark's output, and which folder of the table a file belongs in."""
 
     @property
     def columns(self) -> Sequence[str]:
@@ -37,27 +37,27 @@ class Partitioner(Protocol):
 
     @property
     def parts(self) -> Sequence[str] | None:
-        """The names of the parts of a folder that the rows are given, ``year`` and ``month`` of ``year=2013/month=01``;
-        ``None`` if a part has no name."""
+        """The names of a folder's parts, such as ``year`` and ``month`` of ``year=2013/month=01``; ``None`` if a part
+        has no name."""
 
     @property
     def gathers(self) -> bool:
-        """Whether the rows of a folder are brought together before they are written.
+        """Whether to bring the rows of a folder together before writing.
 
-        Otherwise each of Spark's tasks would write a file into each folder.
+        Otherwise each Spark task would write a file into each folder.
         """
 
     def placement(self) -> Placement | None:
-        """What gives the rows of a load that begins now their folders, unless their own columns do."""
+        """Return what assigns folders to the rows of a load that starts now, unless their own columns do."""
 
     def check(self, table: Schema) -> None:
-        """Raise :class:`~connect.errors.SchemaError` if a table of this schema cannot be divided that way."""
+        """Raise :class:`~connect.errors.SchemaError` if a table with this schema cannot be partitioned this way."""
 
     def folder(self, partition: int, written: str) -> str:
-        """The folder of a file with records of this partition; ``written`` is the one in which Spark has put it."""
+        """Return the folder for a file with records of this partition; Spark put it in ``written``."""
 
     def may_hold(self, folder: str, partition: int) -> bool:
-        """Whether records of this partition of the topic may be in a folder."""
+        """Whether a folder may hold records of this partition of the topic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,54 +69,54 @@ class DefaultPartitioner:
 
     @property
     def columns(self) -> Sequence[str]:
-        """The folder, if rows are gathered: otherwise it follows from the task of Spark that has written a file."""
+        """The folder, if rows are gathered; otherwise it follows from the Spark task that wrote a file."""
         return (FOLDER_COLUMN,) if self.gathers else ()
 
     def placement(self) -> Placement | None:
-        """The folder of the topic partition."""
+        """Return the folders of topic partitions."""
         return Placement() if self.gathers else None
 
     def check(self, table: Schema) -> None:
         """Accept any table."""
 
     def folder(self, partition: int, written: str) -> str:
-        """``partition=`` and the number."""
+        """Return ``partition=`` and the number."""
         return _placed_folder(written) if self.gathers else f"partition={partition}"
 
     def may_hold(self, folder: str, partition: int) -> bool:
-        """Only those of its own."""
+        """Accept only the partition's own folder."""
         return folder == f"partition={partition}"
 
 
 @dataclass(frozen=True, slots=True)
 class ResultPartitioner:
-    """No folders: the rows of a query's result lie in the table itself."""
+    """No folders: the rows of a query's result are directly in the table."""
 
     gathers: bool = False
     columns: Sequence[str] = ()
     parts: Sequence[str] | None = ()
 
     def placement(self) -> Placement | None:
-        """None: there are no folders."""
+        """Return nothing: there are no folders."""
         return None
 
     def check(self, table: Schema) -> None:
         """Accept any table."""
 
     def folder(self, partition: int, written: str) -> str:  # noqa: ARG002
-        """The table's own."""
+        """Return the table's own folder."""
         return ""
 
     def may_hold(self, folder: str, partition: int) -> bool:  # noqa: ARG002
-        """Any may be."""
+        """Accept any folder."""
         return True
 
 
 @dataclass(frozen=True, slots=True)
 class FieldPartitioner:
-    """A folder for each value of some fields: ``origin=EWR/carrier=UA``.
+    """A folder for each combination of values of some fields: ``origin=EWR/carrier=UA``.
 
-    The field ``a.b`` is the field ``b`` of the struct ``a``, if there is no field of that name.
+    ``a.b`` is the field ``b`` of the struct ``a``, unless a field has that very name.
     """
 
     columns: Sequence[str]
@@ -124,46 +124,46 @@ class FieldPartitioner:
     parts: Sequence[str] | None = None
 
     def placement(self) -> Placement | None:
-        """None: Spark makes the folders of the values themselves."""
+        """Return nothing: Spark derives the folders from the values."""
         return None
 
     def check(self, table: Schema) -> None:
-        """Require the fields to be columns, or fields of them, but not all columns."""
+        """Require the fields to be columns or fields of columns, and to leave at least one column."""
         for name in self.columns:
             if name.startswith(("_", ".")):
                 raise SchemaError(
-                    f"partition.field.name={name} makes folders that readers ignore, because their names begin "
-                    "with _ or '.': rename the field (ReplaceField)."
+                    f"partition.field.name={name} would create folders that readers ignore, because their "
+                    "names begin with _ or '.': rename the field (ReplaceField)."
                 )
             found = _field(table, name)
             if found is None:
                 raise SchemaError(
-                    f"partition.field.name={name} is not a field of the records, which have "
-                    f"{', '.join(table.field_names)}: name one of those."
+                    f"partition.field.name={name} is not a field of the records. Use one of their fields: "
+                    f"{', '.join(table.field_names)}."
                 )
             if found.type in _NO_FOLDER:
                 raise SchemaError(
-                    f"partition.field.name={name} is a field of type {found.type.value}, which cannot name "
-                    "a folder: choose another, or derive one with a transformation."
+                    f"partition.field.name={name} is a field of type {found.type.value}, which cannot name a "
+                    "folder: use another field, or derive one with a transformation."
                 )
         if set(table.field_names) <= set(self.columns):
             raise SchemaError(
-                "partition.field.name names every field of the records, so that the files would have no columns: take "
-                "at least one out."
+                "partition.field.name lists every field of the records, which leaves no columns for the "
+                "files: remove at least one."
             )
 
     def folder(self, partition: int, written: str) -> str:  # noqa: ARG002
-        """The folder that Spark has made of the values."""
+        """Return the folder that Spark derived from the values."""
         return written
 
     def may_hold(self, folder: str, partition: int) -> bool:  # noqa: ARG002
-        """Any may be."""
+        """Accept any folder."""
         return True
 
 
 @dataclass(frozen=True, slots=True)
 class TimeBasedPartitioner:
-    """A folder for each span of time: ``year=2013/month=01/day=01``."""
+    """A folder for each period of time: ``year=2013/month=01/day=01``."""
 
     times: TimeFolders
     extractor: Extractor
@@ -173,50 +173,50 @@ class TimeBasedPartitioner:
 
     @property
     def columns(self) -> Sequence[str]:
-        """The folder."""
+        """The column with the folder."""
         return (FOLDER_COLUMN,)
 
     @property
     def parts(self) -> Sequence[str] | None:
-        """The texts before the ``=`` of the pattern."""
+        """The texts before each ``=`` of the pattern."""
         found = [part.partition("=") for part in self.times.folder(0).split("/")]
         return [name for name, _, _ in found] if all(name and equals for name, equals, _ in found) else None
 
     def placement(self) -> Placement:
-        """The folders by the times of the records; by the wall clock, that of now for all of them."""
+        """Return the folders by the records' times; by wall clock, all records share the time of the load."""
         return Placement(self.times, self.extractor, self.time_field, int(self.clock() * 1000))
 
     def check(self, table: Schema) -> None:
-        """Require the field with the time, if the time comes from one."""
+        """Require the time field, if the time comes from a field."""
         if self.extractor is not Extractor.RECORD_FIELD:
             return
         name = ".".join(self.time_field)
         found = _nested(table, self.time_field)
         if found is None:
             raise SchemaError(
-                f"timestamp.field={name} is not a field of the records, which have {', '.join(table.field_names)}: "
-                "name one of those, or take the time of the records themselves (timestamp.extractor=Record)."
+                f"timestamp.field={name} is not a field of the records. Use one of their fields "
+                f"({', '.join(table.field_names)}), or the records' own time (timestamp.extractor=Record)."
             )
         if found.name not in (TIMESTAMP_NAME, DATE_NAME) and (
             found.name is not None or found.type not in (*_NUMBERS, Type.STRING)
         ):
             kind = found.name or found.type.value
             raise SchemaError(
-                f"timestamp.field={name} is a field of type {kind}, which tells no time: it has to be a Timestamp, a "
-                "Date, milliseconds since 1970, or text in the form of ISO 8601."
+                f"timestamp.field={name} is a field of type {kind}, which is not a time: it must be a "
+                "Timestamp, a Date, milliseconds since 1970, or ISO 8601 text."
             )
 
     def folder(self, partition: int, written: str) -> str:  # noqa: ARG002
-        """The folder that the rows were given."""
+        """Return the folder that was assigned to the rows."""
         return _placed_folder(written)
 
     def may_hold(self, folder: str, partition: int) -> bool:  # noqa: ARG002
-        """Any may be."""
+        """Accept any folder."""
         return True
 
 
 def make_partitioner(config: LayoutOptions) -> Partitioner:
-    """The partitioner that ``partitioner.class`` names."""
+    """Return the partitioner that ``partitioner.class`` names."""
     if config.partitioner == "FieldPartitioner":
         return FieldPartitioner(config.partition_field_name)
     times = config.time_folders
@@ -230,7 +230,7 @@ def make_partitioner(config: LayoutOptions) -> Partitioner:
 
 
 def make_result_partitioner(config: LayoutOptions) -> Partitioner:
-    """The partitioner for the results of a query, whose rows are of no partition of the topic."""
+    """Return the partitioner for the results of a query, whose rows belong to no partition of the topic."""
     if config.partitioner == "FieldPartitioner":
         return FieldPartitioner(config.partition_field_name)
     return ResultPartitioner(gathers=config.target_file_size_bytes is not None)
@@ -241,7 +241,7 @@ def _placed_folder(written: str) -> str:
 
 
 def _field(table: Schema, name: str) -> Schema | None:
-    """The schema of a field of the table, or of a nested one."""
+    """Return the schema of a table field, possibly nested."""
     whole = table.field(name)
     return _nested(table, name.split(".")) if whole is None else whole.schema
 

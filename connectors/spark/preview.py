@@ -1,4 +1,4 @@
-"""A look at a target that its driver does not notice, and what a load would write there."""
+"""Previews a load: shows what it would write to a target, without changing or fencing anything."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
     from connectors.spark.loading.loader import Loader
 
-__all__ = ["Peeked", "preview_tables"]
+__all__ = ["TargetContents", "preview_tables"]
 
 _DELETED: Final = "(deleted)"
 """The column that tells of a change whether it deletes its row. No column of a table has such a name."""
 
 
 @dataclass(frozen=True, slots=True)
-class Peeked:
-    """What a target has: the schemas of its tables, those of rows before a query, offsets, and the places of tables."""
+class TargetContents:
+    """The contents of a target: table schemas, schemas of rows before a query, offsets, and the locations of tables."""
 
     tables: Mapping[str, Schema] = field(default_factory=dict)
     records: Mapping[str, Schema] = field(default_factory=dict)
@@ -46,13 +46,15 @@ class _FirstRows:
         self.rows: dict[str, list[dict[str, Any]]] = {}
 
     def write(self, frame: DataFrame, table: str, schema: Schema, attempt: int) -> None:  # noqa: ARG002
-        """Bring the first rows of a table here; of changes the last one of each key."""
+        """Collect the first rows of a table; of changes, the last one for each key."""
         wanted = last_changes(frame) if key_columns(schema) else frame
         self.rows[table] = [_told(row) for row in wanted.limit(self._most).toArrow().to_pylist()]
 
 
-def preview_tables(loader: Loader, ranges: Sequence[OffsetRange], peeked: Peeked, most: int) -> Iterator[TablePreview]:
-    """What a load of these ranges would write, of each table so many rows."""
+def preview_tables(
+    loader: Loader, ranges: Sequence[OffsetRange], peeked: TargetContents, most: int
+) -> Iterator[TablePreview]:
+    """Yield what a load of these ranges would write, with up to ``most`` rows of each table."""
     partitioner = peeked.partitioner
     placement = None if partitioner is None else partitioner.placement()
     for _, group in groupby(sorted(ranges), key=lambda item: item.topic):
@@ -67,13 +69,13 @@ def preview_tables(loader: Loader, ranges: Sequence[OffsetRange], peeked: Peeked
 
 
 def _told(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row as it is shown: of a change, whether it deletes its row."""
+    """Return a row as shown to users; for a change, with whether it deletes its row."""
     found = {name: value for name, value in row.items() if name != CHANGE_COLUMN}
     return found | ({_DELETED: row[CHANGE_COLUMN]["deleted"]} if CHANGE_COLUMN in row else {})
 
 
 def _told_columns(schema: Schema) -> Schema:
-    """The columns of such rows."""
+    """Return the columns of such rows."""
     columns = without_change(schema)
     if schema.field(CHANGE_COLUMN) is None:
         return columns
@@ -82,7 +84,7 @@ def _told_columns(schema: Schema) -> Schema:
 
 
 def _folders(partitioner: Partitioner | None, row: Mapping[str, Any], ranges: Sequence[OffsetRange]) -> Iterator[str]:
-    """The folders that a row may be in."""
+    """Yield the folders that a row may go to."""
     if partitioner is None:
         return
     if FOLDER_COLUMN in row:
@@ -94,7 +96,7 @@ def _folders(partitioner: Partitioner | None, row: Mapping[str, Any], ranges: Se
 
 
 def _value(row: Mapping[str, Any], name: str) -> Any:
-    """The value of a column, or of a field of one."""
+    """Return the value of a column or nested field."""
     found: Any = row.get(name)
     if name not in row:
         found = row

@@ -1,4 +1,4 @@
-"""Loads that Spark has failed: made again some times in a row, by a Java that is started again if it has ended."""
+"""Repeats loads that failed in Spark, a few times in a row, and restarts Spark's Java if it has ended."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from connectors.spark.session import forget_session, java_runs
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["JAVA_ENDED", "Losses"]
+__all__ = ["JAVA_ENDED", "LoadRetries"]
 
 logger = logging.getLogger(__name__)
 _MOST: Final = 3
 _RETRY: Final = 1.0
 JAVA_ENDED: Final = (
-    "Spark's Java process has ended during a load: it was killed, or had too little memory (spark.driver.memory)."
+    "Spark's Java process ended during a load: it was killed, or ran out of memory (spark.driver.memory)."
 )
 
 
-class Losses:
-    """Counts the loads that failed in a row, and says what becomes of the next one. Used by the task's thread alone."""
+class LoadRetries:
+    """Counts consecutive failed loads and decides whether to try again. Used only by the task's thread."""
 
     def __init__(self, context: BulkTaskContext, start: Callable[[], None]) -> None:
         self._context = context
@@ -32,14 +32,14 @@ class Losses:
         self._count = 0
 
     def forget(self) -> None:
-        """Begin to count anew, because a load has succeeded."""
+        """Reset the count after a successful load."""
         self._count = 0
 
     def error(self, spark: SparkSession, failure: ConnectError, *, is_lasting: bool = False) -> ConnectError:
-        """What to raise for a load that failed: ``failure`` for good, or that the load is made again.
+        """Return the error to raise for a failed load: ``failure`` itself, or a request to retry.
 
-        It is for good if it ``is_lasting``, or if too many loads have failed in a row. If Java has ended, it is started
-        again first.
+        The failure is final if it ``is_lasting``, or if too many loads have failed in a row. If Java has ended, it is
+        restarted first.
         """
         self._count += 1
         runs = java_runs(spark)
@@ -48,8 +48,8 @@ class Losses:
         if (runs and is_lasting) or self._count > _MOST:
             return failure
         if not runs:
-            logger.warning("%s Starting it again.", JAVA_ENDED)
-            self._context.progress(Progress("starting Spark again"))
+            logger.warning("%s Restarting it.", JAVA_ENDED)
+            self._context.progress(Progress("restarting Spark"))
             forget_session(spark)
             self._start()
-        return RetriableError(f"{failure} The load is made again, and nothing is lost.", retry_after=_RETRY)
+        return RetriableError(f"{failure} The load is repeated; nothing is lost.", retry_after=_RETRY)

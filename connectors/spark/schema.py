@@ -1,13 +1,13 @@
-"""The schemas of tables: how they come from the schemas of values, and how they grow.
+"""The schemas of tables: how they follow from the schemas of values, and how they grow.
 
-A table has a struct schema. A value that is a struct gives its fields as columns, any other value is the one
-column ``value``. Columns may always be null, and know nothing of the names, versions and defaults of the
-schemas they come from, but for the logical types.
+A table has a struct schema. A struct value gives its fields as columns; any other value becomes the single column
+``value``. Columns are always optional, and keep none of the names, versions and defaults of the schemas they come from,
+except for logical types.
 
-A table grows by new columns, and by types that hold every value of the type before, whoever reads the old
-files: ``int8`` to ``int16`` to ``int32`` to ``int64``, ``int8`` and ``int16`` to ``float32``, those and
-``int32`` and ``float32`` to ``float64``. Anything else, above all ``int64`` to ``float64``, would change values
-that are already written (invariant I5), unless the files are written again and every value is looked at.
+A table grows by new columns, and by types that hold every value of the previous type for any reader of the old files:
+``int8`` to ``int16`` to ``int32`` to ``int64``, ``int8`` and ``int16`` to ``float32``, those and ``int32`` and
+``float32`` to ``float64``. Any other change, above all ``int64`` to ``float64``, would alter values already written
+(invariant I5), unless the files are rewritten and every value is checked.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from connect.errors import SchemaError
 
 __all__ = [
     "VALUE_COLUMN",
-    "BesideColumns",
     "Evolution",
+    "KafkaColumns",
     "branch_name",
     "in_common",
     "rewritten_columns",
@@ -39,8 +39,8 @@ _INTEGERS: Final = (Type.INT8, Type.INT16, Type.INT32, Type.INT64)
 
 
 @dataclass(frozen=True, slots=True)
-class BesideColumns:
-    """The names of the columns that are wanted; ``None`` for those that are not."""
+class KafkaColumns:
+    """The names of the requested Kafka columns; ``None`` for those that are not."""
 
     keys: str | None = None
     headers: str | None = None
@@ -53,13 +53,13 @@ class BesideColumns:
 
     @property
     def need_whole_records(self) -> bool:
-        """Whether more of the records has to be read than their values and offsets."""
+        """Whether more of the records must be read than values and offsets."""
         return any(self.names)
 
 
 @dataclass(frozen=True, slots=True)
 class Evolution:
-    """How the tables of a connector change with its records (``schema.compatibility``, ``schema.conflict``)."""
+    """How a connector's tables change with its records (``schema.compatibility``, ``schema.conflict``)."""
 
     adds: bool = True
     """Whether new fields become new columns. If not, they are left out."""
@@ -77,18 +77,19 @@ class Evolution:
         return cls(adds, widens, widens and conflict == "rewrite", adds and conflict == "new-column")
 
     def grown(self, table: Schema, seen: Schema) -> Schema:
-        """The table for rows of ``seen``, as far as it may change; what has no place then is bad. It may be itself."""
+        """Return the schema for rows of ``seen`` too, as far as the table may change; it may be unchanged. Rows that
+        still do not fit are bad."""
         if not table.fields:
             return seen
         return _widened(table, seen, "", _Rule(self._kept, self)) if self.adds else table
 
     def _kept(self, kept: Schema, seen: Schema, _path: str) -> Schema:
-        """What a column becomes that has no room for values of a type."""
+        """Return what becomes of a column that has no room for values of a type."""
         is_rewritten = self.rewrites and kept.type is Type.INT64 and seen.type in (Type.FLOAT32, Type.FLOAT64)
         return kept.replace(type=Type.FLOAT64) if is_rewritten and _are_numbers(kept, seen) else kept
 
     def column_of(self, name: str, seen: Schema, table: Schema) -> str | None:
-        """The column of a table, or the field of a struct in it, for values of a field; ``None`` if they have none."""
+        """Return the column (or nested field) for values of a field; ``None`` if there is none."""
         column = table.field(name)
         if column is None:
             return name if self.adds else None
@@ -99,7 +100,7 @@ class Evolution:
 
 
 def branch_name(name: str, seen: Schema) -> str:
-    """The name of the column for values of a type that the column ``name`` cannot hold."""
+    """Return the name of the column for values whose type the column ``name`` cannot hold."""
     return f"{name}_{_described(seen).lower()}"
 
 
@@ -116,7 +117,7 @@ class _Rule:
 
 
 def table_schema(value_schema: Schema) -> Schema:
-    """The schema of the table for values of ``value_schema``."""
+    """Return the schema of a table for values with this schema."""
     column = _column(value_schema)
     if column.type is Type.STRUCT:
         return column.as_required()
@@ -124,15 +125,15 @@ def table_schema(value_schema: Schema) -> Schema:
 
 
 def widen(table: Schema, seen: Schema) -> Schema:
-    """The least schema that holds the rows of both tables; ``table`` itself if it does.
+    """Return the smallest schema that holds the rows of both tables; ``table`` itself if it does.
 
-    Raises :class:`~connect.errors.SchemaError` that names the column which no type holds without loss.
+    Raises :class:`~connect.errors.SchemaError` naming the column for which no type holds both without loss.
     """
     return _widened(table, seen, "", _Rule(_refuse, Evolution()))
 
 
 def rewritten_columns(before: Schema, after: Schema) -> dict[str, Schema]:
-    """The columns of a table that have got a type which those of its files cannot be read as."""
+    """Return the columns of a table whose new type cannot be read from its existing files."""
     kept = {field.name: field.schema for field in before.fields}
     return {
         field.name: field.schema
@@ -142,10 +143,10 @@ def rewritten_columns(before: Schema, after: Schema) -> dict[str, Schema]:
 
 
 def in_common(first: Schema, second: Schema, *, branches: bool = False) -> Schema:
-    """The schema for rows of both tables before anything is written, where ``first`` takes precedence.
+    """Return the schema for rows of both tables before anything is written; ``first`` takes precedence.
 
-    A whole number in one and a float in the other become a float: whether it holds the values exactly is checked when
-    they are written.
+    An integer in one and a float in the other become a float; whether it holds the values exactly is checked when they
+    are written.
     """
     return _widened(first, second, "", _Rule(_float_or_first, Evolution(branches=branches), _float_or_refuse))
 
@@ -176,7 +177,7 @@ def _column(schema: Schema) -> Schema:
 
 
 def _holds(column: Schema, seen: Schema, evolution: Evolution, tested_by: _Resolve | None = None) -> bool:
-    """Whether a column has room for values of a type, now or widened."""
+    """Whether a column can hold values of a type, as it is or widened."""
     try:
         _widened(column, seen, "", _Rule(tested_by or _refuse, evolution, tested_by))
     except SchemaError:

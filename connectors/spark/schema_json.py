@@ -1,6 +1,6 @@
-"""Schemas as JSON, in the form that Kafka Connect's JsonConverter puts into its envelopes.
+"""Schemas as JSON, in the form of the envelopes of Kafka Connect's JsonConverter.
 
-The ledger keeps the schema of a table in this form, and ``value.schema`` is read from it.
+The ledger stores table schemas in this form, and ``value.schema`` is read from it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FLOAT_NAMES = {kind: name for name, kind in _FLOATS.items()}
 
 
 def schema_to_json(schema: Schema) -> dict[str, Any]:
-    """The schema as a JSON object. Defaults are left out: the columns of a table have none."""
+    """Return the schema as a JSON object, without defaults: table columns have none."""
     written: dict[str, Any] = {
         "type": _FLOAT_NAMES.get(schema.type, schema.type.value),
         "optional": schema.optional,
@@ -39,7 +39,7 @@ def schema_to_json(schema: Schema) -> dict[str, Any]:
 
 
 def schema_from_json(document: object) -> Schema:
-    """The schema a JSON object describes; :class:`~connect.errors.SchemaError` says what is wrong with it."""
+    """Return the schema that a JSON object describes; raise :class:`~connect.errors.SchemaError` if it is invalid."""
     if not isinstance(document, Mapping):
         raise SchemaError(f'A schema is a JSON object such as {{"type": "struct", ...}}, not {document!r}.')
     kind = _type(document.get("type"))

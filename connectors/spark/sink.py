@@ -42,11 +42,11 @@ class SparkSinkTask(BulkSinkTask[SparkSinkConfig]):
         self._spark: SparkSession | None = None
         self._loader: Loader | None = None
         self._target = make_target(config, context.connector_name, self._session)
-        self._losses = 0
+        self._retries = 0
         self._compaction = CompactionClock(config.compact_interval_ms)
 
     def start(self) -> None:
-        """Start Spark, then take the target over from its former owner."""
+        """Start Spark, then take over the target from its previous owner."""
         self._take_over()
 
     def _take_over(self) -> None:
@@ -57,13 +57,13 @@ class SparkSinkTask(BulkSinkTask[SparkSinkConfig]):
         self._target.open()
 
     def committed(self) -> Mapping[TopicPartition, int]:
-        """The next offset of each partition, as the target has it."""
+        """Return the next offset of each partition, as recorded in the target."""
         return self._target.offsets
 
     def load(self, ranges: Sequence[OffsetRange]) -> None:
         """Write the records that are not loaded yet, and commit them with their offsets.
 
-        If Spark's Java process has ended, it is started again, and the load is to be tried again.
+        If Spark's Java process has ended, it is restarted, and the load is to be retried.
         """
         try:
             self._load(ranges)
@@ -73,7 +73,7 @@ class SparkSinkTask(BulkSinkTask[SparkSinkConfig]):
             if self._spark is None or java_runs(self._spark):
                 raise
             raise self._start_again() from error
-        self._losses = 0
+        self._retries = 0
 
     def _load(self, ranges: Sequence[OffsetRange]) -> None:
         assert self._loader is not None
@@ -88,7 +88,7 @@ class SparkSinkTask(BulkSinkTask[SparkSinkConfig]):
                 pass
 
     def preview(self, ranges: Sequence[OffsetRange], rows: int) -> Iterable[TablePreview]:
-        """Decode the records, ask the query, and bring the first rows here."""
+        """Decode the records, run the query, and return the first rows."""
         from connectors.spark.loading.loader import Loader  # noqa: PLC0415 - as above
         from connectors.spark.preview import preview_tables  # noqa: PLC0415
 
@@ -98,7 +98,7 @@ class SparkSinkTask(BulkSinkTask[SparkSinkConfig]):
         yield from preview_tables(loader, wanted, peeked, rows)
 
     def stop(self) -> None:
-        """Stop Spark; what is committed is complete, what is not will be loaded again."""
+        """Stop Spark. Committed loads are complete; all others will be loaded again."""
         if self._spark is not None:
             self._spark.stop()
 
@@ -114,56 +114,61 @@ class SparkSinkTask(BulkSinkTask[SparkSinkConfig]):
         return self._spark
 
     def _start_again(self) -> ConnectError:
-        """Start Spark again after its Java process has ended; the error that says so."""
+        """Restart Spark after its Java process has ended; return the error that says so."""
         assert self._spark is not None
-        self._losses += 1
+        self._retries += 1
         forget_session(self._spark)
         self._spark = None
-        if self._losses > _LOSSES:
+        if self._retries > _LOSSES:
             return ConnectError(
-                f"{JAVA_ENDED} That was so {self._losses} times in a row. Nothing is lost; see in the log and in the "
+                f"{JAVA_ENDED} That was so {self._retries} times in a row. Nothing is lost; see in the log and in the "
                 "machine's own why it ends, and restart the task."
             )
-        logger.warning("%s Starting it again.", JAVA_ENDED)
+        logger.warning("%s Restarting it.", JAVA_ENDED)
         self.context.progress(Progress("starting Spark again"))
         # A plugin of users is started once, whatever becomes of Java.
         self._take_over()
         return RetriableError(f"{JAVA_ENDED} It has been started again, and nothing is lost.", retry_after=_RETRY)
 
     def _check_topics(self, ranges: Sequence[OffsetRange]) -> None:
-        """Refuse a topic that was made again since it was loaded: the offsets of the target mean nothing for it."""
+        """Refuse a topic that was recreated since it was loaded: the target's offsets mean nothing for it."""
         for item in ranges:
             if item.topic_id is not None and self._target.topics.get(item.topic, item.topic_id) != item.topic_id:
                 raise ConnectError(
-                    f"Topic {item.topic} was deleted and made again since it was loaded: its offsets do not mean what "
-                    "they did. Give the connector another name and topics.dir to load it from its beginning, or stop "
-                    "it and set its offsets to go on from there."
+                    f"Topic {item.topic} was deleted and created again since it was loaded, so its offsets no "
+                    "longer match. To load it from the beginning, give the connector another name and "
+                    "topics.dir; to continue with it, stop the connector and set its offsets."
                 )
 
     def _not_loaded(self, item: OffsetRange) -> OffsetRange:
-        """The part of a range that the target does not have yet."""
+        """Return the part of a range that the target does not have yet."""
         left = _after(item, self._target.offsets)
         if left.first > item.first:
-            logger.info("Offsets %d to %d of %s are loaded already.", item.first, left.first - 1, item.topic_partition)
+            logger.info(
+                "Skipping offsets %d to %d of %s, which are loaded already.",
+                item.first,
+                left.first - 1,
+                item.topic_partition,
+            )
         return left
 
 
 class SparkSinkConnector(SinkConnector[SparkSinkConfig]):
-    """Writes topics to tables with Spark, exactly once. It is one task: Spark does the dividing."""
+    """Writes topics to tables with Spark, exactly once. It runs as a single task; Spark divides the work."""
 
     task_class = SparkSinkTask
     watches = False
     version = "0.1.0"
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:  # noqa: ARG002
-        """One task with the connector's own configuration."""
+        """Return one task with the connector's own configuration."""
         return [{key: value for key, value in self.config.originals.items() if value is not None}]
 
     @classmethod
     def alter_offsets(cls, config: SparkSinkConfig, offsets: Mapping[TopicPartition, int | None]) -> bool:
-        """Skip records: the target, whose offsets are the ones that count, goes on from these.
+        """Skip records: set the offsets in the target, which are the ones that count.
 
-        Going back is refused, for it would load records twice.
+        Going back is refused, because it would load records twice.
         """
         name = config.originals.get("name") or ""
         with _short_session(config) as spark:
@@ -176,7 +181,7 @@ class SparkSinkConnector(SinkConnector[SparkSinkConfig]):
 
     @classmethod
     def compact(cls, config: SparkSinkConfig, tables: Collection[str] | None) -> Iterator[CompactedTable]:
-        """Merge the small files of tables, in a Spark session for that alone."""
+        """Merge the small files of tables, in a Spark session of its own."""
         name = config.originals.get("name") or ""
         with _short_session(config) as spark:
             target = make_target(config, name, spark)
@@ -189,21 +194,21 @@ def _as_spark_sink(props: Mapping[str, str]) -> dict[str, str]:
 
 
 def _after(item: OffsetRange, offsets: Mapping[TopicPartition, int]) -> OffsetRange:
-    """The part of a range that begins at the offset of its partition, or later."""
+    """Return the part of a range from the partition's offset on."""
     return replace(item, first=max(item.first, min(item.end, offsets.get(item.topic_partition, 0))))
 
 
 def _check_forward(tp: TopicPartition, loaded: int, offset: int) -> None:
     if loaded > offset:
         raise ConnectError(
-            f"Partition {tp.partition} of topic {tp.topic} is loaded up to offset {loaded}: loading it from "
-            f"{offset} would double records. To load it again, use another connector name and topics.dir."
+            f"Partition {tp.partition} of topic {tp.topic} is loaded up to offset {loaded}; loading it from "
+            f"{offset} would duplicate records. To load it again, use another connector name and topics.dir."
         )
 
 
 @contextmanager
 def _short_session(config: SparkSinkConfig) -> Iterator[Callable[[], SparkSession]]:
-    """A session that starts when it is asked for, and ends with the ``with`` block."""
+    """Yield a session that starts on first use and ends with the ``with`` block."""
     started: list[SparkSession] = []
 
     def session() -> SparkSession:

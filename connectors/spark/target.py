@@ -1,4 +1,4 @@
-"""Targets: where the loads of a connector go, and what keeps the offsets together with the data."""
+"""Targets: where a connector's loads go, and what keeps the offsets together with the data."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from connectors.spark.loading.loader import Loader
-    from connectors.spark.preview import Peeked
+    from connectors.spark.preview import TargetContents
 
 __all__ = ["Target", "make_target"]
 
 
 class Target(Protocol):
-    """The tables of one connector in one store, and the offsets up to which they hold the records.
+    """The tables of one connector in one store, with the offsets up to which they hold the records.
 
-    A target belongs to the last driver that called :meth:`open`. A driver that was there before must not be able to
-    commit any more: its next commit fails with :class:`~connectors.spark.ledger.ledger.FencedError`.
+    A target belongs to the driver that called :meth:`open` last. An earlier driver can commit no more: its next commit
+    fails with :class:`~connectors.spark.ledger.ledger.FencedError`.
     """
 
     @property
@@ -31,16 +31,16 @@ class Target(Protocol):
 
     @property
     def topics(self) -> Mapping[str, str]:
-        """The ids of the topics of the offsets, as far as they are known."""
+        """The topic ids that belong to the offsets, as far as known."""
 
-    def peek(self) -> Peeked:
-        """What there is, for a driver that has not opened the target. Nothing is written, and nobody is fenced."""
+    def peek(self) -> TargetContents:
+        """Return the contents, for a driver that has not opened the target. Writes nothing and fences nobody."""
 
     def open(self) -> None:
-        """Finish or delete the loads that an earlier driver left, and fence it if it is still alive."""
+        """Finish or delete the loads that an earlier driver left, and fence it if it is still running."""
 
     def recover(self) -> None:
-        """Finish or delete what a failed load of this driver has left; called before each load."""
+        """Finish or delete what a failed load of this driver left behind; called before each load."""
 
     def load(self, ranges: Sequence[OffsetRange], loader: Loader) -> None:
         """Write the records of these ranges and commit them with their offsets.
@@ -51,11 +51,11 @@ class Target(Protocol):
         """
 
     def skip(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Go on from these offsets, which are later than those of the target."""
+        """Continue from these offsets, which are later than the target's."""
 
 
 def make_target(config: SparkSinkConfig, connector: str, spark: Callable[[], SparkSession]) -> Target:
-    """The target of a connector. ``spark`` answers its session, for targets that are reached through Spark."""
+    """Return a connector's target. ``spark`` returns its session, for targets that are reached through Spark."""
     if config.table_format == "iceberg":
         from connectors.spark.iceberg.target import IcebergTarget  # noqa: PLC0415 - brings pyarrow
 

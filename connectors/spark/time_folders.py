@@ -1,4 +1,4 @@
-"""The folders of time-based partitioners: which span of time an instant belongs to, and what its folder is called."""
+"""The folders of time-based partitioners: which period an instant belongs to, and the name of its folder."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class TimeFolders:
     timezone: str
 
     def folder(self, instant: int) -> str:
-        """The folder for an instant, in milliseconds since the epoch."""
+        """Return the folder for an instant in milliseconds since the epoch."""
         start = _span_start(self.zone, instant, self.duration_ms)
         return self.format.format(start, local_milliseconds(self.zone, start))
 
     def common_instant(self, instant: int) -> int:
-        """An instant that has the folder of ``instant``, and that many others have in common with it."""
+        """Return an instant with the same folder, which many others share."""
         if instant >= _WHOLE_MINUTES_SINCE and self.duration_ms % _MINUTE_MS == 0:
             return instant - instant % _MINUTE_MS
         return instant
@@ -56,14 +56,15 @@ _zone = lru_cache(maxsize=16)(ZoneInfo)
 
 
 def _span_start(zone: ZoneInfo, instant: int, duration: int) -> int:
-    """The first instant of the span that one belongs to. Before 1970 spans are counted towards 1970, as Java's are."""
+    """Return the first instant of the period that one belongs to. Before 1970, periods are counted towards 1970, as in
+    Java."""
     local = local_milliseconds(zone, instant)
     whole = abs(local) // duration * duration
     return _instant_of(zone, whole if local >= 0 else -whole)
 
 
 def _instant_of(zone: ZoneInfo, local: int) -> int:
-    """The instant of a local time, by Joda-Time's rules where the clocks jump forward or back."""
+    """Return the instant of a local time, by Joda-Time's rules where clocks jump forward or back."""
     estimate = offset_milliseconds(zone, local)
     offset = offset_milliseconds(zone, local - estimate)
     if estimate != offset and estimate < 0 and not _shows(zone, local - offset, local):

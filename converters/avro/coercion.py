@@ -1,4 +1,4 @@
-"""Conversions of values that stand for a Connect type without being of its exact Python class."""
+"""Conversions of values that represent a Connect type without having its exact Python class."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _as_dict(value: Any) -> dict[Any, Any]:
 
 
 def _completed(value: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """Adds the missing fields of a struct as nulls."""
+    """Add the missing fields of a struct as nulls."""
     unknown = value.keys() - set(names)
     if unknown:
         raise MalformedError(f"{min(map(str, unknown))} is not a valid field name")

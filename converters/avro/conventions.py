@@ -1,4 +1,4 @@
-"""The shapes of schemas beyond their types: unions, enums, fixed, maps of entries, values without a schema."""
+"""Conventions by which Connect schemas represent Avro's unions, enums, fixed, map entries and schemaless values."""
 
 from __future__ import annotations
 
@@ -51,25 +51,25 @@ _NAMED = ("record", "enum", "fixed")
 
 
 def part(schema: Schema | None) -> Schema:
-    """The schema of an element, a key or a value; arrays and maps always have one."""
+    """Return the schema of an element, a key or a value, which arrays and maps always have."""
     assert schema is not None
     return schema
 
 
 def is_union(schema: Schema) -> bool:
-    """Whether a schema stands for a union: a struct of which one field is set."""
+    """Return whether a schema represents a union: a struct of which one field is set."""
     return schema.type is Type.STRUCT and (schema.name == UNION or GENERALIZED_UNION in schema.parameters)
 
 
 def enum_name(schema: Schema, config: AvroDataConfig) -> str | None:
-    """The full name of the Avro enum that a string schema is written as, if it is."""
+    """Return the full name of the Avro enum as which a string schema is written, if it is one."""
     if schema.type is not Type.STRING or not config.writes_enums:
         return None
     return schema.parameters.get(config.enum_parameter)
 
 
 def fixed_size(schema: Schema) -> int | None:
-    """The size of the values of a schema in bytes, if it is written as an Avro fixed."""
+    """Return the size in bytes of the values of a schema, if it is written as an Avro fixed."""
     if schema.type is not Type.BYTES or schema.name is None:
         return None
     text = schema.parameters.get(FIXED_SIZE)
@@ -81,25 +81,25 @@ def fixed_size(schema: Schema) -> int | None:
 
 
 def is_avro_map(schema: Schema, config: AvroDataConfig) -> bool:
-    """Whether a map is written as an Avro map, whose keys are always strings."""
+    """Return whether a map is written as an Avro map, whose keys are always strings."""
     key = part(schema.key_schema)
     return key.type is Type.STRING and (not key.optional or config.allow_optional_map_keys)
 
 
 def is_map_entry(schema: AvroSchema) -> bool:
-    """Whether arrays of this Avro type stand for maps."""
+    """Return whether arrays of this Avro type represent maps."""
     return schema.kind == "record" and (
         schema.name == MAP_ENTRY or schema.props.get("connect.internal.type") == split(MAP_ENTRY)[1]
     )
 
 
 def is_schemaless(schema: AvroSchema) -> bool:
-    """Whether this is the record that values without a schema are written as."""
+    """Return whether this is the record type in which values without a schema are written."""
     return schema.name == ANYTHING and tuple(field.name for field in schema.fields) == _SCHEMALESS_FIELDS
 
 
 def avro_member_name(schema: AvroSchema, index: int, config: AvroDataConfig) -> str:
-    """The name of the field in a Connect union that stands for a member of an Avro union."""
+    """Return the field name that represents a member of an Avro union in a Connect union."""
     if config.generalized_sum_type_support:
         return f"{UNION_FIELD}{index}"
     if schema.kind in _NAMED:
@@ -108,7 +108,7 @@ def avro_member_name(schema: AvroSchema, index: int, config: AvroDataConfig) -> 
 
 
 def member_name(schema: Schema, index: int, config: AvroDataConfig) -> str:
-    """The name of the field, as :func:`avro_member_name`, by the Connect schema of that field."""
+    """Return the field name of :func:`avro_member_name`, given the Connect schema of the field."""
     if config.generalized_sum_type_support:
         return f"{UNION_FIELD}{index}"
     is_enum = schema.type is Type.STRING and (ENUM in schema.parameters or GENERALIZED_ENUM in schema.parameters)

@@ -23,10 +23,10 @@ _NOTHING: Final = ("", b"\xff")
 
 
 class AvroConverter(Converter[AvroConverterConfig]):
-    """Writes and reads values as Avro, the schemas in a Confluent-compatible schema registry, byte for byte as Java.
+    """Writes and reads Avro with schemas in a Confluent-compatible schema registry, with the same bytes as Java.
 
-    A message is a zero byte, the id of the schema in four bytes, and the value. A message that is anything else, even
-    by one byte too many, is a :class:`~connect.errors.DataError`; a registry that does not answer is a
+    A message is a zero byte, the id of the schema in four bytes, and the value. Any other message, even one with a
+    single extra byte, raises a :class:`~connect.errors.DataError`; a registry that does not respond raises a
     :class:`~connect.errors.RetriableError`.
     """
 
@@ -45,10 +45,10 @@ class AvroConverter(Converter[AvroConverterConfig]):
     # -- writing -----------------------------------------------------------------------------------------------
 
     def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
-        """The message of a value; ``None`` for a null.
+        """Return the message of a value; ``None`` for a null.
 
-        Raises :class:`~connect.errors.DataError`, which names the field, when the value does not match the schema, and
-        when the registry refuses the schema.
+        Raises a :class:`~connect.errors.DataError` that names the field if the value does not match the schema, and one
+        if the registry refuses the schema.
         """
         if value is None:
             _check_nullable(schema)
@@ -56,7 +56,7 @@ class AvroConverter(Converter[AvroConverterConfig]):
         return self._writer(topic, schema)([value])[0]
 
     def from_connect_column(self, topic: str, column: Column) -> Sequence[bytes | None]:
-        """The messages of every value of a column; errors as in :meth:`from_connect`."""
+        """Return the message of every value in a column; errors as in :meth:`from_connect`."""
         values, schema = column.values(), column.schema
         present = [value for value in values if value is not None]
         messages = self._writer(topic, schema)(present) if present else []
@@ -77,14 +77,14 @@ class AvroConverter(Converter[AvroConverterConfig]):
     # -- reading -----------------------------------------------------------------------------------------------
 
     def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:
-        """The schema and value of a message; a :class:`~connect.errors.DataError` when it is malformed."""
+        """Return the schema and the value of a message; raise :class:`~connect.errors.DataError` if it is malformed."""
         if data is None:
             return _TOMBSTONE
         reader = self._reader(topic, data)
         return SchemaAndValue(reader.schema, reader.decode([data])[0])
 
     def to_connect_column(self, topic: str, data: Sequence[bytes | None]) -> Sequence[Column]:
-        """The values of many messages; a new column begins where the id of the schema changes.
+        """Return the values of many messages, starting a new column where the schema id changes.
 
         Errors as in :meth:`to_connect`.
         """

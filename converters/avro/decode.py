@@ -83,7 +83,7 @@ def block_decoder(avro: AvroSchema, schema: Schema, config: AvroDataConfig) -> D
             raise
         except (MalformedError, IndexError, RecursionError, *_FOREIGN) as error:
             reason = "it ends too early" if isinstance(error, (IndexError, struct.error)) else str(error)
-            raise DataError(f"A value is none of its Avro schema: {reason}.") from error
+            raise DataError(f"A value does not match its Avro schema: {reason}.") from error
         return values, place
 
     return decode
@@ -453,7 +453,7 @@ def _check_hash(seen: dict[int, int], key: Any) -> None:
     number = hash(key)
     count = seen[number] = seen.get(number, 0) + 1
     if count > MOST_ALIKE:
-        raise MalformedError(f"a map has more than {MOST_ALIKE} keys of one hash")
+        raise MalformedError(f"a map has more than {MOST_ALIKE} different keys with the same hash")
 
 
 _NAMES: Final[Mapping[str, object]] = {

@@ -34,7 +34,7 @@ def check_readable(writer: AvroSchema, reader: AvroSchema) -> None:
         return
     same = writer.kind == reader.kind and (writer.kind != "fixed" or writer.size == reader.size)
     if not same and (writer.kind, reader.kind) not in _PROMOTIONS:
-        raise SchemaError(f"What is written as Avro type {_title(writer)} cannot be read as {_title(reader)}.")
+        raise SchemaError(f"Avro type {_title(writer)} cannot be read as {_title(reader)}.")
 
 
 class Members:
@@ -64,9 +64,7 @@ class Members:
         if found is None:
             members = ", ".join(map(_title, self._union.branches[:_SHOWN]))
             more = ", ..." if len(self._union.branches) > _SHOWN else ""
-            raise SchemaError(
-                f"What is written as Avro type {_title(writer)} cannot be read as one of {members}{more}."
-            )
+            raise SchemaError(f"Avro type {_title(writer)} cannot be read as one of {members}{more}.")
         return found
 
 

@@ -1,4 +1,4 @@
-"""The bytes around an Avro body, and Avro's whole numbers in it."""
+"""The wire format around an Avro value, and Avro's variable-length integers."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ _LONGEST: Final = 10
 
 
 class MalformedError(Exception):
-    """Bytes do not match the schema; the text says how."""
+    """Bytes do not match the schema; the text gives the reason."""
 
 
 def header(schema_id: int) -> bytes:
-    """The bytes before a body written in the schema of that id."""
+    """Return the bytes before a value written in the schema with that id."""
     return b"\0" + schema_id.to_bytes(4, "big", signed=True)
 
 
 def read_id(data: bytes) -> int:
-    """The id of the schema that a message was written in.
+    """Return the id of the schema in which a message was written.
 
-    Raises :class:`~connect.errors.DataError` when it does not begin with such an id.
+    Raises :class:`~connect.errors.DataError` if the message does not begin with such an id.
     """
     if len(data) < HEADER:
         raise DataError(
-            f"The message of {len(data)} bytes is too short for Avro with a registry, which begins with 5 bytes; "
-            "use the converter it was written with."
+            f"The message of {len(data)} bytes is too short: Avro messages with a schema registry begin with 5 bytes. "
+            "Use the converter with which it was written."
         )
     if data[0] != 0:
         raise DataError(
             f"Unknown magic byte! The message begins with {data[0]:#04x} instead of 0x00: it was not written for a "
-            "schema registry; use the converter it was written with."
+            "schema registry. Use the converter with which it was written."
         )
     number = int.from_bytes(data[1:HEADER], "big", signed=True)
     if number < 0:
-        raise DataError(f"The message names a schema with the id {number}, which no registry gives: it is damaged.")
+        raise DataError(f"The message has the schema id {number}, which no registry assigns: it is damaged.")
     return number
 
 
 def varint(number: int) -> bytes:
-    """A whole number from 0 in groups of seven bits, the lowest first."""
+    """Return a non-negative integer as groups of seven bits, lowest first."""
     out = bytearray()
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)
@@ -59,7 +59,7 @@ SMALL: Final = tuple(varint(number) for number in range(1 << 14))
 
 
 def long_tail(data: bytes, place: int, first: int) -> tuple[int, int]:
-    """The number that begins with the byte ``first``, before ``place``, and continues after it; and where it ends."""
+    """Return the integer that begins with the byte ``first`` and continues at ``place``, and the position after it."""
     number, shift = first & 0x7F, 7
     for _ in range(_LONGEST - 1):
         byte = data[place]

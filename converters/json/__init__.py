@@ -1,4 +1,4 @@
-"""JSON, with the schema in an envelope around each value or without a schema."""
+"""JSON, either with the schema in an envelope around each value or without a schema."""
 
 from converters.json.config import JsonConverterConfig
 from converters.json.converter import JsonConverter

@@ -1,9 +1,9 @@
-"""Reads JSON texts directly into Arrow, with pyarrow's own JSON reader. Importing this needs pyarrow.
+"""Direct reading of JSON into Arrow with pyarrow's JSON reader. Importing this needs pyarrow.
 
-That reader is quick but follows its own rules. It is trusted with a batch only where those are Kafka Connect's as well:
-everything it would coerce, invent or misread is looked for before and after, and raises ``DoubtError``, upon which the
+That reader is fast but follows its own rules. It is used for a batch only if these agree with Kafka Connect's: anything
+that it would coerce, invent or misread is detected before or afterwards and raises ``DoubtError``, after which the
 caller reads the rows one by one. By experiment, it refuses by itself: text where a number is expected, numbers out of
-range, fractions in whole numbers, a known field given twice, half surrogate pairs.
+range, fractions in whole numbers, duplicates of a known field, half surrogate pairs.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _BASE: Final = {
 
 
 class ArrowReader:
-    """Reads JSON objects as the structs of one schema."""
+    """Reads JSON objects as structs of one schema."""
 
     def __init__(self, schema: Schema, *, replace_null: bool) -> None:
         self._schema = schema
@@ -63,7 +63,7 @@ class ArrowReader:
         return schema.type is Type.STRUCT and _read_type(schema) is not None
 
     def read(self, payloads: Sequence[bytes]) -> pa.Array[Any]:
-        """The structs of many JSON texts; ``DoubtError`` unless they are certain to equal what the rows would give."""
+        """Return the structs of many JSON texts; raise ``DoubtError`` unless they certainly equal the rows."""
         if {payload[:1] for payload in payloads} != {b"{"}:
             raise DoubtError
         lead = b'{"%b":0,' % self._marker.encode()

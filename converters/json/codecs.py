@@ -25,7 +25,7 @@ _MOST_TRIES: Final = 4
 
 
 class Codecs:
-    """The readers and writers of the most recent schemas, at most ``schemas.cache.size`` of each."""
+    """The readers and writers of recent schemas, at most ``schemas.cache.size`` of each."""
 
     def __init__(self, config: JsonConverterConfig) -> None:
         self._config = config
@@ -35,11 +35,11 @@ class Codecs:
         self.writer: Callable[[Schema | None], Writer] = lru_cache(self._size)(self._new_writer)
 
     def schema(self, node: Any) -> Schema | None:
-        """The schema that parsed JSON describes; a :class:`~connect.errors.DataError` if it describes none."""
+        """Return the schema described by parsed JSON; raise :class:`~connect.errors.DataError` if there is none."""
         return schema_from_json(node, self._read_default)
 
     def frame_of(self, message: bytes, last: Frame) -> tuple[Frame, bytes] | None:
-        """The frame of a message and its payload, if the frame is known; the last one is tried first."""
+        """Return the frame of a message and its payload, if the frame is known. The last one used is tried first."""
         if (payload := last.payload(message)) is not None:
             return last, payload
         for key in _likely_keys(message):
@@ -50,7 +50,7 @@ class Codecs:
         return None
 
     def learned(self, envelope: Envelope) -> tuple[Reader, Frame | None]:
-        """The reader of an envelope, and the frame by which others like it will be recognised."""
+        """Return the reader of an envelope, and the frame by which similar envelopes will be recognised."""
         if envelope.opening is None:
             return self.reader(self.schema(envelope.schema)), None
         key = envelope.opening if envelope.closing == b"}" else envelope.closing
@@ -73,10 +73,10 @@ class Codecs:
 
 
 def _likely_keys(message: bytes) -> Iterator[bytes]:
-    """Candidate keys of a message's frame: the bytes up to the payload, or those that follow it.
+    """Yield candidate keys of a message's frame: the bytes up to the payload, or those after it.
 
-    The words "schema" and "payload" may occur within the schema and the payload too, so a few places are tried. A
-    message with more of them is read whole.
+    The words "schema" and "payload" may also occur inside the schema and the payload, so a few positions are tried. A
+    message with more of them is parsed completely.
     """
     for match in islice(_PAYLOAD.finditer(message), _MOST_TRIES):
         yield message[: match.end()]

@@ -1,8 +1,8 @@
-"""Decodes and encodes many values of one schema at once, a field at a time.
+"""Decoding and encoding of many values of one schema at once, field by field.
 
-What orjson reads is mostly what the schema asks for, and what connectors send is mostly what orjson can write. So a
-column is inspected rather than rebuilt: the set of Python types in it, its least and its greatest number. Where that
-leaves a doubt, ``DoubtError`` sends the caller to the rows, which are exact and report what is wrong.
+What orjson reads usually matches the schema, and what connectors send is usually what orjson can write. A column is
+therefore inspected rather than rebuilt: its Python types, its smallest and its largest number. If that leaves any
+doubt, ``DoubtError`` makes the caller process the rows one by one, which is exact and reports what is wrong.
 """
 
 from __future__ import annotations

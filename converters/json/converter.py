@@ -37,12 +37,12 @@ _ROWS: Final = 8
 
 
 class JsonConverter(UniversalConverter[JsonConverterConfig]):
-    """Writes and reads values as JSON, byte for byte as Kafka Connect does.
+    """Writes and reads values as JSON, with the same bytes as Kafka Connect.
 
-    With ``schemas.enable`` each message is an envelope ``{"schema":...,"payload":...}``. Reading is lenient where
-    Kafka Connect is: text where the schema wants a number is 0, a number where it wants text is null, a whole number
-    too large for its type keeps its low bits. A container in the place of a scalar is refused. So is, when writing, any
-    value that does not match its schema.
+    With ``schemas.enable`` each message is an envelope ``{"schema":...,"payload":...}``. Reading is as lenient as in
+    Kafka Connect: text where the schema requires a number is 0, a number where it requires text is null, and an integer
+    too large for its type keeps its low bits. A container in place of a scalar is refused. When writing, any value that
+    does not match its schema is refused.
     """
 
     def __init__(self, config: JsonConverterConfig, *, is_key: bool = False) -> None:
@@ -60,14 +60,14 @@ class JsonConverter(UniversalConverter[JsonConverterConfig]):
         try:
             return self._codecs.schema(parse_exactly(content.encode()))
         except (DataError, RecursionError) as error:
-            raise ConfigError("schema.content", content, f"this is not a schema: {error}") from error
+            raise ConfigError("schema.content", content, f"not a schema: {error}") from error
 
     # -- writing -----------------------------------------------------------------------------------------------
 
     def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:  # noqa: ARG002
-        """The JSON of a value; ``None`` for a null without a schema.
+        """Return the JSON of a value; ``None`` for a null without a schema.
 
-        Raises :class:`~connect.errors.DataError`, which names the field, when the value does not match the schema.
+        Raises a :class:`~connect.errors.DataError` that names the field if the value does not match the schema.
         """
         if value is None and schema is None:
             return None
@@ -80,7 +80,7 @@ class JsonConverter(UniversalConverter[JsonConverterConfig]):
             raise DataError(TOO_DEEP) from error
 
     def from_connect_column(self, topic: str, column: Column) -> Sequence[bytes | None]:
-        """The JSON of every value of a column; errors as in :meth:`from_connect`."""
+        """Return the JSON of every value in a column; errors as in :meth:`from_connect`."""
         writer = self._codecs.writer(column.schema)
         whole = column if isinstance(column, StructColumn) else ValueColumn(column.values(), column.schema)
         texts: list[bytes | None] = []
@@ -95,7 +95,7 @@ class JsonConverter(UniversalConverter[JsonConverterConfig]):
     # -- reading -----------------------------------------------------------------------------------------------
 
     def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:  # noqa: ARG002
-        """The schema and value of JSON; a :class:`~connect.errors.DataError` when it is malformed."""
+        """Return the schema and the value of JSON; raise :class:`~connect.errors.DataError` if it is malformed."""
         if data is None:
             return _TOMBSTONE
         try:
@@ -134,7 +134,7 @@ class JsonConverter(UniversalConverter[JsonConverterConfig]):
         return SchemaAndValue(reader.schema, reader.decode(envelope.payload))
 
     def to_connect_column(self, topic: str, data: Sequence[bytes | None]) -> Sequence[Column]:  # noqa: ARG002
-        """The values of many messages; a new column begins where the schema changes.
+        """Return the values of many messages, starting a new column where the schema changes.
 
         Errors as in :meth:`to_connect`.
         """

@@ -1,7 +1,7 @@
 """Decoders: from parsed JSON to the value of a schema, built once for each schema.
 
-They are as lenient as Kafka Connect: text where a number is due is 0, a number where text is due is null, a whole
-number too large keeps its low bits. A container where a scalar is due is refused.
+They are as lenient as Kafka Connect: text where a number is expected is 0, a number where text is expected is null,
+and an integer that is too large keeps its low bits. A container where a scalar is expected is refused.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The errors of values on their way from and to JSON."""
+"""Errors of converting values from and to JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class UnfitError(DataError):
         self.path = path
 
     def within(self, step: str) -> Self:
-        """This error, seen from one step further out: ``.name`` of a field or ``[index]`` of an element."""
+        """Prepend a step to the path of this error: ``.name`` of a field or ``[index]`` of an element."""
         self.path = step + self.path
         return self
 
@@ -29,11 +29,11 @@ class UnfitError(DataError):
 
 
 class InexactError(Exception):
-    """A number was read as a float that may have lost digits; the text must be read again, exactly."""
+    """A number was read as a float that may have lost digits: the text must be read again, exactly."""
 
 
 class WrongTypeError(Exception):
-    """A value to be written is not of the type that its schema says."""
+    """A value to be written does not have the type of its schema."""
 
     def __init__(self, reason: str = "") -> None:
         super().__init__(reason)
@@ -41,11 +41,11 @@ class WrongTypeError(Exception):
 
 
 class DoubtError(Exception):
-    """A column holds something unusual: process its rows one by one."""
+    """A column contains something unusual: its rows must be processed one by one."""
 
 
 def place_of(key: object) -> str:
-    """The step in the path to a value for an index or the key of a map, which may be of any type."""
+    """Return the step in the path for an index or a map key, which may be of any type."""
     if isinstance(key, str):
         return f"[{key[:_LONGEST]!r}]"
     # Python refuses to write out whole numbers of thousands of digits.
@@ -53,7 +53,7 @@ def place_of(key: object) -> str:
 
 
 def kind_of(node: object) -> str:
-    """Jackson's name of the type of a parsed JSON value."""
+    """Return Jackson's name for the type of a parsed JSON value."""
     match node:
         case None:
             return "NULL"

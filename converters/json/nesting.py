@@ -1,6 +1,6 @@
-"""Limits of nesting, which are the same for reading and writing.
+"""Nesting limits, the same for reading and writing.
 
-orjson reads 1,024 levels and writes 254, and Python's own parser gives up where its stack ends. The limits here lie
+orjson reads 1,024 levels and writes 254, and Python's own parser fails when its stack is exhausted. The limits here are
 below what each of them can read, and what orjson cannot write within them is written without it.
 """
 

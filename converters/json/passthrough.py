@@ -1,4 +1,4 @@
-"""The values that pass between Python and JSON as they are, known by their Python types."""
+"""Values that pass between Python and JSON unchanged, identified by their Python types."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Work = Callable[[Any], Any]
 
 
 def untouched_types(schema: Schema, direct: Mapping[Type, type], *, replace_null: bool) -> frozenset[type]:
-    """The Python types of which every value passes; ``direct`` names those of types that are not logical."""
+    """Return the Python types whose values all pass unchanged; ``direct`` names those of types that are not logical."""
     types: set[type] = set()
     if schema.type in direct and schema.name not in logical.LOGICAL_NAMES:
         types.add(direct[schema.type])
@@ -28,10 +28,10 @@ def untouched_types(schema: Schema, direct: Mapping[Type, type], *, replace_null
 
 
 class StructWork(dict[tuple[type, ...], tuple[tuple[str, Work], ...]]):
-    """The work to be done on a struct, by the Python types of its values.
+    """The conversions that a struct needs, by the Python types of its values.
 
-    Most structs of a schema have values of the same few combinations of types, and most of those values can be passed
-    on as they are. ``members`` has for each field its name, the types that can, and the work to be done on the others.
+    Most structs of a schema have the same few combinations of types, and most of their values pass unchanged.
+    ``members`` has for each field its name, the types that pass, and the conversion of all others.
     """
 
     def __init__(self, members: Sequence[tuple[str, frozenset[type], Work]]) -> None:

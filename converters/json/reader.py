@@ -1,4 +1,4 @@
-"""The reader of one schema: reads payloads with orjson, and exactly where floats are not enough."""
+"""The reader of one schema, which uses orjson where floats are exact enough and an exact parser elsewhere."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ __all__ = ["Reader"]
 class Reader:
     """Reads payloads of one schema.
 
-    orjson parses numbers with a fraction as floats, which may lose digits. That is enough until one stands where digits
-    matter, as in a decimal. From then on the text is checked: if its numbers are brief, the floats determine them. If
-    not, the payload is read exactly.
+    orjson parses numbers with a fraction as floats, which may lose digits. That is good enough until such a number
+    appears where digits matter, as in a decimal. From then on the text is checked: if its numbers are short, the floats
+    determine them; otherwise the payload is parsed exactly.
     """
 
     __slots__ = (

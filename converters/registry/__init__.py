@@ -1,4 +1,4 @@
-"""The client of a schema registry, for every converter that keeps its schemas in one."""
+"""The schema registry client, for all converters that keep their schemas in a registry."""
 
 from converters.registry.client import RegistryClient, RegistryError
 from converters.registry.config import RegistryConfig

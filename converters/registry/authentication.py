@@ -22,14 +22,14 @@ _ESCAPE: Final = re.compile(r"\\(.)")
 
 
 class Authentication(Protocol):
-    """Gives the headers that identify the client."""
+    """Supplies the headers that identify the client."""
 
     def headers(self, url: HttpUrl) -> Mapping[str, str]:
-        """The headers of a request to the registry at ``url``."""
+        """Return the headers of a request to the registry at ``url``."""
 
 
 def authentication(config: RegistryConfig, request_token: TokenRequest) -> Authentication:
-    """The authentication that the options select."""
+    """Return the authentication that the options select."""
     if config.bearer_auth_credentials_source == "STATIC_TOKEN":
         assert config.bearer_auth_token is not None
         return _Fixed({"Authorization": f"Bearer {config.bearer_auth_token.value}", **_bearer_headers(config)})

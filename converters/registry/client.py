@@ -44,7 +44,7 @@ _ANSWER_PART: Final = 1 << 16
 
 
 class RegistryError(DataError):
-    """The registry refused a request; ``code`` is its own number for the reason."""
+    """The registry refused a request; ``code`` is its error code."""
 
     def __init__(self, message: str, status: int = 0, code: int = 0) -> None:
         super().__init__(message)
@@ -53,7 +53,7 @@ class RegistryError(DataError):
 
     @property
     def is_unknown(self) -> bool:
-        """Whether there is no such subject, version or schema."""
+        """Whether the subject, version or schema does not exist."""
         return self.code in _UNKNOWN
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -62,7 +62,7 @@ class RegistryError(DataError):
 
 @dataclass(slots=True)
 class _Cache:
-    """Keeps the most recent answers: at most ``size``, each for ``seconds`` or for ever."""
+    """Keeps the most recent answers: at most ``size``, each for ``seconds`` or indefinitely."""
 
     size: int
     seconds: float | None = None
@@ -83,11 +83,12 @@ class _Cache:
 
 
 class RegistryClient:
-    """Sends requests to a schema registry, and caches answers that cannot change. For one thread.
+    """Sends requests to a schema registry, and caches answers that cannot change. Used by one thread.
 
-    While no URL answers, requests are retried with growing waits; then :class:`~connect.errors.RetriableError` tells
-    the runtime to try again. The refusal of one schema or subject is a :class:`RegistryError`; a failure of every
-    request, such as wrong credentials, is another :class:`~connect.errors.ConnectError`. No error shows a secret.
+    While no URL responds, requests are retried with increasing waits; then a :class:`~connect.errors.RetriableError`
+    makes the runtime try again. If the registry refuses a schema or subject, a :class:`RegistryError` is raised; a
+    failure that affects every request, such as wrong credentials, is another :class:`~connect.errors.ConnectError`.
+    Errors never show secrets.
     """
 
     def __init__(self, config: RegistryConfig, *, wait: Callable[[float], None] = time.sleep) -> None:
@@ -109,7 +110,7 @@ class RegistryClient:
     # -- requests -------------------------------------------------------------------------------------------
 
     def register(self, subject: str, text: str) -> int:
-        """The id of a schema; it is registered under ``subject`` if it is not yet."""
+        """Return the id of a schema, after registering it under ``subject`` if necessary."""
         query = "?normalize=true" if self._config.normalize_schemas else ""
 
         def ask() -> int:
@@ -133,7 +134,7 @@ class RegistryClient:
         return self._by_key.get(("look up", subject, text), ask)
 
     def by_id(self, schema_id: int, subject: str | None = None) -> RegisteredSchema:
-        """The schema with that id."""
+        """Return the schema with that id."""
         query = "?fetchMaxId=false" + (f"&subject={_quoted(subject)}" if subject else "")
 
         def ask() -> RegisteredSchema:
@@ -143,7 +144,7 @@ class RegistryClient:
         return self._by_key.get(("id", schema_id), ask)
 
     def version_of(self, schema_id: int, subject: str) -> int | None:
-        """The version of the schema with that id under ``subject``; ``None`` if there is none or it is unknown."""
+        """Return the version of a schema under ``subject``; ``None`` if it has none there or it is unknown."""
 
         def ask() -> int | None:
             try:
@@ -161,7 +162,7 @@ class RegistryClient:
         return self._by_key.get(("version", schema_id, subject), ask)
 
     def latest(self, subject: str) -> RegisteredSchema:
-        """The latest schema of ``subject``."""
+        """Return the latest schema of ``subject``."""
 
         def ask() -> RegisteredSchema:
             path = f"/subjects/{_quoted(subject)}/versions/latest"
@@ -170,7 +171,7 @@ class RegistryClient:
         return self._latest.get(subject, ask)
 
     def referenced(self, schema: RegisteredSchema) -> list[str]:
-        """The texts of all schemas that ``schema`` uses, each after those that it uses itself."""
+        """Return the texts of all schemas that ``schema`` uses, each after those that it uses itself."""
         found: dict[tuple[str, int], str] = {}
         self._collect(schema.references, found, frozenset())
         return list(found.values())

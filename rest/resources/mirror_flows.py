@@ -31,18 +31,18 @@ _TARGETS: Final = {
 def mirror_flows(connectors: ConnectorRequests, patience: Patience) -> Blueprint:
     """Return the resources below ``/mirror``."""
     blueprint = Blueprint("mirror_flows", __name__, url_prefix="/mirror/flows")
-    looks = _Looks(connectors, patience)
+    reader = _FlowReader(connectors, patience)
 
     @blueprint.get("")
     def all_flows() -> Response:
-        views, found = looks.visible()
+        views, found = reader.visible()
         return jsonify([flow_view(flow, parts, views) for flow, parts in found.items()])
 
     @blueprint.get("/<name:flow>")
     def one_flow(flow: str) -> Response:
         name = FlowName.parse(flow)
-        views, parts = looks.known(name, Right.VIEW)
-        return jsonify({**_shown(name, parts, views), **looks.figures({name: parts})[name]})
+        views, parts = reader.known(name, Right.VIEW)
+        return jsonify({**_shown(name, parts, views), **reader.figures({name: parts})[name]})
 
     @blueprint.put("/<name:flow>")
     def put(flow: str) -> tuple[Response, int, dict[str, str]]:
@@ -63,14 +63,14 @@ def mirror_flows(connectors: ConnectorRequests, patience: Patience) -> Blueprint
 
     @blueprint.delete("/<name:flow>")
     def delete(flow: str) -> tuple[str, int]:
-        _, parts = looks.known(FlowName.parse(flow), Right.DELETE)
+        _, parts = reader.known(FlowName.parse(flow), Right.DELETE)
         _note(parts)
         patience.wait(connectors.delete_all(_there(parts), caller().author))
         return "", 204
 
     @blueprint.put("/<name:flow>/<any(pause, resume, stop):change>")
     def change_state(flow: str, change: str) -> tuple[str, int]:
-        _, parts = looks.known(FlowName.parse(flow), Right.OPERATE)
+        _, parts = reader.known(FlowName.parse(flow), Right.OPERATE)
         patience.wait(connectors.set_target_state_of_all(_there(parts), _TARGETS[change]))
         return "", 202
 
@@ -79,13 +79,13 @@ def mirror_flows(connectors: ConnectorRequests, patience: Patience) -> Blueprint
 
 def visible_flows(connectors: ConnectorRequests, patience: Patience) -> list[dict[str, Any]]:
     """Return the flows that the caller may see, with their figures."""
-    looks = _Looks(connectors, patience)
-    views, found = looks.visible()
-    measured = looks.figures(found)
+    reader = _FlowReader(connectors, patience)
+    views, found = reader.visible()
+    measured = reader.figures(found)
     return [{**flow_view(flow, parts, views), **measured[flow]} for flow, parts in found.items()]
 
 
-class _Looks:
+class _FlowReader:
     """Reads flows for a caller, who sees only those on which it has rights."""
 
     def __init__(self, connectors: ConnectorRequests, patience: Patience) -> None:

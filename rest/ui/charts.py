@@ -42,7 +42,7 @@ def charts_of(part: Part, width: int = 90, height: int = 18) -> dict[str, Charts
 
 def _charts(series: Series, width: int, height: int) -> Charts:
     return Charts(
-        sparkline(series.rate, "Records a second", width=width, height=height),
+        sparkline(series.rate, "Records per second", width=width, height=height),
         sparkline(series.lag, f"Lag in {series.unit or 'records'}", width=width, height=height),
         series.rate[-1] if series.rate else None,
         series.lag[-1] if series.lag else None,

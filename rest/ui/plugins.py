@@ -44,7 +44,7 @@ def plugin_pages(blueprint: Blueprint, plugins: PluginRequests, patience: Patien
         described = patience.wait(plugins.keys(plugin, "latest"))
         groups: dict[str, list[dict[str, object]]] = {}
         for key in described:
-            groups.setdefault(key.get("group") or "Its own", []).append(key)
+            groups.setdefault(key.get("group") or "General", []).append(key)
         return shown("plugin.html", plugin=entry, groups=groups, count=len(described))
 
 

@@ -40,12 +40,12 @@ def test_a_worker_is_drained_and_takes_work_again(
     leader, (follower,) = pair.leader(), pair.followers()
     page = open_page("cluster", at=leader.url().rstrip("/"))
     row = page.locator(f'tr[data-key="{follower.address}"]')
-    row.get_by_text("follows").wait_for()
+    row.get_by_text("follower").wait_for()
 
     row.get_by_role("button", name="Drain").click()
     dialog = page.get_by_role("dialog")
     assert dialog.get_by_role("heading").inner_text() == f"Drain {follower.address}?"
-    assert "to the other workers, and takes nothing until it is restarted" in dialog.locator("li").inner_text()
+    assert "to the other workers, and takes no work until it is restarted" in dialog.locator("li").inner_text()
     dialog.get_by_role("button", name="Drain").click()
     dialog.get_by_text("Done.").wait_for()
     dialog.get_by_role("button", name="Close").click()
@@ -54,12 +54,12 @@ def test_a_worker_is_drained_and_takes_work_again(
     row.get_by_text("Drained").wait_for()
     assert row.locator("td").all_inner_texts()[1:5] == ["0", "0", "0", "nothing"]
 
-    row.get_by_role("button", name="Take work again").click()
-    assert dialog.get_by_role("heading").inner_text() == f"Have {follower.address} take work again?"
-    dialog.get_by_role("button", name="Take work again").click()
+    row.get_by_role("button", name="End draining").click()
+    assert dialog.get_by_role("heading").inner_text() == f"End draining of {follower.address}?"
+    dialog.get_by_role("button", name="End draining").click()
     dialog.get_by_text("Done.").wait_for()
     dialog.get_by_role("button", name="Close").click()
-    row.get_by_role("button", name="Drain").wait_for()
+    row.get_by_role("button", name="End draining").wait_for(state="detached")
     assert row.get_by_text("Drained").count() == 0
     pair.wait_until_balanced()
     wait_until("both run something", lambda: all(pair.placed().values()), PATIENCE)

@@ -35,7 +35,7 @@ def config_of(worker: PageWorker, name: str) -> dict[str, str]:
 
 def test_a_mistake_is_told_at_its_key_while_typing(open_page: Callable[..., Page]) -> None:
     page = open_page("new/FileStreamSource")
-    page.get_by_text("mistake").first.wait_for()
+    page.get_by_text("error").first.wait_for()
     tasks = page.locator('[data-field="tasks.max"] input')
     tasks.fill("many")
     error = page.locator('[data-field="tasks.max"] .error')
@@ -53,8 +53,8 @@ def test_a_connector_is_made(open_page: Callable[..., Page], worker: PageWorker)
     page.get_by_label("Connector name").fill("made/here")
     page.locator('[data-field="file"] input').fill("/tmp/in.txt")
     page.locator('[data-field="topic"] input').fill("lines")
-    page.get_by_label("Begin").select_option("STOPPED")
-    page.get_by_text("No mistakes").wait_for()
+    page.get_by_label("Initial state").select_option("STOPPED")
+    page.get_by_text("No errors").wait_for()
     page.get_by_role("button", name="Create").click()
     page.get_by_role("dialog").get_by_role("button", name="Create").click()
     page.wait_for_url("**/ui/connectors/made%2Fhere")
@@ -84,7 +84,7 @@ def test_only_what_is_changed_is_sent_and_secrets_stay(
     open_page: Callable[..., Page], worker: PageWorker, edited: str
 ) -> None:
     page = open_page(f"connectors/{edited}/edit")
-    page.get_by_text("No mistakes").wait_for()
+    page.get_by_text("No errors").wait_for()
     page.locator('[data-field="topic.prefix"] input').fill("y-")
     page.get_by_role("button", name="Show changes").click()
     dialog = page.get_by_role("dialog")
@@ -100,13 +100,13 @@ def test_a_secret_can_be_changed_and_is_not_shown(
     open_page: Callable[..., Page], worker: PageWorker, edited: str
 ) -> None:
     page = open_page(f"connectors/{edited}/edit")
-    page.get_by_text("No mistakes").wait_for()
+    page.get_by_text("No errors").wait_for()
     page.locator('[data-field="connection.password"] input').fill("brand-new-secret")
-    page.get_by_text("No mistakes").wait_for()
+    page.get_by_text("No errors").wait_for()
     assert "brand-new-secret" not in page.get_by_label("The configuration as text").input_value()
     page.get_by_role("button", name="Show changes").click()
     cells = page.get_by_role("dialog").locator("tbody td").all_inner_texts()
-    assert cells == ["connection.password", "[hidden]", "[hidden], a new value"]
+    assert cells == ["connection.password", "[hidden]", "[hidden] (new value)"]
     page.get_by_role("dialog").get_by_role("button", name="Save").click()
     page.wait_for_url(f"**/ui/connectors/{edited}")
     assert config_of(worker, edited)["connection.password"] == "brand-new-secret"
@@ -117,17 +117,17 @@ def test_json_and_form_are_one(open_page: Callable[..., Page]) -> None:
     page.locator(".field").first.wait_for()
     text = page.get_by_label("The configuration as text")
     text.fill('{"connector.class": "FileStreamSource", "name": "as-text", "file": "/tmp/f", "topic": 5}')
-    page.get_by_text("No mistakes").wait_for()
+    page.get_by_text("No errors").wait_for()
     assert page.get_by_label("Connector name").input_value() == "as-text"
     text.fill('{"connector.class": ')
-    page.get_by_text("Not taken").wait_for()
+    page.get_by_text("Not applied").wait_for()
     page.locator("#form-of").select_option("properties")
     assert "topic=5" in text.input_value().splitlines()
 
 
 def test_two_people_are_told_of_each_other(open_page: Callable[..., Page], worker: PageWorker, edited: str) -> None:
     page = open_page(f"connectors/{edited}/edit")
-    page.get_by_text("No mistakes").wait_for()
+    page.get_by_text("No errors").wait_for()
     page.locator('[data-field="topic.prefix"] input').fill("mine-")
     worker.client.patch(worker.client.connector_path(edited, "config"), {"topic.prefix": "theirs-", "mode": "bulk"})
     page.get_by_role("alert").get_by_text("Somebody else has changed").wait_for()
@@ -136,9 +136,9 @@ def test_two_people_are_told_of_each_other(open_page: Callable[..., Page], worke
     page.get_by_role("dialog").get_by_text("has been changed since it was read").wait_for()
     assert config_of(worker, edited)["topic.prefix"] == "theirs-", "nothing is overwritten unseen"
     page.get_by_role("dialog").get_by_role("button", name="Close").click()
-    page.get_by_role("button", name="Show what they changed").click()
-    page.get_by_text("changed by you, too: yours is kept").wait_for()
-    page.get_by_text("No mistakes").wait_for()
+    page.get_by_role("button", name="Show their changes").click()
+    page.get_by_text("you changed it, too: your value is kept").wait_for()
+    page.get_by_text("No errors").wait_for()
     page.get_by_role("button", name="Show changes").click()
     page.get_by_role("dialog").get_by_role("button", name="Save").click()
     page.wait_for_url(f"**/ui/connectors/{edited}")
@@ -158,7 +158,7 @@ def test_an_earlier_version_is_restored_after_a_look_at_what_that_changes(
     page.get_by_role("button", name="Restore version 1").click()
     dialog = page.get_by_role("dialog")
     rows = dialog.locator("tbody tr").all_inner_texts()
-    assert rows == ["connection.password\t[hidden]\t[hidden], another value", "topic.prefix\ty-\tx-"]
+    assert rows == ["connection.password\t[hidden]\t[hidden] (another value)", "topic.prefix\ty-\tx-"]
     dialog.get_by_role("button", name="Restore").click()
     page.get_by_text("3 versions, the newest first").wait_for()
     assert config_of(worker, "to-restore") == before

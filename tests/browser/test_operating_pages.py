@@ -77,12 +77,12 @@ def test_many_are_paused_at_once_after_a_list_of_what_will_happen(
         made(name)
         wait_until("it runs", lambda name=name: state(worker, name) == "RUNNING")
     page = open_page("?q=bulk-")
-    page.get_by_label("Select all that are shown").check()
+    page.get_by_label("Select all shown").check()
     page.get_by_role("button", name="Pause").click()
     listed = page.get_by_role("dialog").locator("li").all_inner_texts()
     assert listed == [
-        "bulk-one: reads nothing more (1 task), and keeps its partitions",
-        "bulk-two: reads nothing more (1 task), and keeps its partitions",
+        "bulk-one: pauses (1 task); its tasks process nothing but keep their partitions",
+        "bulk-two: pauses (1 task); its tasks process nothing but keep their partitions",
     ]
     page.get_by_role("dialog").get_by_role("button", name="Pause").click()
     page.get_by_role("dialog").get_by_text("Done.").wait_for()
@@ -111,7 +111,7 @@ def test_a_page_follows_its_connector_and_leaves_open_what_is_open(
     made("followed")
     page = open_page("connectors/followed")
     page.get_by_role("button", name="Resume").wait_for(state="detached")
-    page.get_by_text("Numbers").click()
+    page.get_by_text("Metrics").click()
     worker.client.put(worker.client.connector_path("followed", "pause"))
     page.get_by_role("button", name="Resume").wait_for()
     assert page.locator("details[open]").count() == 1
@@ -120,7 +120,7 @@ def test_a_page_follows_its_connector_and_leaves_open_what_is_open(
 def test_a_move_is_shown_before_it_is_made(open_page: Callable[..., Page], made: Callable[..., str]) -> None:
     made("moved", "STOPPED")
     page = open_page("connectors/moved/offsets")
-    page.get_by_role("button", name="Show what would change").click()
+    page.get_by_role("button", name="Show changes").click()
     row = page.locator("#outcome tbody tr")
     row.wait_for()
     assert row.locator("td").all_inner_texts() == ["orders", "0", str(BEYOND_DOUBLES), "0"], "not one digit is lost"
@@ -134,10 +134,10 @@ def test_offsets_of_a_running_connector_are_not_moved(open_page: Callable[..., P
     page = open_page("connectors/orders-sink/offsets")
     page.get_by_label("this offset", exact=True).first.check()
     page.get_by_role("textbox", name="this offset").fill("5")
-    page.get_by_role("button", name="Show what would change").click()
+    page.get_by_role("button", name="Show changes").click()
     page.locator("#outcome tbody tr").wait_for()
     assert page.get_by_role("button", name="Move").is_disabled()
-    assert page.get_by_role("button", name="Forget all offsets").is_disabled()
+    assert page.get_by_role("button", name="Delete all offsets").is_disabled()
 
 
 def test_dead_letters_are_tried_and_replayed(open_page: Callable[..., Page], made: Callable[..., str]) -> None:
@@ -146,9 +146,9 @@ def test_dead_letters_are_tried_and_replayed(open_page: Callable[..., Page], mad
     page.get_by_text("Key and value").first.click()
     assert page.get_by_text("<b>not JSON</b>").first.is_visible()
     page.get_by_label("Select 0:1").check()
-    page.get_by_role("button", name="Try: change nothing").click()
+    page.get_by_role("button", name="Dry run").click()
     page.get_by_text("would be delivered to orders").wait_for()
-    page.get_by_role("button", name="Replay the selected").click()
+    page.get_by_role("button", name="Replay selected").click()
     page.get_by_role("dialog").get_by_role("button", name="Replay").click()
     page.get_by_role("dialog").get_by_text("1 delivered, 1 failed again").wait_for()
     page.get_by_role("dialog").get_by_role("button", name="Close").click()
@@ -159,22 +159,22 @@ def test_a_dead_letter_is_edited_tried_and_delivered(open_page: Callable[..., Pa
     made("edited", **WITH_QUEUE)
     page = open_page("connectors/edited/dlq")
     page.get_by_role("link", name="0:1").click()
-    value, deliver = page.get_by_label("Value", exact=True), page.get_by_role("button", name="Deliver as edited")
+    value, deliver = page.get_by_label("Value", exact=True), page.get_by_role("button", name="Deliver")
     page.get_by_role("button", name="Remove header").wait_for()  # the script has filled the form
     assert value.input_value() == "<b>not JSON</b>"
     value.fill("worse")
-    page.get_by_role("button", name="Try: change nothing").click()
+    page.get_by_role("button", name="Dry run").click()
     page.get_by_text("it would fail again: VALUE_CONVERTER").wait_for()
     assert deliver.is_disabled()
     value.fill('{"id": 1}')
-    page.get_by_role("button", name="Try: change nothing").click()
+    page.get_by_role("button", name="Dry run").click()
     page.get_by_text("would be delivered to orders").wait_for()
-    row = page.get_by_role("table", name="What is changed").locator("tbody td")
+    row = page.get_by_role("table", name="Changes").locator("tbody td")
     assert row.all_inner_texts() == ["value", "<b>not JSON</b>", '{"id": 1}']
     assert deliver.is_enabled()
     value.fill('{"id": 2}')
     assert deliver.is_disabled(), "what was typed since was not tried"
-    page.get_by_role("button", name="Try: change nothing").click()
+    page.get_by_role("button", name="Dry run").click()
     page.get_by_text("would be delivered to orders").wait_for()
     deliver.click()
     page.get_by_role("dialog").get_by_role("button", name="Deliver").click()
@@ -191,7 +191,7 @@ def test_a_dead_letter_is_shown_in_each_of_its_forms(open_page: Callable[..., Pa
     assert shown.is_disabled()
     value.select_option("base64")
     assert shown.input_value() == "PGI+bm90IEpTT048L2I+"
-    page.get_by_role("button", name="Add a header").click()
+    page.get_by_role("button", name="Add header").click()
     page.get_by_role("button", name="Remove").nth(1).click()
     assert page.get_by_role("button", name="Remove").count() == 1
 
@@ -206,24 +206,24 @@ def test_a_deleted_connector_is_made_again_from_its_history(
     page.wait_for_url("**/versions")  # and its scripts, without which a click does nothing
     page.get_by_role("button", name="Restore").click()
     page.get_by_role("dialog").get_by_role("button", name="Restore").click()
-    page.get_by_role("navigation", name="Of this connector").wait_for()
+    page.get_by_role("navigation", name="Connector").wait_for()
     assert "gone/again" in worker.client.get("/connectors")
 
 
 def test_the_level_of_a_log_is_set_beside_it(open_page: Callable[..., Page], worker: PageWorker) -> None:
     page = open_page("connectors/orders-sink/logs")
     page.locator("#level").select_option("DEBUG")
-    page.get_by_text("connectors.file logs from DEBUG on").wait_for()
+    page.get_by_text("connectors.file logs at level DEBUG").wait_for()
     assert worker.client.get("/admin/loggers/connectors.file")["level"] == "DEBUG"
     page.locator("#level").select_option("INFO")
-    page.get_by_text("connectors.file logs from INFO on").wait_for()
+    page.get_by_text("connectors.file logs at level INFO").wait_for()
 
 
 def test_everything_can_be_done_by_keyboard(open_page: Callable[..., Page], made: Callable[..., str]) -> None:
     made("by-keyboard")
     page = open_page("connectors/by-keyboard")
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    assert page.evaluate("document.activeElement.textContent") == "Skip to content"
     page.get_by_role("button", name="Stop").focus()
     page.keyboard.press("Enter")
     page.get_by_role("dialog").wait_for()
@@ -253,7 +253,7 @@ def test_a_flow_of_a_mirror_is_seen_and_paused_as_a_whole(
 ) -> None:
     wait_until("it is measured", lambda: worker.client.get(flow)["verified"] and worker.client.get(flow)["failover"])
     page = open_page(color_scheme="light")
-    page.get_by_role("link", name="Flows of mirrors").click()
+    page.get_by_role("link", name="Mirror flows").click()
     row = page.locator("tr", has_text="A->B")
     told = row.inner_text()
     # Each of its three connectors measures the same here.

@@ -16,10 +16,10 @@ def test_a_page_says_that_its_worker_is_gone_and_recovers(open_page: Callable[..
     first = PageWorker()
     port = int(first.url.rpartition(":")[2])
     page = open_page("", at=first.url)
-    page.get_by_text("There is no connector yet.").wait_for()
+    page.get_by_text("No connectors yet.").wait_for()
     first.close()
     page.get_by_text("The worker does not answer since").wait_for()
-    assert page.get_by_text("There is no connector yet.").is_visible(), "what was shown stays"
+    assert page.get_by_text("No connectors yet.").is_visible(), "what was shown stays"
     second = PageWorker(port)
     try:
         page.get_by_text("The worker answers again.").wait_for()

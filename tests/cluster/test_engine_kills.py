@@ -127,4 +127,4 @@ def test_each_row_is_there_once_whatever_is_killed(
     with sqlite3.connect(tmp_path / "rows.db") as connection:
         assert connection.execute("SELECT id FROM rows ORDER BY id").fetchall() == [(n,) for n in range(ROWS)]
     assert committed(bootstrap, "connect-sink", topic, 2) == [ROWS // 2] * 2
-    assert "The load is made again, and nothing is lost" in worker.log()
+    assert "The load is repeated; nothing is lost" in worker.log()

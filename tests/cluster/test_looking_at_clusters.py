@@ -64,7 +64,7 @@ def test_every_worker_tells_of_the_cluster(pair: Cluster, topic: str, tmp_path: 
     assert [worker["worker_id"] for worker in other["workers"]] == ids
     page = requests.get(f"{follower.url()}ui/cluster", timeout=30)
     assert page.status_code == 200
-    assert "the same page at the leader" in page.text
+    assert "this page on the leader" in page.text
     assert requests.get(f"{follower.url()}ui", timeout=30).text.count('data-key="told"') == 1
     url = f"{follower.url()}connectors/told/config"
     tag = {"If-Match": requests.get(url, timeout=30).headers["ETag"]}
@@ -82,7 +82,7 @@ def test_a_worker_is_drained_before_it_is_restarted(pair: Cluster, topic: str, t
         told = [pair.request("GET", path, worker=worker).json()["worker_id"] for worker in pair.live]
         assert told == [one.address] * 2, "whoever is asked"
     page = requests.get(f"{follower.url()}ui/connectors/talk/logs?worker={leader.address}", timeout=30).text
-    assert f'What worker <span class="code">{leader.address}</span> has logged' in page
+    assert f'Log lines of worker <span class="code">{leader.address}</span>' in page
     assert page.count("?worker=127.0.0.1") == 2
     drain = f"cluster/workers/{follower.address}/drain"
     assert pair.request("PUT", drain, worker=leader).status_code == 202, "by the worker itself, whoever is asked"
@@ -91,7 +91,7 @@ def test_a_worker_is_drained_before_it_is_restarted(pair: Cluster, topic: str, t
     drained = {worker["worker_id"]: worker["draining"] for worker in view(leader)["workers"]}
     assert drained == {leader.address: False, follower.address: True}
     page = requests.get(f"{leader.url()}ui/cluster", timeout=30).text
-    assert (page.count("Take work again"), page.count(">Drain<")) == (1, 1)
+    assert (page.count("End draining"), page.count(">Drain<")) == (1, 1)
     history = f"{follower.url()}connectors/talk/config/history"
     kept = wait_until("the change is in the history", lambda: requests.get(history, timeout=30).json()["versions"])
     assert (len(kept), kept[0]["author"], kept[0]["config"]["topic"]) == (1, None, topic)

@@ -10,11 +10,13 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from connectors.mirror import MirrorClient
 from connectors.mirror.records import OffsetSync
 from equipment.brokers.topics import committed, create_topic, read_topic
 from equipment.waiting import wait_until
 from equipment.workers.distributed import DistributedWorker
-from equipment.workers.java_connect import JavaConnect
+from equipment.workers.java_connect import JavaConnect, JavaConnectJars
+from equipment.workers.java_mirror_client import java_mirror_client
 from equipment.workers.standalone import StandaloneWorker
 from worker.embedded.broker.server import BrokerInfo
 
@@ -156,6 +158,38 @@ def test_ours_continues_a_flow_of_mirrormaker_and_mirrormaker_continues_ours(
     assert _written(pair, props).keys() == by_java.keys()
 
 
+def test_the_mirror_client_of_java_reads_what_ours_writes(
+    pair: Pair, standalone: Callable[..., StandaloneWorker], java_connect_jars: JavaConnectJars, tmp_path: Path
+) -> None:
+    worker = standalone(offset_flush_interval_ms="1000")
+    heartbeats = {**pair.connector("Heartbeat"), "heartbeats.topic.replication.factor": "1"}
+    # Written at the source, and mirrored from there.
+    heartbeats |= {"target.cluster.bootstrap.servers": pair.source, "producer.override.bootstrap.servers": pair.source}
+    for name, props in {
+        **{kind: pair.connector(kind) for kind in ("Source", "Checkpoint")},
+        "Beat": heartbeats,
+    }.items():
+        worker.connector(name, **{key.replace(".", "_"): value for key, value in props.items()})
+    pair.write()
+    worker.start()
+    pair.wait_for_all()
+    beats = f"{pair.alias}.heartbeats"
+    wait_until("heartbeats are mirrored", lambda: beats in _topics(pair.target), SECONDS)
+    assert worker.terminate() == 0, worker.log()
+
+    answers = java_mirror_client(java_connect_jars, tmp_path, pair.target, pair.alias, pair.group)
+    (end,) = committed(pair.target, pair.group, pair.remote)
+    assert answers["offsets"] == {f"{pair.remote}-0": end}
+    assert {pair.remote, beats} <= set(answers["remote"])
+    assert pair.alias in answers["upstream"]
+    assert answers["hops"] == 1
+    with MirrorClient({"bootstrap.servers": pair.target}) as client:
+        places = client.translate_offsets(pair.group, pair.alias)
+        assert {f"{at.topic}-{at.partition}": place.offset for at, place in places.items()} == answers["offsets"]
+        assert client.remote_topics(pair.alias) == set(answers["remote"])
+        assert client.replication_hops(pair.alias) == answers["hops"]
+
+
 def test_a_flow_at_least_once_is_continued_by_the_same_file_of_offsets(
     pair: Pair,
     java_connect: Callable[..., JavaConnect],
@@ -184,6 +218,10 @@ def test_a_flow_at_least_once_is_continued_by_the_same_file_of_offsets(
     java.start()
     pair.wait_for_all()
     java.stop()
+
+
+def _topics(bootstrap: str) -> set[str]:
+    return set(AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=30).topics)
 
 
 def _written(pair: Pair, props: dict[str, str]) -> dict[bytes, bytes]:

@@ -133,7 +133,9 @@ def test_connectors_share_an_application_that_outlives_each_of_them(sharing: Sha
     # One of them has started it; it goes on without that one, whichever it is.
     sharing.create("three", sharing.props("three") | {"spark.driver.memory": "600m"})
     failed = sharing.worker.wait_for_states("three", "RUNNING", "FAILED")
-    assert "cannot share a Spark application: they disagree on spark.driver.memory" in failed["tasks"][0]["trace"]
+    assert (
+        "cannot share a Spark application: their settings differ in spark.driver.memory" in failed["tasks"][0]["trace"]
+    )
     starter = (
         "one" if "[one|task-0] connectors.spark.cluster.shared_session: Starting" in sharing.worker.log() else "two"
     )

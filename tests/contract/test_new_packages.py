@@ -93,5 +93,5 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     (place / "mine.txt").write_text("mine")
     done = CliRunner().invoke(main, ["plugins", "new", "acme", "--kind", "sink", "--folder", str(place)])
     assert done.exit_code == 1
-    assert "exists already and is not empty" in done.output
+    assert "already exists and is not empty" in done.output
     assert [file.name for file in place.iterdir()] == ["mine.txt"]

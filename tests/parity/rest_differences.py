@@ -125,7 +125,7 @@ _TWICE_NOT_FOUND: Final = (
     "Connector configuration is invalid and contains the following 2 error(s):\n"
     f"{_NOT_FOUND}\n{_NOT_FOUND}\nYou can also find the above list of errors at the endpoint "
 )
-_NO_TYPE: Final = "contains no connector type. Name one in connector.class"
+_NO_TYPE: Final = "contains no connector type. Set connector.class"
 
 BY_CALL: Final[dict[str, Difference]] = {
     "plugin_config_bad_version": Difference(OWN_WORDS, message="not found that matches the version range [9.9,9.9]"),
@@ -149,7 +149,7 @@ BY_CALL: Final[dict[str, Difference]] = {
     "create_array": _mistake("The body of the request must be a JSON object, not an array"),
     "create_no_config": _mistake("The request has no config"),
     "create_unknown_field": _mistake('Unrecognized field "bogus". The known fields are config, initial_state, name'),
-    "create_bad_initial_state": _mistake("initial_state 'FLYING' is none of RUNNING, PAUSED, STOPPED"),
+    "create_bad_initial_state": _mistake("initial_state is 'FLYING'; it must be one of RUNNING, PAUSED, STOPPED"),
     "create_config_nested": _mistake("The value of connector.class must be a string, a number, a boolean or null"),
     "create_no_class": Difference(NO_VALUES, message=f"Connector config {{name, topic}} {_NO_TYPE}"),
     "unknown_put_config_bad": Difference(NO_VALUES, message=f"Connector config {{a, name}} {_NO_TYPE}"),
@@ -167,8 +167,8 @@ BY_CALL: Final[dict[str, Difference]] = {
     "patch_config_malformed": _mistake("The body of the request is not JSON"),
     "offsets_patch_malformed": _mistake("The body of the request is not JSON"),
     "logger_malformed": _mistake("The body of the request is not JSON"),
-    "sink_offsets_patch_unknown_topic": _mistake("There is no partition 0 of a topic nope"),
-    "sink_offsets_patch_unknown_partition": _mistake("There is no partition 99 of a topic truth-a"),
+    "sink_offsets_patch_unknown_topic": _mistake("Offsets of partition 0 of topic nope cannot be set"),
+    "sink_offsets_patch_unknown_partition": _mistake("Offsets of partition 99 of topic truth-a cannot be set"),
     "sink_offsets_patch_negative": _mistake("The offset -5 cannot be committed"),
     "internal_put_tasks": Difference(NOT_INTERNAL, 405, "HTTP 405 Method Not Allowed"),
     "internal_fence": Difference(NOT_INTERNAL, 404, "HTTP 404 Not Found"),
@@ -214,7 +214,7 @@ DISTRIBUTED_BY_CALL: Final[dict[str, Difference]] = {
     "expand_all_final": Difference(NAME_KEPT, adjust=_with_own_name_of_all),
     "version_bad": Difference(OWN_WORDS, message=_TWICE_NOT_FOUND),
     "s2_patch_unknown_field": _mistake('Unrecognized field "offs". The known fields are offsets'),
-    "s2_patch_null_partition": _mistake("The partition for a source connector offset has to be an object"),
+    "s2_patch_null_partition": _mistake("The partition for a source connector offset must be an object"),
     **{
         name: Difference(MISTAKE, 400, adjust=lambda body: body | {"error_code": 400})
         for name in (

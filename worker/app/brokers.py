@@ -1,7 +1,7 @@
-"""The brokers that a worker starts with: the id of their cluster, and what is wrong if none answers.
+"""Checks the brokers when a worker starts: the id of their cluster, and what is wrong if none answers.
 
-A client of Kafka tries in silence and then says that it had no luck. Whether anything listens at an address at all is
-known in an instant, so that is looked at beside it, and told at once.
+Kafka clients retry in silence and then report a timeout. Whether anything listens at an address is known immediately,
+so this is checked at the same time and reported at once.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ _CORRELATION: Final = 1
 
 
 def cluster_id_of(props: Mapping[str, str]) -> str:
-    """The id of the Kafka cluster; a worker does not start unless a broker tells it.
+    """Return the id of the Kafka cluster; the worker does not start unless a broker sends it.
 
-    The worker waits for that as long as ``default.api.timeout.ms`` says.
+    Waits for up to ``default.api.timeout.ms``.
     """
     properties = internal_properties(props, ClientKind.ADMIN, "shared-admin")
     last: list[str] = []
@@ -89,16 +89,16 @@ def cluster_id_of(props: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """What happens at the addresses where nothing accepts connections, and what to do about it."""
+    """What happens at addresses that do not accept connections, and how to fix it."""
 
     fault: str
     remedy: str
 
 
 def unreachable(servers: Sequence[str], *, plaintext: bool = False) -> Absence | None:
-    """Look whether a broker is at one of ``servers``, which are ``host:port``; ``None`` if so.
+    """Check whether a broker answers at one of ``servers``, given as ``host:port``; return ``None`` if so.
 
-    Where connections are ``plaintext`` it has to answer as a broker does, elsewhere to accept connections.
+    For ``plaintext`` connections it must answer like a broker, otherwise accept connections.
     """
     addresses = [_address(server) for server in servers]
     with ThreadPoolExecutor(len(addresses)) as pool:
@@ -135,7 +135,7 @@ def _fault(address: tuple[str, int], *, plaintext: bool) -> str | None:
 
 
 def _is_broker(connection: socket.socket) -> bool:
-    """Ask for the versions that it speaks, as every client does first, and look whether the answer is one to that."""
+    """Send the ApiVersions request with which every client starts, and check that a broker's answer comes back."""
     request = struct.pack(">hhih", _API_VERSIONS, 0, _CORRELATION, -1)
     connection.settimeout(_LOOK_SECONDS)
     try:
@@ -172,9 +172,9 @@ def _address(server: str) -> tuple[str, int]:
 
 
 def _answered(client: AdminClient, ask: Callable[[], T]) -> T:
-    """Ask in a thread of its own, and hear meanwhile what the client has to say, such as that its login is refused.
+    """Run ``ask`` in its own thread, and meanwhile collect the client's messages, such as a refused login.
 
-    The client library may wait for brokers where no signal would interrupt it.
+    The client library may wait for brokers without reacting to signals.
     """
     answer: Future[T] = Future()
 

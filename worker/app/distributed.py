@@ -1,4 +1,4 @@
-"""A worker of a cluster: stores in Kafka topics, a place in the group, and REST servers that forward to the others."""
+"""A distributed worker: stores in Kafka topics, group membership, and REST servers that forward to other workers."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from worker.app.worker import (
     parsed,
     plugins_of,
     start_herder,
+    supervisor_of,
     topic_tracking_of,
     warn_of_unknown_keys,
 )
@@ -51,7 +52,6 @@ from worker.stores.versions.service import VersionService
 from worker.supervisor.lease import Lease
 from worker.supervisor.plugin_homes import PluginHomes
 from worker.supervisor.process import ForkServerLauncher
-from worker.supervisor.supervisor import Supervisor
 
 __all__ = ["Setting", "run_distributed", "run_in_setting"]
 
@@ -67,11 +67,12 @@ def _nothing(*_: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is special about a worker that is part of something larger, such as the flows of a mirror.
+    """The differences of a worker that is part of something larger, such as the flows of a mirror.
 
-    ``kind`` says in the log what starts. ``path`` is where a relay serves its REST API; unless that is ``public``, it
-    is for other workers alone. ``prepare`` is given the herder before it starts, and the exit status to be, which it
-    may set. ``up`` is told the URL at which this machine reaches the worker once that answers.
+    ``kind`` is the kind of worker that the log reports. ``path`` is where a relay serves its REST API; unless that is
+    ``public``, only other workers may use it. ``prepare`` is called before the start with the herder and the stop
+    signals, whose exit status it may set. ``up`` is called with the URL at which this machine reaches the worker once
+    it answers.
     """
 
     kind: str = ""
@@ -82,15 +83,16 @@ class Setting:
 
 
 def run_distributed(worker_file: Path, recent: RecentLog) -> int:
-    """Be a worker of a cluster until a signal comes; the exit status.
+    """Run a distributed worker until a signal stops it; return the exit status.
 
-    0: stopped by a signal. 1: the worker had a defect, or its cluster refuses it. 2: the worker could not start.
+    0: stopped by a signal. 1: the worker failed because of a bug, or its cluster refused it. 2: the worker could not
+    start.
     """
     return run_in_setting(lambda: WorkerProperties.read(worker_file), recent, Setting())
 
 
 def run_in_setting(read: Callable[[], WorkerProperties], recent: RecentLog, setting: Setting) -> int:
-    """Be such a worker with the properties that ``read`` returns; the exit status, as of :func:`run_distributed`."""
+    """Run a worker with the properties that ``read`` returns; the exit status is that of :func:`run_distributed`."""
     return log_end(_run_worker(read, recent, setting))
 
 
@@ -126,12 +128,13 @@ def _run_worker(read: Callable[[], WorkerProperties], recent: RecentLog, setting
 
 
 def _check_signs(config: DistributedConfig, servers: RestServers) -> None:
-    """Refuse that clients sign in where workers could not tell each other, signed, who has asked."""
+    """Refuse sign-in without signed requests between workers, which carry the caller's name."""
     if servers.names_callers and config.connect_protocol.lower() != "sessioned":
         raise ConfigError(
             "connect.protocol",
             config.connect_protocol,
-            "Where users sign in or requests are audited, workers have to sign what they pass on: set it to sessioned",
+            "If users sign in or requests are audited, workers must sign the requests they forward: set it to "
+            "sessioned",
         )
 
 
@@ -169,13 +172,7 @@ def _distributed_herder(
         ),
         inbox,
         _membership(config, props.resolved, servers.address.url, lease),
-        lambda notify: Supervisor(
-            launcher,
-            notify,
-            offsets.submit,
-            config.task_shutdown_graceful_timeout_ms / 1000,
-            memory_limit=config.process_memory_max_bytes,
-        ),
+        supervisor_of(config, launcher, offsets),
         plugins,
     )
     start_herder(herder, offsets, config, stack)
@@ -183,7 +180,7 @@ def _distributed_herder(
 
 
 def _membership(config: DistributedConfig, resolved: Mapping[str, str], url: str, lease: Lease) -> GroupMembership:
-    """The worker's place in its group, whose session is the lease of the worker's children."""
+    """The worker's group membership; its session is the lease of the child processes."""
     return GroupMembership(url, lambda tell, snapshot: GroupMember(config, resolved, url, tell, snapshot, lease.renew))
 
 

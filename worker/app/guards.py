@@ -1,4 +1,4 @@
-"""The guards of a worker's REST API, made of its file: who may sign in and what they may do."""
+"""The guards of a worker's REST API, built from its file: who may sign in, and what they may do."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ _ROLES_KEY: Final = "rest.authorization.file"
 
 
 class GuardPlan:
-    """The guards that a worker's file asks for. What is wrong with the file is known when this is made.
+    """The guards that a worker's file asks for. Creating it checks the file.
 
-    ``props`` are the worker's properties, ``environ`` the environment variables, and ``stack`` is given what has to be
+    ``props`` are the worker's properties, ``environ`` the environment variables; ``stack`` receives what must be
     closed. Raises :class:`~connect.errors.ConfigError`.
     """
 
@@ -67,13 +67,13 @@ class GuardPlan:
 
     @property
     def names_callers(self) -> bool:
-        """Whether it matters who has asked what is passed on."""
+        """Whether forwarded requests must carry the caller's name."""
         return self._config.authenticates or self._config.audits
 
     def guards(self, herder: Herder, identities: Identities | None, page: str) -> Guards:
-        """Make the guards, which ask ``herder`` about connectors, and ``identities`` who has asked another worker.
+        """Build the guards, with ``herder`` for connectors and ``identities`` for callers of forwarded requests.
 
-        ``page`` is the path of the web page, as browsers know it.
+        ``page`` is the path of the web page, as browsers see it.
         """
         config, configs = self._config, StoredConfigs(herder)
         passed_on: Callable[[], InName | None] = (lambda: None) if identities is None else identities.told
@@ -90,7 +90,7 @@ class GuardPlan:
 
 
 def limits_of(props: Mapping[str, str]) -> Limits:
-    """The limits of the servers, by a worker's properties."""
+    """The limits of the servers, from a worker's properties."""
     config = SecurityConfig.parse(props)
     return Limits(
         head_bytes=config.rest_max_head_bytes,
@@ -106,7 +106,7 @@ def _sign_in(config: SecurityConfig, environ: Mapping[str, str]) -> SignIn:
     names = NameRules.parse(config.ssl_principal_mapping_rules) if config.rest_authentication_certificates else None
     sign_in = SignIn(users=users, tokens=tokens, bearers=_issuer(config), certificate_names=names)
     for fault in sign_in.faults():
-        logger.warning("Until this is mended some cannot sign in: %s", fault)
+        logger.warning("Some users cannot sign in until this is fixed: %s", fault)
     return sign_in
 
 
@@ -143,5 +143,5 @@ def _roles(path: str | None) -> WatchedFile[Roles] | None:
         return None
     roles: WatchedFile[Roles] = WatchedFile(Path(path), "file of roles", parse_roles, Roles())
     if (fault := roles.fault) is not None:
-        raise ConfigError(_ROLES_KEY, path, f"This file is broken: {fault}")
+        raise ConfigError(_ROLES_KEY, path, f"This file is invalid: {fault}")
     return roles

@@ -1,4 +1,4 @@
-"""The REST servers of a worker: the one of ``listeners``, and the one of ``admin.listeners`` if that is its own."""
+"""The REST servers of a worker: one for ``listeners``, and one for ``admin.listeners`` if set."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _ADMIN_LISTENERS: Final = "admin.listeners"
 
 
 class RestServers:
-    """The REST servers of a worker. They listen at once, so that an address that is taken is known first.
+    """The REST servers of a worker. They bind at once, so that an address in use is reported first.
 
-    ``path`` is the one below which a relay serves them, for users and for other workers.
+    ``path`` is the prefix under which a relay serves them, for users and for other workers.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class RestServers:
 
     @property
     def names_callers(self) -> bool:
-        """Whether other workers have to be told who has asked what is passed on to them."""
+        """Whether requests forwarded to other workers must carry the caller's name."""
         return self._guards.names_callers
 
     def serve(
@@ -70,7 +70,7 @@ class RestServers:
         recent: RecentLog,
         identities: Identities | None = None,
     ) -> None:
-        """Answer requests from now on."""
+        """Start answering requests."""
         config = self._config
         headers = AnswerHeaders.of(
             config.access_control_allow_origin, config.access_control_allow_methods, config.response_http_headers_config
@@ -101,22 +101,22 @@ class RestServers:
         logger.info("The worker is up; its REST API is at %s", self.address.url)
 
     def serve_workers(self, herder: Herder, forwarding: Forwarding) -> None:
-        """Answer the requests of other workers alone from now on."""
+        """Start answering only the requests of other workers."""
         app = create_internal_app(herder, forwarding, hide=self._redaction.hide, prefix=self.address.path)
         self._server.answer_with(app)
         logger.info("The worker is up; other workers reach it at %s", self.address.url)
 
     @property
     def own_url(self) -> str:
-        """Where this machine reaches the worker, whatever others are told."""
+        """The URL at which this machine reaches the worker, whatever is advertised to others."""
         return f"{self._server.listeners[0].scheme}://127.0.0.1:{self._server.port}"
 
     def peer_context(self) -> SSLContext | None:
-        """The TLS context for requests to other workers, which listen as this one does; ``None`` without https."""
+        """The TLS context for requests to other workers, which use the same settings; ``None`` without https."""
         return self._tls.client_context() if self.address.scheme == "https" else None
 
     def close(self) -> None:
-        """Close the servers at once, so that clients of a worker that ends are refused and do not wait."""
+        """Close the servers at once, so that clients of a stopping worker are refused and do not wait."""
         for server in (self._server, self._admin):
             if server is not None:
                 server.close()

@@ -1,4 +1,4 @@
-"""A standalone worker: it runs connectors from properties files, and keeps offsets in a file and the rest in memory."""
+"""A standalone worker: it runs connectors from properties files, with offsets in a file and the rest in memory."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from worker.app.worker import (
     parsed,
     plugins_of,
     start_herder,
+    supervisor_of,
     topic_tracking_of,
     warn_of_unknown_keys,
 )
@@ -42,7 +43,6 @@ from worker.stores.versions.file import FileVersionStore
 from worker.stores.versions.service import VersionService
 from worker.supervisor.plugin_homes import PluginHomes
 from worker.supervisor.process import ForkServerLauncher
-from worker.supervisor.supervisor import Supervisor
 
 __all__ = ["run_standalone"]
 
@@ -50,10 +50,10 @@ logger = logging.getLogger(__name__)
 
 
 def run_standalone(worker_file: Path, connector_files: Sequence[Path], recent: RecentLog) -> int:
-    """Run connectors in this process's children until all are drained or a signal comes; the exit status.
+    """Run connectors until all are drained or a signal arrives; return the exit status.
 
-    0: stopped by a signal, or every connector was drained. 1: the worker had a defect. 2: the worker could not start.
-    3: a connector could not be created, or failed before it was drained.
+    0: stopped by a signal, or every connector was drained. 1: the worker failed because of a bug. 2: the worker could
+    not start. 3: a connector could not be created, or failed before it was drained.
     """
     return log_end(_run_worker(worker_file, connector_files, recent))
 
@@ -95,13 +95,7 @@ def _standalone_herder(
         ),
         Inbox(),
         SoloMembership(),
-        lambda notify: Supervisor(
-            launcher,
-            notify,
-            offsets.submit,
-            config.task_shutdown_graceful_timeout_ms / 1000,
-            memory_limit=config.process_memory_max_bytes,
-        ),
+        supervisor_of(config, launcher, offsets),
         plugins,
     )
     start_herder(herder, offsets, config, stack)
@@ -125,6 +119,6 @@ def _run(herder: Herder, files: Sequence[Path], stop: StopSignals) -> int:
     stop.started()
     herder.all_created()
     if files:
-        # A worker without files waits for what comes over REST, and does not end with it.
+        # A worker without files waits for connectors over REST, and does not end with them.
         end_with(herder, stop.status)
     return stop.status.result()

@@ -1,7 +1,7 @@
-"""SIGINT, SIGTERM and SIGHUP: how a worker is told to end.
+"""Stops the worker on SIGINT, SIGTERM and SIGHUP.
 
-Crash point: a start that waits for brokers may take minutes, so such a signal breaks it off wherever it is, and what is
-made by then is closed. Afterwards it is what the main thread waits for. Either way everything ends in good order.
+Crash point: a start that waits for brokers may take minutes, so a signal interrupts it anywhere, and everything created
+so far is closed. After the start, the main thread waits for the signal. Either way the worker shuts down in order.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ logger = logging.getLogger(__name__)
 
 
 class StoppedError(BaseException):
-    """A signal came while the worker was starting. Not an ``Exception``: nobody is to try again because of it."""
+    """Raised by a signal while the worker starts. Not an ``Exception``, so that nothing retries because of it."""
 
 
 class StopSignals:
-    """Takes the signals from when it is made, which has to be in the main thread.
+    """Handles the signals from its creation on, which must be in the main thread.
 
-    SIGHUP, which comes when a terminal is closed, is left alone where it is ignored, as below ``nohup``.
+    SIGHUP, sent when a terminal closes, stays ignored if it is, as under ``nohup``.
 
-    ``status`` is the exit status, once there is a reason to end; a signal gives it ``stopped``. Until :meth:`started`
-    is called a signal also raises :class:`StoppedError` in the main thread, in the midst of whatever it does there; a
-    ``with`` block of the signals ends then, without an error.
+    ``status`` is the exit status once there is a reason to end; for a signal it is ``stopped``. Until :meth:`started`
+    is called, a signal also raises :class:`StoppedError` in the main thread, wherever that is; a ``with`` block of the
+    signals then ends without an error.
     """
 
     def __init__(self, stopped: int) -> None:
@@ -41,7 +41,7 @@ class StopSignals:
         return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> bool:
-        # A C function that the signal interrupts may make a SystemError of it, as librdkafka's client does.
+        # A C function that the signal interrupts may turn it into a SystemError, as librdkafka's client does.
         return isinstance(error, StoppedError | SystemError) and self._starting and self.status.done()
 
     def started(self) -> None:
@@ -50,7 +50,7 @@ class StopSignals:
 
     def _take(self, number: int, _frame: object) -> None:
         try:
-            # A second signal may come in the midst of this one: whether it is the first is asked and said at once.
+            # A second signal may arrive during this one, so checking and setting the first one is a single step.
             self.status.set_result(self._stopped)
         except InvalidStateError:
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import logging
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -29,6 +29,9 @@ from worker.metrics.otlp import OtlpPush, OtlpSettings, parse_headers
 from worker.metrics.progress import ProgressLog
 from worker.security.redaction import Redaction
 from worker.stores.offset.service import OffsetService
+from worker.supervisor.notices import Notice
+from worker.supervisor.process import Launcher
+from worker.supervisor.supervisor import Supervisor
 
 __all__ = [
     "COULD_NOT_START",
@@ -43,6 +46,7 @@ __all__ = [
     "parsed",
     "plugins_of",
     "start_herder",
+    "supervisor_of",
     "topic_tracking_of",
     "warn_of_unknown_keys",
 ]
@@ -60,7 +64,7 @@ FAILED: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class WorkerProperties:
-    """The properties of a worker, as written in its file and with references resolved, and what hides their secrets."""
+    """A worker's properties, as written and with references resolved, and the redaction of their secrets."""
 
     written: Mapping[str, str] = field(repr=False)
     resolved: Mapping[str, str] = field(repr=False)
@@ -73,7 +77,7 @@ class WorkerProperties:
 
     @classmethod
     def of(cls, props: Mapping[str, str], file: Path) -> WorkerProperties:
-        """Resolve the references in properties that were made of a file, which no connector may read."""
+        """Resolve references in properties that were made from a file, which no connector may read."""
         written = {**props, WORKER_FILE: str(file.resolve())}
         redaction = Redaction()
         hide_in_log(redaction)
@@ -81,7 +85,7 @@ class WorkerProperties:
 
 
 def parsed(kind: type[C], props: WorkerProperties) -> C:
-    """Return the configuration of a worker; an error names its file, and the keys that may have been meant."""
+    """Parse a worker's configuration; an error names its file and suggests keys for misspelled ones."""
     try:
         return kind.parse(props.resolved)
     except ConfigError as error:
@@ -92,7 +96,7 @@ def parsed(kind: type[C], props: WorkerProperties) -> C:
 
 
 def log_start(kind: str, props: WorkerProperties, config: WorkerConfig) -> None:
-    """Write the log as it is configured, and say what starts: the version, the kind of worker and its brokers."""
+    """Configure the log, and log what starts: the version, the kind of worker and its brokers."""
     if config.log_format == "json":
         log_as_json(props.redaction)
     for name, level in log_levels(config):
@@ -102,14 +106,14 @@ def log_start(kind: str, props: WorkerProperties, config: WorkerConfig) -> None:
 
 
 def log_end(status: int) -> int:
-    """Say that a worker which was up, or on its way, has ended; its exit status."""
+    """Log that a worker has ended, and return its exit status."""
     if status != COULD_NOT_START:
         logger.info("Stopped")
     return status
 
 
 def warn_of_unknown_keys(config: WorkerConfig) -> None:
-    """Warn of keys that have no effect: those of Java that there are not here, and those that are misspelled."""
+    """Warn about keys without effect: Java's keys that do not exist here, and misspelled ones."""
     if not isinstance(config, DistributedConfig) and config.originals.get(_EXACTLY_ONCE, "disabled") != "disabled":
         logger.warning(
             "%s has no effect in a standalone worker: its sources deliver at least once. Run sluice distributed for "
@@ -130,7 +134,7 @@ def _own_keys(kind: type[WorkerConfig]) -> set[str]:
 
 
 def plugins_of(config: WorkerConfig) -> PluginRegistry:
-    """The plugins of a worker; :class:`~connect.errors.ConfigError` if its converters are not among them."""
+    """Find the worker's plugins. Raises :class:`~connect.errors.ConfigError` if its converters are not among them."""
     registry = PluginRegistry.discover(config.plugin_path or (), config.plugin_import_allowlist)
     for broken in registry.broken:
         logger.warning("%s", broken)
@@ -147,19 +151,32 @@ def plugins_of(config: WorkerConfig) -> PluginRegistry:
 
 
 def topic_tracking_of(config: WorkerConfig) -> TopicTracking:
-    """Whether the worker keeps the topics that connectors use."""
+    """Whether the worker tracks the topics that connectors use."""
     return TopicTracking(config.topic_tracking_enable, config.topic_tracking_allow_reset)
 
 
 def log_levels(config: WorkerConfig) -> list[tuple[str, str]]:
-    """The levels that are configured, by logger; that of a name comes before those below it."""
+    """The configured log levels by logger, parents before their children."""
     single = [(name.strip(), level.strip()) for name, _, level in (entry.partition("=") for entry in config.log_levels)]
     root = [] if config.log_level.upper() == "INFO" else [(ROOT, config.log_level)]
     return root + sorted(single)
 
 
+def supervisor_of(
+    config: WorkerConfig, launcher: Launcher, offsets: OffsetService
+) -> Callable[[Callable[[Notice], None]], Supervisor]:
+    """Return a function that makes the worker's supervisor, given where its notices go."""
+    return lambda notify: Supervisor(
+        launcher,
+        notify,
+        offsets.submit,
+        config.task_shutdown_graceful_timeout_ms / 1000,
+        memory_limit=config.process_memory_max_bytes,
+    )
+
+
 def start_herder(herder: Herder, offsets: OffsetService, config: WorkerConfig, stack: ExitStack) -> None:
-    """Start the threads, and have ``stack`` end each before those that it needs."""
+    """Start the threads, and have ``stack`` end each one before those it depends on."""
     offsets.start()
     stack.callback(offsets.close)
     stack.callback(herder.close)
@@ -183,13 +200,13 @@ def _start_push(herder: Herder, config: WorkerConfig, endpoint: str, stack: Exit
 
 
 def end_with(herder: Herder, stop: Future[int]) -> None:
-    """Set ``stop`` to the exit status of the herder's outcome once the herder has ended."""
+    """When the herder ends, set the exit status of ``stop`` from its outcome."""
     herder.drained.add_done_callback(lambda done: None if stop.done() else stop.set_result(_status(done)))
 
 
 def _status(done: Future[Outcome]) -> int:
     if (error := done.exception()) is not None:
-        logger.error("The worker ends: %s", error)
+        logger.error("The worker stops: %s", error)
         return DIED
     outcome = done.result()
     if outcome.failed:

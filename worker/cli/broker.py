@@ -49,7 +49,7 @@ def start(folder: Path | None, port: int | None, heap: str, properties: tuple[st
 @_folder
 @click.option("--timeout", default=30.0, show_default=True, help="Seconds before it is killed.")
 def stop(folder: Path | None, timeout: float) -> None:
-    """Stop the broker; its data stay."""
+    """Stop the broker; its data is kept."""
     config = _config(folder)
     try:
         stopped = EmbeddedBroker(config).stop(timeout)
@@ -61,7 +61,7 @@ def stop(folder: Path | None, timeout: float) -> None:
 @broker.command()
 @_folder
 def status(folder: Path | None) -> None:
-    """Tell whether the broker runs: exit status 0 if it does, 3 if not."""
+    """Show whether the broker is running: exit status 0 if it is, 3 if not."""
     config = _config(folder)
     info = EmbeddedBroker(config).status()
     if info is None:

@@ -1,4 +1,4 @@
-"""``sluice compact``: the small files of a sink's tables become few large ones."""
+"""``sluice compact``: merges the small files of a sink's tables into a few large ones."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def compact(
 ) -> None:
     """Merge the small files of the tables of CONNECTOR, a file or the name of a deployed sink.
 
-    A deployed connector must be stopped; its tables are merged by this command, here, so that this machine must reach
-    them. Of a file, make sure that no worker runs it: a task that runs nevertheless loses nothing, but fails. To
-    compact without stopping, set compact.interval.ms in the connector's configuration.
+    A deployed connector must be stopped. This command merges its tables itself, so this machine must have access to
+    them. For a file, make sure that no worker runs the connector: its task would fail, although no record would be
+    lost. To compact without stopping, set compact.interval.ms in the connector's configuration.
 
-    What is done stays done if the command is interrupted, and no record is lost or doubled by that.
+    If the command is interrupted, finished merges stay, and no record is lost or doubled.
 
     Exit status: 0 done, 1 it cannot be done, 2 it could not be tried.
     """
@@ -61,7 +61,7 @@ def compact(
 
 
 def _config_of(connector: str, url: str) -> dict[str, str]:
-    """The configuration in the file of that name, or of the deployed connector, which must be stopped."""
+    """The configuration in a file, or of a deployed connector, which must be stopped."""
     file = Path(connector)
     if file.is_file():
         from worker.cli.offline_worker import read_given  # noqa: PLC0415 - as above

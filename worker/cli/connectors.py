@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-from worker.cli.options import client_of, refusals_shown, url_option
+from worker.cli.options import begin_option, client_of, refusals_shown, url_option
 from worker.cli.output import Output, columns, output_option, print_document, state
 from worker.cli.status_summary import Failure, failures, hanging, summed
 
@@ -20,14 +20,14 @@ _NAMES: Final = click.argument("names", metavar="NAME...", nargs=-1, required=Tr
 
 @click.group()
 def connectors() -> None:
-    """Look at the connectors of a worker or cluster, and change them."""
+    """Show and change the connectors of a worker or cluster."""
 
 
 @connectors.command("list")
 @url_option
 @output_option
 def list_connectors(url: str, output: Output) -> None:
-    """List the connectors with their states, and why what has failed did so."""
+    """List the connectors with their states, and the causes of failures."""
     client = client_of(url)
     with refusals_shown(client):
         views = client.get("/connectors", expand="status")
@@ -52,7 +52,7 @@ def show(name: str, url: str, output: Output) -> None:
 @click.argument("files", metavar="FILE...", type=_FILE, nargs=-1, required=True)
 @url_option
 def create(files: tuple[Path, ...], url: str) -> None:
-    """Create a connector from each FILE, properties or JSON, as `sluice standalone` takes them."""
+    """Create a connector from each FILE, properties or JSON, as for `sluice standalone`."""
     from connect.errors import ConnectError  # noqa: PLC0415 - these take a while to import
     from worker.config.connector_files import read_connector  # noqa: PLC0415
 
@@ -90,17 +90,17 @@ def resume(names: tuple[str, ...], url: str) -> None:
 @_NAMES
 @url_option
 def stop(names: tuple[str, ...], url: str) -> None:
-    """Stop each connector NAME; nothing of it runs any more, and its offsets may be changed."""
+    """Stop each connector NAME; none of its tasks runs, and its offsets can be changed."""
     _change(names, url, "stop", "Stopped")
 
 
 @connectors.command()
 @_NAMES
-@click.option("--failed", is_flag=True, help="Only what has failed, be it the connector or a task.")
+@click.option("--failed", is_flag=True, help="Only the failed connector or tasks.")
 @click.option("--task", type=click.IntRange(0), help="Only this task.")
 @url_option
 def restart(names: tuple[str, ...], failed: bool, task: int | None, url: str) -> None:
-    """Restart each connector NAME, with its tasks. Code of its plugin that has changed is loaded."""
+    """Restart each connector NAME with its tasks. This loads changed plugin code."""
     if failed and task is not None:
         raise click.UsageError("Use either --failed or --task.")
     client = client_of(url)
@@ -132,22 +132,15 @@ def delete(names: tuple[str, ...], yes: bool, url: str) -> None:
 @connectors.command()
 @click.argument("name")
 @click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="How many records to show.")
-@click.option(
-    "--from",
-    "begin",
-    type=click.Choice(["stored", "beginning"]),
-    default="stored",
-    show_default=True,
-    help="Where to begin: after the stored offsets, or where a connector without any begins.",
-)
+@begin_option
 @click.option("--timeout", type=click.IntRange(1, 20), default=10, show_default=True, help="Seconds to wait for them.")
 @url_option
 @output_option
 def preview(name: str, limit: int, begin: str, timeout: int, url: str, output: Output) -> None:
     """Show what the connector NAME would do with its next records, before and after each transformation.
 
-    Nothing is changed, and the connector goes on as it does. For a connector in a file use `sluice run --preview`,
-    which tells more of what is shown.
+    Nothing is changed, and the connector keeps running. For a connector in a file, use `sluice run --preview`, whose
+    help explains the output.
 
     Exit status: 0 shown, 1 the worker refuses, or a record or the connector would fail.
     """
@@ -164,14 +157,16 @@ def preview(name: str, limit: int, begin: str, timeout: int, url: str, output: O
 
 @connectors.command()
 @click.argument("name")
-@click.option("-f", "--follow", is_flag=True, help="Go on, with what is logged from now on, until Ctrl-C.")
-@click.option("--lines", default=100, show_default=True, type=click.IntRange(0, 10_000), help="How many to begin with.")
+@click.option("-f", "--follow", is_flag=True, help="Follow the log until Ctrl-C.")
+@click.option(
+    "--lines", default=100, show_default=True, type=click.IntRange(0, 10_000), help="Number of lines to start with."
+)
 @url_option
 def logs(name: str, follow: bool, lines: int, url: str) -> None:
-    """Show the last lines that the workers have logged for the connector NAME and its tasks.
+    """Show the last log lines of the connector NAME and its tasks, from all workers.
 
-    Each worker keeps some 256 KB for each connector, since its start. It is asked at the address by which the other
-    workers know it.
+    Each worker keeps some 256 KB for each connector since its start. Workers are contacted at the addresses they
+    advertise to each other.
     """
     from worker.cli.logs import ConnectorLogs  # noqa: PLC0415 - it imports the client
 

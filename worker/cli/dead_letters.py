@@ -32,7 +32,9 @@ def dlq() -> None:
 
 @dlq.command("list")
 @click.argument("name")
-@click.option("--limit", default=100, show_default=True, type=click.IntRange(1), help="The most dead letters to list.")
+@click.option(
+    "--limit", default=100, show_default=True, type=click.IntRange(1), help="Maximum number of dead letters to list."
+)
 @click.option("--after", help="Continue after this dead letter, PARTITION:OFFSET.")
 @url_option
 def list_records(name: str, limit: int, after: str | None, url: str) -> None:
@@ -52,7 +54,7 @@ def list_records(name: str, limit: int, after: str | None, url: str) -> None:
 @click.argument("record")
 @url_option
 def show(name: str, record: str, url: str) -> None:
-    """Show one dead letter of the connector NAME, RECORD (PARTITION:OFFSET), with its whole error."""
+    """Show one dead letter of the connector NAME, RECORD (PARTITION:OFFSET), with its full error."""
     partition, offset, _ = _numbers(record)
     client = client_of(url)
     # The API lists the records after a place; before offset 0 that is the end of the previous partition.
@@ -70,7 +72,7 @@ _to_option: Final = click.option(
     "--to",
     type=click.Choice(["topic", "task"]),
     required=True,
-    help="topic: the topic they come from, for all who read it; task: this connector only, which must be stopped.",
+    help="topic: the topic they come from, for all its readers; task: only this connector, which must be stopped.",
 )
 
 
@@ -118,14 +120,14 @@ def replay(name: str, to: str, everything: bool, chosen: tuple[str, ...], dry_ru
 @click.argument("name")
 @click.argument("record")
 @_to_option
-@click.option("--key", help="The key that it is to have.")
-@click.option("--value", help="The value that it is to have.")
-@click.option("--header", "headers", multiple=True, metavar="NAME=TEXT", help="A header that it is to have.")
+@click.option("--key", help="The new key.")
+@click.option("--value", help="The new value.")
+@click.option("--header", "headers", multiple=True, metavar="NAME=TEXT", help="A new header.")
 @click.option(
     "--as",
     "kind",
     type=click.Choice(["text", "json", "base64", "hex"]),
-    help="How the key and value are written; json: by the connector's converter. By default as the editor shows them.",
+    help="Format of key and value; json uses the connector's converter. By default as shown in the editor.",
 )
 @click.option("--dry-run", is_flag=True, help="Only show what would be delivered, and its way through the connector.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
@@ -142,9 +144,9 @@ def edit(
     yes: bool,
     url: str,
 ) -> None:
-    """Deliver one dead letter of the sink NAME, RECORD (PARTITION:OFFSET), again with another content.
+    """Edit one dead letter of the sink NAME, RECORD (PARTITION:OFFSET), and deliver it again.
 
-    Without --key, --value and --header an editor opens with its value. The record in the queue stays as it is.
+    Without --key, --value and --header, an editor opens with the value. The record in the queue is not changed.
     """
     client = client_of(url)
     path = client.connector_path(name, "dlq", record)
@@ -161,7 +163,7 @@ def edit(
 
 
 def _deliver(client: RestClient, path: str, body: dict[str, Any], *, dry_run: bool, yes: bool) -> None:
-    """Show what the dry run says, and deliver the record if that is wanted."""
+    """Show the result of a dry run, and deliver the record if the user agrees."""
     done = client.post(f"{path}/repair", body)
     for change in done["changes"]:
         click.echo(f"{change['key']}: {_quoted(change['before'])} -> {_quoted(change['after'])}")
@@ -183,23 +185,23 @@ def _stop_if_failed(done: dict[str, Any]) -> None:
 
 
 def _edited(forms: dict[str, str | None] | None, kind: str | None) -> str:
-    """What an editor makes of a part of a record."""
+    """Open a part of a record in an editor and return the result."""
     shown = kind or _kind(forms)
     before = ("" if forms is None else forms.get(shown)) or ""
     after = click.edit(before, extension=".json" if shown == "json" else ".txt")
     if after is None:
-        raise click.ClickException("The editor was left without saving: nothing was delivered.")
+        raise click.ClickException("The editor was closed without saving: nothing was delivered.")
     # Most editors end the last line.
     return after if before.endswith("\n") else after.removesuffix("\n")
 
 
 def _kind(forms: dict[str, str | None] | None) -> str:
-    """The form of a part that is easiest to read; a null has none yet."""
+    """The most readable form of a part; a null has none yet."""
     return "text" if forms is None else next(kind for kind in _KINDS if forms[kind] is not None)
 
 
 def _with_headers(present: list[dict[str, Any]], given: tuple[str, ...]) -> list[dict[str, Any]]:
-    """The headers of a record, with the given ones in place of those of the same names."""
+    """The headers of a record, with the given ones replacing those of the same names."""
     wanted = [text.partition("=") for text in given]
     for name, equals, _ in wanted:
         if not (name and equals):

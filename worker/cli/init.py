@@ -1,4 +1,4 @@
-"""``sluice init``: the files of a first pipeline, with comments."""
+"""``sluice init``: writes the files of a first pipeline, with comments."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _BOOTSTRAP: Final = "localhost:9092"
 def init(folder: Path, bootstrap_servers: str | None) -> None:
     """Write the files of a first pipeline to FOLDER: two workers and two connectors, with comments.
 
-    Existing files are left alone.
+    Existing files are not overwritten.
     """
     if taken := [name for name in _FILES if (folder / name).exists()]:
-        raise click.ClickException(f"{folder / taken[0]} exists already, and is left as it is; give another folder.")
+        raise click.ClickException(f"{folder / taken[0]} already exists and is not overwritten. Use another folder.")
     values = {"@BOOTSTRAP@": bootstrap_servers or _running_broker() or _BOOTSTRAP, "@FOLDER@": str(folder.absolute())}
     try:
         folder.mkdir(parents=True, exist_ok=True)

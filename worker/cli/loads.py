@@ -1,4 +1,4 @@
-"""The loads of a bulk sink as text: the one under way, what waits to be tried again, and the last ones."""
+"""The loads of a bulk sink as text: the current one, pending retries, and the last ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HEADER: Final = ("LOAD", "BEGUN", "SECONDS", "RECORDS", "ROWS", "SIZE", "FILES"
 
 
 def load_lines(tasks: list[Mapping[str, Any]]) -> list[str]:
-    """The lines for the tasks of ``GET /connectors/NAME/loads``; none if there are no loads."""
+    """The lines for the tasks of ``GET /connectors/NAME/loads``; empty if there are no loads."""
     return [line for task in tasks for line in _of_task(task)]
 
 
@@ -37,9 +37,9 @@ def _current(load: Mapping[str, Any]) -> str:
     ranges = ", ".join(map(_range, load["ranges"][:_SHOWN]))
     more = f" and {load['partitions'] - _SHOWN} more" if load["partitions"] > _SHOWN else ""
     return (
-        f"Load {load['number']}, due by {load['reason']}, for {load['seconds']:,.0f} s: {told['stage']}, "
-        f"{records} records ({ranges}{more}), {told['rows']:,} rows, {size_text(told['bytes'])}, "
-        f"{told['files']:,} files, {load['rows_per_second']:,} rows/s"
+        f"Load {load['number']}, due by {load['reason']}, for {load['seconds']:,.0f} s: {told['stage']}, {records} "
+        f"records ({ranges}{more}), {told['rows']:,} rows, {size_text(told['bytes'])}, {told['files']:,} files, "
+        f"{load['rows_per_second']:,} rows/s"
     )
 
 

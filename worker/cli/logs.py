@@ -1,4 +1,4 @@
-"""The log of a connector, from all workers that run a part of it."""
+"""The log of a connector, from all workers that run its units."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_LINES: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class _Worker:
-    """A worker that is asked for its lines, and how far they are known."""
+    """A worker whose log is read, and the position reached."""
 
     client: RestClient
     position: int = 0
@@ -30,7 +30,7 @@ class _Worker:
 
 
 class ConnectorLogs:
-    """Prints what the workers have logged for one connector. Other workers are asked with the scheme of ``client``."""
+    """Prints what workers have logged for one connector. Other workers are contacted with the scheme of ``client``."""
 
     def __init__(self, client: RestClient, connector: str) -> None:
         self._client = client
@@ -38,7 +38,7 @@ class ConnectorLogs:
         self._workers: dict[str, _Worker] = {}
 
     def print(self, lines: int, *, follow: bool) -> None:
-        """Print the last ``lines``, and those that come after, until Ctrl-C, if asked to ``follow``."""
+        """Print the last ``lines``; with ``follow``, also new ones until Ctrl-C."""
         if not follow:
             self._print_new(lines)
             return
@@ -79,7 +79,7 @@ class ConnectorLogs:
         return next((worker.position for worker in self._workers.values() if worker.client is client), 0)
 
     def _others(self) -> Iterable[str]:
-        """The workers that run a part of the connector now, or did so before, but for the one that is asked first."""
+        """The other workers that run units of the connector now, or did before."""
         status = self._client.get(self._client.connector_path(self._connector, "status"))
         running = {part["worker_id"] for part in (status["connector"], *status["tasks"])} - {""}
         asked = {worker_id for worker_id, worker in self._workers.items() if worker.client is self._client}

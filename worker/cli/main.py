@@ -51,7 +51,7 @@ _ELSEWHERE: Final = {
 
 
 class _Commands(click.Group):
-    """A group whose commands are imported from their modules when they are used."""
+    """A group whose commands are imported from their modules on use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted([*super().list_commands(ctx), *_ELSEWHERE])
@@ -93,10 +93,10 @@ def standalone(worker_properties: Path, connectors: tuple[Path, ...]) -> None:
 def distributed(worker_properties: Path) -> None:
     """Run a worker of a cluster, from a properties file.
 
-    WORKER_PROPERTIES configures the worker; connectors are deployed over the REST API of any worker of the cluster.
-    The worker runs until SIGINT, SIGTERM or SIGHUP.
+    WORKER_PROPERTIES configures the worker; connectors are deployed over the REST API of any worker of the cluster. The
+    worker runs until SIGINT, SIGTERM or SIGHUP.
 
-    Exit status: 0 stopped, 1 the worker failed or its cluster refuses it, 2 the worker could not start.
+    Exit status: 0 stopped, 1 the worker failed or its cluster refused it, 2 the worker could not start.
     """
     begin()
     with importing():
@@ -107,7 +107,7 @@ def distributed(worker_properties: Path) -> None:
 
 
 def begin() -> None:
-    """Start what takes long and can run beside the imports. Until the worker takes signals, they end it quietly."""
+    """Start slow work that can run during the imports. Until the worker handles signals, a signal ends it quietly."""
     for number in (signal.SIGINT, signal.SIGTERM):
         # An exception would be lost in a callback of the interpreter, where a signal may come too.
         signal.signal(number, lambda *_: os._exit(0))
@@ -123,7 +123,7 @@ def begin() -> None:
 
 
 def leave(status: int) -> NoReturn:
-    """Exit; signals that come now are too late to matter."""
+    """Exit; signals that arrive now are ignored."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     sys.exit(status)
@@ -138,17 +138,17 @@ def raise_limits() -> None:
 
 
 def connect_standalone() -> None:
-    """``sluice standalone`` under the name that users of Kafka type."""
+    """``sluice standalone`` under Kafka's name."""
     standalone(prog_name="connect-standalone", help_option_names=_HELP)
 
 
 def connect_distributed() -> None:
-    """``sluice distributed`` under the name that users of Kafka type."""
+    """``sluice distributed`` under Kafka's name."""
     distributed(prog_name="connect-distributed", help_option_names=_HELP)
 
 
 def connect_mirror_maker() -> None:
-    """``sluice mirror run`` under the name that users of Kafka type."""
+    """``sluice mirror run`` under Kafka's name."""
     from worker.cli.mirror.command import run  # noqa: PLC0415 - see above
 
     run(prog_name="connect-mirror-maker", help_option_names=_HELP)

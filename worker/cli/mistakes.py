@@ -1,4 +1,4 @@
-"""What a validation found, in words: each mistake once, with the keys that have it and what to do about it."""
+"""Turns the result of a validation into text: each mistake once, with its keys and how to fix it."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ _RULES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """A mistake in a configuration: the keys it is shown at, the error, and the remedy, if one is known."""
+    """A mistake in a configuration: its keys, the error, and the remedy, if known."""
 
     keys: tuple[str, ...]
     error: str
     remedy: str | None = None
 
     def document(self) -> dict[str, Any]:
-        """The mistake as an object for other programs."""
+        """The mistake as a JSON object."""
         return {"keys": list(self.keys), "error": self.error, "remedy": self.remedy}
 
 
 def mistakes_of(infos: Mapping[str, Any]) -> list[Mistake]:
-    """The mistakes in the answer to a validation, in its order."""
+    """The mistakes in a validation result, in its order."""
     found: dict[str, list[str]] = {}
     configs = {config["value"]["name"]: config for config in infos["configs"]}
     for key, config in configs.items():
@@ -63,7 +63,7 @@ def mistakes_of(infos: Mapping[str, Any]) -> list[Mistake]:
 
 
 def mistakes_text(mistakes: Iterable[Mistake]) -> str:
-    """The mistakes for people to read."""
+    """The mistakes as text."""
     return "\n".join(line for mistake in mistakes for line in _lines(mistake))
 
 
@@ -75,7 +75,7 @@ def _lines(mistake: Mistake) -> Iterator[str]:
 
 
 def _without_echoes(errors: list[str]) -> list[str]:
-    """The errors of a key without those that only repeat that its value could not be read."""
+    """The errors of a key without those that only repeat that its value is invalid."""
     first, *others = errors or [""]
     return [error for error in (first, *(error for error in others if not _NULL_TWICE.match(error))) if error]
 
@@ -88,7 +88,7 @@ def _remedy(error: str, config: Mapping[str, Any]) -> str | None:
 
 
 def _meaning(definition: Mapping[str, Any] | None) -> str | None:
-    """What the key is for, as its definition says."""
+    """What the key means, from its definition."""
     if definition is None:
         return None
     default = definition["default_value"]

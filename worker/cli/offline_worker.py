@@ -1,4 +1,4 @@
-"""The worker and the connectors that a command is given as files, to ask plugins about without a worker running."""
+"""Asks plugins about a worker and connectors given as files, without a running worker."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ _DEFAULTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class OfflineWorker:
-    """A worker's configuration; ``config`` is ``None`` where no file is given and defaults stand for it."""
+    """A worker's configuration; ``config`` is ``None`` if there is no file and defaults are used."""
 
     props: dict[str, str] = field(repr=False)
     config: WorkerConfig | None = field(repr=False)
 
     @classmethod
     def read(cls, file: Path | None) -> OfflineWorker:
-        """Read the worker's file and check it; a mistake in it ends the command."""
+        """Read and check the worker's file; a mistake in it ends the command."""
         configure_logging(logging.WARNING)
         if file is None:
             return cls(dict(_DEFAULTS), None)
@@ -70,7 +70,7 @@ class OfflineWorker:
         seconds: float,
         on_part: Callable[[messages.Report], None] = lambda _: None,
     ) -> messages.Report:
-        """The answer of a process of its own; where there is none the command ends."""
+        """Send an inquiry to a child process and return its answer; without one the command ends."""
         plugins = PluginRegistry.discover((self.config and self.config.plugin_path) or ())
         launcher = ForkServerLauncher(child_main, homes=PluginHomes(plugins))
         report = ask(launcher, inquiry, label, seconds, on_part)
@@ -99,7 +99,7 @@ class OfflineWorker:
         return [Mistake(("connector.class",) if written in report.message else (), report.message)], []
 
     def offsets_of(self, connector: str) -> messages.OffsetPairs | None:
-        """The connector's offsets in the offsets file of a standalone worker, which may be running; else ``None``."""
+        """The connector's offsets in a standalone worker's offsets file, which may be in use; otherwise ``None``."""
         if not isinstance(self.config, StandaloneConfig):
             return None if isinstance(self.config, DistributedConfig) else []
         file = self.config.offset_file
@@ -118,7 +118,7 @@ class OfflineWorker:
 
 
 def read_given(file: Path) -> GivenConnector:
-    """Read a connector's file; its name may be missing. What cannot be read ends the command."""
+    """Read a connector's file; its name may be missing. An invalid file ends the command."""
     try:
         return connector_of(file, read_document(file))
     except ConnectError as error:

@@ -1,4 +1,4 @@
-"""The commands ``sluice offsets``: show, move, export and import the offsets of a connector."""
+"""The commands ``sluice offsets``: show, reset, export and import the offsets of a connector."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def show(name: str, url: str) -> None:
 
 @offsets.command()
 @click.argument("name")
-@click.option("--to", "named", type=click.Choice(["earliest", "latest", "current"]), help="Go to this place.")
-@click.option("--to-offset", type=click.IntRange(0), help="Go to this offset in each partition.")
-@click.option("--shift-by", type=int, help="Go so many records forward, or back if negative.")
-@click.option("--to-datetime", help="Go to the first record since this time: 2026-01-31T08:00:00Z.")
-@click.option("--by-duration", help="Go back from now by this duration: P1DT2H.")
+@click.option("--to", "named", type=click.Choice(["earliest", "latest", "current"]), help="Move to this position.")
+@click.option("--to-offset", type=click.IntRange(0), help="Move to this offset in each partition.")
+@click.option("--shift-by", type=int, help="Move forward by this many records, or back if negative.")
+@click.option("--to-datetime", help="Move to the first record at or after this time: 2026-01-31T08:00:00Z.")
+@click.option("--by-duration", help="Move back from now by this duration: P1DT2H.")
 @click.option("topics", "--topic", multiple=True, metavar="TOPIC[:P,P]", help="Only this topic, or these partitions.")
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
@@ -68,7 +68,7 @@ def reset(
     yes: bool,
     url: str,
 ) -> None:
-    """Move the offsets of the sink NAME, which must be stopped. An offset that is gone becomes the nearest one."""
+    """Reset the offsets of the stopped sink NAME. An offset that no longer exists becomes the nearest one."""
     ways = {
         "to": named,
         "to_offset": to_offset,
@@ -101,7 +101,7 @@ def reset(
 @click.option("--file", type=click.File("w"), default="-", help="File to write. [default: standard output]")
 @url_option
 def export_offsets(name: str, file: IO[str], url: str) -> None:
-    """Write the offsets of the connector NAME as JSON, in the form that ``import`` and PATCH read."""
+    """Write the offsets of the connector NAME as JSON, for ``import`` or PATCH."""
     client = client_of(url)
     with refusals_shown(client, name):
         kept = client.get(client.connector_path(name, "offsets"))
@@ -114,7 +114,7 @@ def export_offsets(name: str, file: IO[str], url: str) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @url_option
 def import_offsets(name: str, file: IO[str], yes: bool, url: str) -> None:
-    """Set the offsets of the connector NAME, which must be stopped, to those in FILE. Others stay as they are."""
+    """Set the offsets of the connector NAME, which must be stopped, to those in FILE. Others stay unchanged."""
     try:
         document = json.load(file)
     except ValueError as error:
@@ -146,7 +146,7 @@ def _changes(reset_offsets: list[dict[str, Any]]) -> str:
 
 
 def _topics(given: tuple[str, ...]) -> list[str] | dict[str, list[int]]:
-    """``t`` and ``t:0,1``: the REST API takes either whole topics or partitions of each."""
+    """Parse ``t`` and ``t:0,1``: the REST API takes either whole topics or partitions of each."""
     split = [text.rpartition(":") if ":" in text else (text, "", "") for text in given]
     if all(not colon for _, colon, _ in split):
         return [topic for topic, _, _ in split]

@@ -1,4 +1,4 @@
-"""The parts that commands share which talk to a worker's REST API: options, the client and errors."""
+"""What commands share: options, the client of a worker's REST API, and its errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import click
 if TYPE_CHECKING:
     from rest.client import RestClient
 
-__all__ = ["client_of", "refusals_shown", "url_option"]
+__all__ = ["begin_option", "client_of", "refusals_shown", "url_option"]
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -23,7 +23,7 @@ _NOT_STOPPED: Final = "STOPPED"
 
 
 def url_option(command: F) -> F:
-    """Add the option ``--url``, which ``SLUICE_URL`` may set, too."""
+    """Add the option ``--url``, which can also be set with ``SLUICE_URL``."""
     return click.option(
         "--url",
         envvar="SLUICE_URL",
@@ -34,8 +34,20 @@ def url_option(command: F) -> F:
     )(command)
 
 
+def begin_option(command: F) -> F:
+    """Add the option ``--from`` of previews, passed to the command as ``begin``."""
+    return click.option(
+        "--from",
+        "begin",
+        type=click.Choice(["stored", "beginning"]),
+        default="stored",
+        show_default=True,
+        help="Where to start: after the stored offsets, or where a connector without offsets starts.",
+    )(command)
+
+
 def client_of(url: str) -> RestClient:
-    """A client of the worker at ``url``, with the token, or the user and password, of the environment, if set."""
+    """Create a client of the worker at ``url``, with the token, or user and password, from the environment."""
     from rest.client import RestClient  # noqa: PLC0415 - only these commands need it
 
     user = os.environ.get("SLUICE_USER")
@@ -45,9 +57,9 @@ def client_of(url: str) -> RestClient:
 
 @contextmanager
 def refusals_shown(client: RestClient, connector: str | None = None) -> Iterator[None]:
-    """Show a refusal of the worker as the command's error.
+    """Show a worker's refusal as the command's error.
 
-    If it refuses because ``connector`` has to be stopped first, the commands to type are shown as well.
+    If ``connector`` has to be stopped first, the commands for that are shown too.
     """
     from rest.client import RestError  # noqa: PLC0415
 

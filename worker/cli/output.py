@@ -1,4 +1,4 @@
-"""What commands print: tables for people, JSON and YAML for programs, and colours on a terminal alone."""
+"""Prints command output: tables for people, JSON and YAML for programs, and colours on terminals only."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _COLOURS: Final = {
 
 
 class Output(StrEnum):
-    """How a command prints what it has found."""
+    """The output format of a command."""
 
     TABLE = "table"
     JSON = "json"
@@ -44,12 +44,12 @@ def output_option(command: F) -> F:
         callback=lambda _context, _parameter, value: Output(value),
         default=Output.TABLE.value,
         show_default=True,
-        help="A table to read, or JSON or YAML for other programs.",
+        help="A table, or JSON or YAML for other programs.",
     )(command)
 
 
 def print_document(document: Any, output: Output, table: Callable[[], str]) -> None:
-    """Print ``document`` as JSON or YAML, or what ``table`` returns."""
+    """Print ``document`` as JSON or YAML, or the result of ``table``."""
     if output is Output.JSON:
         click.echo(json.dumps(document, indent=2, ensure_ascii=False))
     elif output is Output.YAML:
@@ -62,7 +62,7 @@ def print_document(document: Any, output: Output, table: Callable[[], str]) -> N
 
 
 def print_progress() -> None:
-    """Print what the embedded servers log of their start to standard error, as it comes."""
+    """Print the start-up log of embedded servers to standard error as it arrives."""
     handler = logging.StreamHandler()
     for name in ("connect.jvm", "worker.embedded"):
         logger = logging.getLogger(name)
@@ -71,7 +71,7 @@ def print_progress() -> None:
 
 
 def columns(header: Sequence[str], rows: Sequence[Sequence[object]], *, cut: bool = False) -> str:
-    """Rows as a table of text, with a dash for ``None``; ``cut`` ends the last column where a terminal's line ends."""
+    """Format rows as a table, with a dash for ``None``; ``cut`` truncates the last column at the terminal's width."""
     texts = [list(header), *([_cell(cell) for cell in row] for row in rows)]
     widths = [max(_width(row[index]) for row in texts) for index in range(len(header))]
     room = (_line_width() if cut else sys.maxsize) - sum(widths[:-1]) - 2 * (len(header) - 1)
@@ -83,7 +83,7 @@ def columns(header: Sequence[str], rows: Sequence[Sequence[object]], *, cut: boo
 
 
 def state(name: str) -> str:
-    """The state of a connector or task, in its colour; ``click.echo`` takes colours out where there is no terminal."""
+    """The state of a connector or task in its colour; ``click.echo`` removes colours unless writing to a terminal."""
     return name if os.environ.get("NO_COLOR") else click.style(name, fg=_COLOURS.get(name))
 
 
@@ -102,5 +102,5 @@ def _cut(text: str, room: int) -> str:
 
 
 def _line_width() -> int:
-    """How wide a line may be: that of the terminal, or without an end where there is none."""
+    """The terminal's line width; unlimited if there is no terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize

@@ -1,4 +1,4 @@
-"""Trial imports of plugins, in processes of their own: a module may be broken, or lack what it needs."""
+"""Tries to import plugins in separate processes, to find modules that are broken or lack dependencies."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ OURS: Final = ("connect", "connectors", "converters")
 
 
 def import_errors(entries: Iterable[PluginEntry]) -> dict[PluginEntry, str]:
-    """Import the plugins that do not come with Sluice, and tell of those that cannot be imported why.
+    """Import the plugins that do not come with Sluice, and return the errors of those that fail.
 
-    A process for each package or folder, of its own interpreter if it has one: what one does to its process is not held
-    against another.
+    Each package or folder has its own process, with its own interpreter if it has one, so that one cannot affect
+    another.
     """
     foreign = sorted((entry for entry in entries if entry.home not in OURS), key=_by_home)
     errors: dict[PluginEntry, str] = {}
@@ -40,7 +40,7 @@ def _by_home(entry: PluginEntry) -> tuple[str, str]:
 
 
 def _tried(entries: Sequence[PluginEntry]) -> list[str]:
-    """The error of each entry, empty where there is none."""
+    """The error of each entry; empty if there is none."""
     described = [[entry.kind.value, entry.class_name, entry.folder and str(entry.folder)] for entry in entries]
     try:
         done = subprocess.run(
@@ -59,7 +59,7 @@ def _tried(entries: Sequence[PluginEntry]) -> list[str]:
 
 
 def _try_all() -> None:
-    """Import what standard input names, and write an error for each to standard output."""
+    """Import the modules named on standard input, and write an error for each to standard output."""
     with os.fdopen(os.dup(1), "w") as answers:
         # Plugins may print while they are imported.
         os.dup2(2, 1)

@@ -1,4 +1,4 @@
-"""Plugins installed into a folder with an interpreter of its own, by venv and pip."""
+"""Installs plugins into a folder with its own interpreter, using venv and pip."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _SLUICE: Final = "sluice-connect"
 
 
 def install_plugins(packages: Sequence[str], folder: Path, python: str, sluice: str | None) -> None:
-    """Install packages into a folder, which is made with an interpreter if it has none, and show its plugins.
+    """Install packages into a folder, which is created with an interpreter if needed, and list its plugins.
 
-    What goes wrong ends the command.
+    An error ends the command.
     """
     folder = folder.absolute()
     interpreter = folder / VENV / "bin" / "python"
@@ -40,17 +40,17 @@ def install_plugins(packages: Sequence[str], folder: Path, python: str, sluice: 
 
 
 def _run(command: Sequence[str], failure: str) -> None:
-    """Run a program that tells by itself what it does and what is wrong."""
+    """Run a program that prints its own progress and errors."""
     try:
         done = subprocess.run(command, check=False)
     except OSError as error:
         raise click.ClickException(f"{failure}: {command[0]} cannot be run: {error.strerror}.") from error
     if done.returncode != 0:
-        raise click.ClickException(f"{failure}; what it says of that is above.")
+        raise click.ClickException(f"{failure}; see its output above.")
 
 
 def _this_sluice() -> list[str]:
-    """What pip has to be told to install the Sluice that runs this, wherever that was installed from."""
+    """What to pass to pip to install this very Sluice, wherever it was installed from."""
     distribution = importlib.metadata.distribution(_SLUICE)
     origin = json.loads(distribution.read_text("direct_url.json") or "{}")
     match origin:
@@ -64,7 +64,7 @@ def _this_sluice() -> list[str]:
 
 
 def _show(folder: Path) -> None:
-    """Show the plugins of the folder, as a worker will find them."""
+    """List the folder's plugins, as a worker would find them."""
     try:
         entries = entries_of_place(folder)
     except PluginError as error:

@@ -1,4 +1,4 @@
-"""The package that ``sluice plugins new`` writes: what its files are called and what is in them."""
+"""The package that ``sluice plugins new`` writes: the names and contents of its files."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _CLASSES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class PluginPackage:
-    """A package with one plugin of a kind. ``name`` is the distribution's, with hyphens."""
+    """A package with one plugin. ``name`` is the distribution's name, with hyphens."""
 
     name: str
     kind: str
 
     @classmethod
     def of(cls, written: str, kind: str) -> PluginPackage:
-        """The package of this name; a :class:`~connect.errors.ConnectError` says what is wrong with the name."""
+        """Return the package of this name. Raises :class:`~connect.errors.ConnectError` for an invalid name."""
         if not _NAME.fullmatch(written):
             raise ConnectError(
                 f"{written!r} cannot be the name of a package: use small letters, digits and hyphens, such as "
@@ -53,7 +53,7 @@ class PluginPackage:
 
     @property
     def package(self) -> str:
-        """The name to import."""
+        """The import name."""
         return self.name.replace("-", "_")
 
     @property
@@ -77,9 +77,9 @@ class PluginPackage:
         return {path: self._filled(template) for path, template in templates.items()}
 
     def write(self, folder: Path) -> None:
-        """Write the files into a folder; raise ``ConnectError`` if there is something in it already."""
+        """Write the files into a folder; raise ``ConnectError`` if it is not empty."""
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise ConnectError(f"{folder} exists already and is not empty; move it away, or choose another name.")
+            raise ConnectError(f"{folder} already exists and is not empty. Move it away, or choose another name.")
         for path, text in self.files().items():
             file = folder / path
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -88,7 +88,7 @@ class PluginPackage:
     @property
     def _camel(self) -> str:
         parts = self.name.split("-")
-        # The class has its kind at the end in any case.
+        # The class name always ends with the kind.
         own = parts[:-1] if len(parts) > 1 and parts[-1] == self.kind else parts
         return "".join(part.capitalize() for part in own)
 

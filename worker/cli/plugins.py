@@ -1,4 +1,4 @@
-"""The commands ``sluice plugins``: list the plugins, and describe one."""
+"""The commands ``sluice plugins``: list and describe plugins, install them, and write new ones."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ _KINDS: Final = (
 
 @click.group()
 def plugins() -> None:
-    """Show the installed plugins: connectors, converters, transformations and others. Install them, write new ones."""
+    """List, install and write plugins: connectors, converters, transformations and others."""
 
 
 @plugins.command("list")
 @_PLUGIN_PATH
 @click.option("--kind", type=click.Choice(_KINDS), help="Only plugins of this kind.")
 def list_plugins(plugin_path: tuple[Path, ...], kind: str | None) -> None:
-    """List every plugin with its kind and class, connectors first, and with its version if it is not Sluice's.
+    """List all plugins with kind and class, connectors first, and the version of those that are not part of Sluice.
 
-    Plugins that do not come with Sluice are imported on trial: what is wrong with one is shown below it, and broken
-    packages at the end.
+    Plugins that are not part of Sluice are imported to test them: errors are shown below a plugin, and broken packages
+    at the end.
     """
     from connect.plugins import PluginRegistry  # noqa: PLC0415 - only this command needs it
     from worker.cli.plugin_imports import OURS, import_errors  # noqa: PLC0415
@@ -71,14 +71,14 @@ def _kind_of(entry: PluginEntry) -> str:
 
 @plugins.command()
 @click.argument("name")
-@click.option("--kind", type=click.Choice(_NEW_KINDS), required=True, help="What to begin with.")
+@click.option("--kind", type=click.Choice(_NEW_KINDS), required=True, help="The kind of plugin to write.")
 @click.option(
     "--folder", type=click.Path(file_okay=False, path_type=Path), help="Where to write it. [default: NAME, in here]"
 )
 def new(name: str, kind: str, folder: Path | None) -> None:
-    """Write a package with a new plugin: the plugin, its contract tests, and what it takes to install it.
+    """Write a package with a new plugin: its code, its contract tests, and its packaging.
 
-    Its tests pass as they are: change the plugin and the tests step by step to what you want.
+    The tests pass as written: change the plugin and the tests step by step.
     """
     from connect.errors import ConnectError  # noqa: PLC0415 - only this command needs it
     from worker.cli.plugin_package import PluginPackage  # noqa: PLC0415
@@ -100,15 +100,17 @@ def new(name: str, kind: str, folder: Path | None) -> None:
     "folder",
     type=click.Path(file_okay=False, path_type=Path),
     required=True,
-    help="The folder, of plugin.path or in one of its folders; it is made if it is not there.",
+    help="A folder of plugin.path, or a folder in one; created if missing.",
 )
 @click.option("--python", default=sys.executable, help="The Python of a new folder, from 3.11. [default: this one]")
-@click.option("--sluice", help="What to install Sluice from: a requirement, a path or a URL. [default: as it is here]")
+@click.option(
+    "--sluice", help="Where to install Sluice from: a requirement, a path or a URL. [default: as installed here]"
+)
 def install(packages: tuple[str, ...], folder: Path, python: str, sluice: str | None) -> None:
-    """Install plugins into a folder with an interpreter of its own, where they may need what others cannot have.
+    """Install plugins into a folder with its own interpreter, so that their dependencies cannot conflict with others.
 
-    Each PACKAGE is what pip takes: a name, a requirement, a wheel, a path. pip is configured as ever, by its files and
-    PIP_ variables. Without a PACKAGE the folder gets the Sluice that is here, which workers need there.
+    Each PACKAGE is an argument for pip: a name, a requirement, a wheel, a path. pip uses its own configuration files
+    and PIP_ variables. Without a PACKAGE, the folder gets this version of Sluice, which workers need there.
     """
     from worker.cli.plugin_install import install_plugins  # noqa: PLC0415 - only this command needs it
 
@@ -150,7 +152,7 @@ def describe(name: str, plugin_path: tuple[Path, ...], version: str | None) -> N
 
 
 def _described_by(interpreter: Path, name: str, plugin_path: tuple[Path, ...], version: str | None) -> int:
-    """The status of this command, run by the interpreter that the plugin is installed in."""
+    """The exit status of this command, run by the interpreter that the plugin is installed in."""
     paths = [part for path in plugin_path for part in ("--plugin-path", str(path))]
     options = [*paths, *(["--version", version] if version is not None else [])]
     done = subprocess.run([interpreter, "-P", "-c", _AGAIN, "plugins", "describe", *options, name], check=False)

@@ -1,4 +1,4 @@
-"""The records of a preview for people to read: what each transformation was given and what it made, side by side."""
+"""Formats the records of a preview: the input and output of each transformation, side by side."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _WHOLE: Final = ("polled", "consumed", "converted", "produced", "put")
 
 
 def preview_text(document: Document) -> str:
-    """The answer to a request for a preview: its records, its tables, and why there are no more."""
+    """The result of a preview: its records, its tables, and why there are no more."""
     records = [record_text(number, record) for number, record in enumerate(document["records"], 1)]
     tables = [table_text(table) for table in document["tables"]]
     return "\n\n".join([*records, *tables, end_text(document)])
 
 
 def end_text(document: Document) -> str:
-    """How many records there were, and why there are no more."""
+    """The number of records, and why there are no more."""
     shown = len(document["records"])
     records = f"{shown} {'record' if shown == 1 else 'records'}"
     told = f"{document['trace'].rstrip()}\n" if document["trace"] else ""
@@ -44,7 +44,7 @@ def has_failed(document: Document) -> bool:
 
 
 def record_text(number: int, document: Document) -> str:
-    """One record: its origin, and below it each step."""
+    """One record: its origin, followed by each step."""
     lines = [f"record {number}  {_origin(document)}"]
     width = max(len(step["step"]) for step in document["steps"])
     before: Document | None = None
@@ -55,7 +55,7 @@ def record_text(number: int, document: Document) -> str:
 
 
 def table_text(document: Document) -> str:
-    """The rows that a load would write into a table, below its columns and their types."""
+    """The rows that a load would write to a table, below its columns and their types."""
     columns = document["columns"]
     names = [column["name"] for column in columns]
     cells = [[json.dumps(row.get(name), ensure_ascii=False) for name in names] for row in document["rows"]]
@@ -71,7 +71,7 @@ def table_text(document: Document) -> str:
 
 
 def changes(before: Document, after: Document) -> Iterator[tuple[str, Any, Any]]:
-    """The parts of a record that differ: ``value.name`` with what it was and what it is, ``...`` for nothing."""
+    """The parts of a record that differ: ``value.name`` with the old and the new value, ``...`` for none."""
     for part in ("topic", "partition", "timestamp", "key_schema", "key", "value_schema", "value"):
         yield from _changed(part.replace("_", " "), before.get(part), after.get(part))
     yield from _changed("headers", _headers(before), _headers(after))
@@ -86,7 +86,7 @@ def _changed(path: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any
 
 
 def _headers(record: Document) -> dict[str, Any]:
-    """Headers by their keys; of several with one key each has a number."""
+    """Headers by key; if several have the same key, they are numbered."""
     found: dict[str, Any] = {}
     for header in record.get("headers") or ():
         name, number = header["key"], 1
@@ -146,7 +146,7 @@ def _aligned(rows: list[Row]) -> Iterator[str]:
         elif len(before) <= befores:
             yield f"{name:<{names}}  {before:<{befores}}  ->  {after}"
         else:
-            # What does not fit beside each other stands below each other.
+            # Values that do not fit side by side are printed one below the other.
             yield f"{name:<{names}}  {before}"
             yield f"{'':<{names}}  {'':<{befores}}  ->  {after}"
 

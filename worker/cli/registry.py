@@ -55,7 +55,7 @@ def start(folder: Path | None, port: int | None, heap: str, storage: str) -> Non
 @_folder
 @click.option("--timeout", default=30.0, show_default=True, help="Seconds before it is killed.")
 def stop(folder: Path | None, timeout: float) -> None:
-    """Stop the registry; its schemas stay."""
+    """Stop the registry; its schemas are kept."""
     config = _in_folder(RegistryServerConfig(), folder)
     try:
         stopped = EmbeddedRegistry(config).stop(timeout)
@@ -67,7 +67,7 @@ def stop(folder: Path | None, timeout: float) -> None:
 @registry.command()
 @_folder
 def status(folder: Path | None) -> None:
-    """Tell whether the registry runs: exit status 0 if it does, 3 if not."""
+    """Show whether the registry is running: exit status 0 if it is, 3 if not."""
     config = _in_folder(RegistryServerConfig(), folder)
     info = EmbeddedRegistry(config).status()
     if info is None:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import click
 
+from worker.cli.options import begin_option
 from worker.cli.output import Output, output_option, print_document
 
 __all__ = ["run"]
@@ -15,7 +16,7 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FAILED: Final = 1
 # For the start of the process and of the plugin's own connections, beside the time that it polls.
 _START: Final = 60.0
-# For a terminal that is no limit.
+# Practically unlimited for a terminal.
 _MOST_BYTES: Final = 1 << 30
 
 
@@ -23,14 +24,7 @@ _MOST_BYTES: Final = 1 << 30
 @click.argument("connector", type=_FILE)
 @click.option("--preview", "records", type=click.IntRange(1, 10_000), required=True, help="How many records to show.")
 @click.option("--worker", type=_FILE, help="The worker's properties file. [default: JSON converters, localhost:9092]")
-@click.option(
-    "--from",
-    "begin",
-    type=click.Choice(["stored", "beginning"]),
-    default="stored",
-    show_default=True,
-    help="Where to begin: after the stored offsets, or where a connector without any begins.",
-)
+@begin_option
 @click.option(
     "--timeout", type=click.FloatRange(0.1), default=15.0, show_default=True, help="Seconds to wait for them."
 )
@@ -38,10 +32,11 @@ _MOST_BYTES: Final = 1 << 30
 def run(connector: Path, records: int, worker: Path | None, begin: str, timeout: float, output: Output) -> None:
     """Show the next records of CONNECTOR, a file, before and after each transformation.
 
-    Nothing is changed: no record is produced or written, no offset is kept, no topic is made, and no consumer group is
-    joined. A source is started and polled after the offsets that the worker of --worker has stored; of a sink, records
-    are read from its topics after those that its group has committed, and its task is not started. A Spark sink shows
-    besides what its next load would write: the rows of each table after its query, the columns and the folders.
+    Nothing is changed: no record is produced or written, no offset is committed, no topic is created, and no consumer
+    group is joined. A source is started and polled after the offsets that the worker of --worker has stored. For a
+    sink, records are read from its topics after its group's committed offsets, and its task is not started. For a Spark
+    sink, the output also shows what its next load would write: the rows of each table after its query, the columns and
+    the folders.
 
     To run a connector, use `sluice standalone`.
 

@@ -30,9 +30,9 @@ _RATES: Final = ("sink-record-send-rate", "source-record-write-rate")
 @url_option
 @output_option
 def status(name: str | None, url: str, output: Output) -> None:
-    """Show a cluster: its workers, how many connectors and tasks there are, and why what failed did so.
+    """Show a cluster: its workers, the numbers of connectors and tasks, and the causes of failures.
 
-    With NAME show that connector: its tasks, their lag, what they do a second, and the loads of a bulk sink.
+    With NAME, show that connector: its tasks, their lag and throughput, and the loads of a bulk sink.
 
     Exit status: 0 nothing has failed, 1 no worker answers, 3 a connector or task has failed.
     """
@@ -101,7 +101,7 @@ def _show_cluster(client: RestClient, output: Output) -> None:
 
 
 def _workers(statuses: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What each worker runs. One that runs nothing is in no status, so that nobody knows it by these."""
+    """What each worker runs. A worker without units appears in no status, so it is missing here."""
     found = sorted({part["worker_id"] for each in statuses for part in _parts(each) if part["worker_id"]})
     return [
         {

@@ -1,4 +1,4 @@
-"""``sluice token``: API tokens, by which programs sign in to the REST API."""
+"""``sluice token``: API tokens, with which programs sign in to the REST API."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ def _file_option(command: F) -> F:
 
 @click.group()
 def token() -> None:
-    """Make and revoke API tokens, by which programs sign in.
+    """Create and revoke API tokens, with which programs sign in.
 
-    Their file, of which workers read the hashes, belongs beside the worker's: run this as the user of the worker.
+    Workers read the tokens' hashes from a file, so run this as the user of the worker.
     """
 
 
 @token.command()
 @click.argument("name")
 @_file_option
-@click.option("--group", "groups", multiple=True, help="A group that it belongs to; may be given more than once.")
-@click.option("--expires", metavar="TIME", help="After which time it ends, such as 90d or 12h. By default never.")
+@click.option("--group", "groups", multiple=True, help="A group of the principal. [repeatable]")
+@click.option("--expires", metavar="TIME", help="How long it is valid, such as 90d or 12h. [default: forever]")
 def create(name: str, file: Path, groups: tuple[str, ...], expires: str | None) -> None:
-    """Make a token of the principal NAME and print it. It cannot be shown again."""
+    """Create a token for the principal NAME and print it. It cannot be shown again."""
     try:
         click.echo(TokenFile(file).create(name, groups, _seconds(expires)))
     except ConnectError as error:

@@ -1,4 +1,4 @@
-"""``sluice validate``: every mistake in connectors' files at once, without a broker or a worker."""
+"""``sluice validate``: reports every mistake in connector files at once, without a broker or a worker."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _INVALID: Final = 1
 @click.option("--worker", type=_FILE, help="The worker's properties file. [default: a worker with JSON converters]")
 @output_option
 def validate(connectors: tuple[Path, ...], worker: Path | None, output: Output) -> None:
-    """Check the files of CONNECTORS (properties or JSON) and tell every mistake, with its remedy.
+    """Check the files of CONNECTORS (properties or JSON) and report every mistake with its remedy.
 
-    The plugins are imported and asked, in processes of their own; no broker is needed. What depends on the worker, such
-    as its converters and what it allows connectors to override, is checked against --worker.
+    The plugins are imported and asked in separate processes; no broker is needed. What depends on the worker, such as
+    its converters and override policy, is checked against --worker.
 
     Exit status: 0 no mistakes, 1 mistakes, 2 a file cannot be read or the worker's is wrong.
     """
@@ -40,7 +40,7 @@ def validate(connectors: tuple[Path, ...], worker: Path | None, output: Output) 
 
 
 def _validated(worker: OfflineWorker, file: Path) -> dict[str, Any]:
-    """What is found out about one connector."""
+    """The result for one connector."""
     from worker.cli.offline_worker import read_given  # noqa: PLC0415 - see above
 
     connector = read_given(file)

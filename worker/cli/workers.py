@@ -1,4 +1,4 @@
-"""``sluice workers``: the workers of a cluster, and how one gives its work to the others."""
+"""``sluice workers``: lists and drains the workers of a cluster."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def workers() -> None:
 @url_option
 @output_option
 def list_workers(url: str, output: Output) -> None:
-    """Show the workers that are known, and how much each runs. The leader knows all of them."""
+    """List the known workers and the number of units on each. The leader knows all workers."""
     client = client_of(url)
     with refusals_shown(client):
         cluster = client.get("/cluster")
@@ -48,7 +48,7 @@ def list_workers(url: str, output: Output) -> None:
 )
 @url_option
 def drain(worker: str, timeout: float, url: str) -> None:
-    """Have WORKER (host:port) give its connectors and tasks to the others, and take no more until it is restarted.
+    """Move the connectors and tasks of WORKER (host:port) to others, and give it no more until it is restarted.
 
     Exit status: 0 it runs nothing any more, 1 it cannot be done, 3 it still runs something.
     """
@@ -70,7 +70,7 @@ def drain(worker: str, timeout: float, url: str) -> None:
 @click.argument("worker")
 @url_option
 def undrain(worker: str, url: str) -> None:
-    """Have WORKER (host:port), which was drained, take work again."""
+    """Let a drained WORKER (host:port) take connectors and tasks again."""
     client = client_of(url)
     with refusals_shown(client):
         client.delete(_path(worker))

@@ -1,7 +1,7 @@
-"""The config providers of the worker's own file. Those that come with Sluice look values up in this process.
+"""Resolves ``${...}`` references in the worker's own file. Sluice's own config providers run in this process.
 
-Others are plugins, whose code runs in child processes only (invariant I7): each of their paths is looked up by a child
-that is started for that and ends with its answer.
+Other providers are plugins, whose code runs only in child processes (invariant I7): each of their paths is looked up by
+a child process started for it, which ends with its answer.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ANSWERED: Final = 60.0
 
 
 def worker_values(props: Mapping[str, str], redaction: Redaction) -> dict[str, str]:
-    """The worker's configuration with its references resolved; its secrets are hidden from now on."""
+    """Return the worker's configuration with references resolved; its secrets are hidden from now on."""
     aliases = provider_aliases(props)
     redaction.add(provider_secrets(props))
     providers: dict[str, ConfigProvider] = {}
@@ -48,8 +48,8 @@ def worker_values(props: Mapping[str, str], redaction: Redaction) -> dict[str, s
     resolved = resolve_references(props, providers)
     for (alias, _), ttl_ms in resolved.ttls_ms.items():
         logger.warning(
-            "The values that config provider %s gave for the worker's file expire after %g s. The worker looks them up "
-            "only when it starts: restart it before then.",
+            "The values from config provider %s in the worker's file expire after %g s. The worker looks them up only "
+            "when it starts: restart it before then.",
             alias,
             ttl_ms / 1000,
         )
@@ -71,7 +71,7 @@ def _warn_of_any_path(alias: str, class_name: str, props: Mapping[str, str]) -> 
 
 
 class ChildProvider(ConfigProvider):
-    """A config provider of the worker's file that looks values up in child processes."""
+    """A config provider of the worker's file that looks up values in child processes."""
 
     def __init__(
         self,
@@ -88,12 +88,12 @@ class ChildProvider(ConfigProvider):
         self._patience = patience
 
     def configure(self, props: Mapping[str, str]) -> None:
-        """Do nothing: each child configures it from the worker's file."""
+        """Do nothing: each child process configures it from the worker's file."""
 
     def get(self, path: str, keys: Collection[str] | None = None) -> ConfigData:
-        """Look values up in a child process of its own.
+        """Look up values in a child process.
 
-        A :class:`~connect.errors.ConfigError` names the key of the worker's file that refers to them.
+        A :class:`~connect.errors.ConfigError` names the key of the worker's file with the reference.
         """
         inquiry = messages.LookUpValues(self._props, self._alias, path, None if keys is None else sorted(keys))
         match ask(self._launcher, inquiry, f"config provider {self._alias}", self._patience):
@@ -111,7 +111,7 @@ class ChildProvider(ConfigProvider):
         raise self._refused(path, keys, reason)
 
     def _refused(self, path: str, keys: Collection[str] | None, reason: str) -> ConfigError:
-        """The error, at the first key that refers to these values; only the reference is shown."""
+        """The error for these values, at the first key that refers to them; it shows only the reference."""
         middle = f"{path}:" if path else ""
         references = [f"${{{self._alias}:{middle}{key}}}" for key in sorted(keys or ())]
         for reference in references:

@@ -1,4 +1,4 @@
-"""The configuration that every connector has, whatever its class: the keys of the framework."""
+"""The framework's configuration keys, which every connector has."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _EXACTLY_ONCE: Final = "Exactly Once Support"
 
 
 class ConnectorConfig(RestartConfig):
-    """The keys that source and sink connectors have in common."""
+    """The keys that source and sink connectors share."""
 
     name: str = option(
         importance=HIGH,
@@ -53,7 +53,7 @@ class ConnectorConfig(RestartConfig):
         width=Width.LONG,
         display_name="Connector class",
         doc="The connector to run: a dotted path, a simple name with or without the suffix Connector, or the Java "
-        "class that it stands for.",
+        "class that it replaces.",
     )
     connector_plugin_version: str | None = option(
         default=None,
@@ -62,8 +62,8 @@ class ConnectorConfig(RestartConfig):
         group=COMMON,
         width=Width.MEDIUM,
         display_name="Connector version",
-        doc="Version of the connector to run, where the worker has several of them: 1.0 is exactly this one, "
-        "[1.0,2.0) the newest of a range; the newest of all when absent, or latest.",
+        doc="Version of the connector to run, if several are installed: 1.0 is exactly this version, [1.0,2.0) the "
+        "newest in a range; the newest of all if absent or latest.",
     )
     tasks_max: int = option(
         default=1,
@@ -72,7 +72,7 @@ class ConnectorConfig(RestartConfig):
         group=COMMON,
         width=Width.SHORT,
         display_name="Tasks max",
-        doc="Most tasks to divide the work into.",
+        doc="Maximum number of tasks.",
     )
     tasks_max_enforce: bool = option(
         default=True,
@@ -88,7 +88,7 @@ class ConnectorConfig(RestartConfig):
         group=COMMON,
         width=Width.SHORT,
         display_name="Key converter class",
-        doc="Converter of record keys; the worker's when absent. Its own keys follow as key.converter.*.",
+        doc="Converter for record keys; the worker's if absent. Its own keys follow as key.converter.*.",
     )
     key_converter_plugin_version: str | None = option(
         default=None,
@@ -97,7 +97,7 @@ class ConnectorConfig(RestartConfig):
         group=COMMON,
         width=Width.SHORT,
         display_name="Key converter version",
-        doc="Version of that converter, or range of versions such as [1.0,2.0); the newest when absent.",
+        doc="Version of that converter, or a range of versions such as [1.0,2.0); the newest if absent.",
     )
     value_converter: PluginName | None = option(
         default=None,
@@ -105,7 +105,7 @@ class ConnectorConfig(RestartConfig):
         group=COMMON,
         width=Width.SHORT,
         display_name="Value converter class",
-        doc="Converter of record values; the worker's when absent. Its own keys follow as value.converter.*.",
+        doc="Converter for record values; the worker's if absent. Its own keys follow as value.converter.*.",
     )
     value_converter_plugin_version: str | None = option(
         default=None,
@@ -114,7 +114,7 @@ class ConnectorConfig(RestartConfig):
         group=COMMON,
         width=Width.SHORT,
         display_name="Value converter version",
-        doc="Version of that converter, or range of versions such as [1.0,2.0); the newest when absent.",
+        doc="Version of that converter, or a range of versions such as [1.0,2.0); the newest if absent.",
     )
     header_converter: PluginName | None = option(
         default=None,
@@ -122,7 +122,7 @@ class ConnectorConfig(RestartConfig):
         group=COMMON,
         width=Width.SHORT,
         display_name="Header converter class",
-        doc="Converter of header values; the worker's when absent. Its own keys follow as header.converter.*.",
+        doc="Converter for header values; the worker's if absent. Its own keys follow as header.converter.*.",
     )
     header_converter_plugin_version: str | None = option(
         default=None,
@@ -131,7 +131,7 @@ class ConnectorConfig(RestartConfig):
         group=COMMON,
         width=Width.SHORT,
         display_name="Header converter version",
-        doc="Version of that converter, or range of versions such as [1.0,2.0); the newest when absent.",
+        doc="Version of that converter, or a range of versions such as [1.0,2.0); the newest if absent.",
     )
     transforms: tuple[str, ...] = option(
         default=(),
@@ -140,7 +140,7 @@ class ConnectorConfig(RestartConfig):
         group="Transforms",
         width=Width.LONG,
         display_name="Transforms",
-        doc="Aliases of the transformations that records go through, in order. Each needs transforms.ALIAS.type.",
+        doc="Aliases of the transformations applied to records, in order. Each needs transforms.ALIAS.type.",
     )
     predicates: tuple[str, ...] = option(
         default=(),
@@ -157,10 +157,10 @@ class ConnectorConfig(RestartConfig):
         group=COMMON,
         width=Width.SHORT,
         display_name="Engine",
-        doc="What runs the tasks: worker runs them in processes of the workers, spark in the executors of Spark, in "
-        "loads that one task of the worker plans and commits. When and how large these are say keys that begin with "
-        "engine. (engine.flush.size); keys that begin with spark. are Spark's own. A connector that works with Spark "
-        "by itself does so with either.",
+        doc="Where the tasks run: worker runs them in processes of the workers; spark runs them in Spark executors, "
+        "in loads that one task of the worker plans and commits. Keys that begin with engine. set when and how large "
+        "loads are (engine.flush.size); keys that begin with spark. are Spark's own. Connectors that are built on "
+        "Spark run the same way with either value.",
     )
     config_action_reload: Literal["none", "restart"] = option(
         default="restart",
@@ -168,8 +168,8 @@ class ConnectorConfig(RestartConfig):
         group=COMMON,
         width=Width.MEDIUM,
         display_name="Reload Action",
-        doc="What happens when values of a config provider expire, as the provider's ttl says: restart restarts the "
-        "connector or task that has them, so that it looks them up again; none leaves it as it is.",
+        doc="What happens when values of a config provider expire, after the provider's ttl: restart restarts the "
+        "connector or task that uses them, so that it looks them up again; none changes nothing.",
     )
     task_isolation: Literal["process", "connector", "shared", "auto"] | None = option(
         default=None,
@@ -177,9 +177,10 @@ class ConnectorConfig(RestartConfig):
         group=COMMON,
         width=Width.SHORT,
         display_name="Isolation",
-        doc="With whom the connector and its tasks share a process: process is one for each, connector is one for all "
-        "of them, shared is one for up to 50 of several connectors, auto is process on a worker of up to 16 tasks, "
-        "then shared, but one for each that keeps a core busy; the worker's task.isolation when absent.",
+        doc="Which units share a process with the connector and its tasks: process gives each its own, connector is "
+        "one for all of them, shared is one for up to 50 units of several connectors. auto is process while the "
+        "worker has up to 16 tasks, then shared, except for units that keep a core busy. The worker's task.isolation "
+        "if absent.",
     )
     task_hang_warning_ms: Long | None = option(
         default=None,
@@ -188,8 +189,8 @@ class ConnectorConfig(RestartConfig):
         group=COMMON,
         width=Width.SHORT,
         display_name="Hang warning",
-        doc="After how long a call of the plugin that has not returned, such as poll or put, is shown in log and "
-        "status, with its stack, in milliseconds; 0 is never; the worker's task.hang.warning.ms when absent.",
+        doc="Time in milliseconds after which a plugin call that has not returned, such as poll or put, is reported "
+        "in log and status with its stack; 0 disables this; the worker's task.hang.warning.ms if absent.",
     )
     task_hang_timeout_ms: Long | None = option(
         default=None,
@@ -198,8 +199,8 @@ class ConnectorConfig(RestartConfig):
         group=COMMON,
         width=Width.SHORT,
         display_name="Hang timeout",
-        doc="After how long such a call fails the connector or task, in milliseconds; its process is killed, and "
-        "restart.policy applies. 0 is never; the worker's task.hang.timeout.ms when absent.",
+        doc="Time in milliseconds after which such a call fails the connector or task; its process is killed, and "
+        "restart.policy applies. 0 disables this; the worker's task.hang.timeout.ms if absent.",
     )
     run_until: Literal["stopped", "drained"] = option(
         default="stopped",
@@ -207,8 +208,9 @@ class ConnectorConfig(RestartConfig):
         group=COMMON,
         width=Width.SHORT,
         display_name="Run until",
-        doc="When the connector ends: stopped runs until a user stops it; drained reads or writes what is there "
-        "(of a sink: what is in its topics once the sources beside it are done) and then stops by itself.",
+        doc="When the connector ends: stopped runs until a user stops it; drained processes the data there is and "
+        "then stops by itself. A sink with drained processes what is in its topics once the sources on the same "
+        "worker are done.",
     )
     errors_retry_timeout: Long = option(
         default=0,
@@ -216,7 +218,7 @@ class ConnectorConfig(RestartConfig):
         group=_ERRORS,
         width=Width.MEDIUM,
         display_name="Retry Timeout for Errors",
-        doc="How long, in milliseconds, a failed operation that may succeed later is tried again; -1 is for ever.",
+        doc="How long, in milliseconds, to retry a failed operation that may succeed later; -1 retries forever.",
     )
     errors_retry_delay_max_ms: Long = option(
         default=60_000,
@@ -224,7 +226,7 @@ class ConnectorConfig(RestartConfig):
         group=_ERRORS,
         width=Width.MEDIUM,
         display_name="Maximum Delay Between Retries for Errors",
-        doc="Longest wait, in milliseconds, between two tries; it grows up to this and is then chosen at random.",
+        doc="Longest delay, in milliseconds, between two attempts; delays grow up to this and are then random.",
     )
     errors_tolerance: Literal["none", "all"] = option(
         default="none",
@@ -232,7 +234,7 @@ class ConnectorConfig(RestartConfig):
         group=_ERRORS,
         width=Width.SHORT,
         display_name="Error Tolerance",
-        doc="What becomes of a record that cannot be processed: none fails the task, all leaves the record out and "
+        doc="What happens to a record that cannot be processed: none fails the task, all skips the record and "
         "reports it.",
     )
     errors_tolerance_limit: Long = option(
@@ -242,7 +244,7 @@ class ConnectorConfig(RestartConfig):
         group=_ERRORS,
         width=Width.SHORT,
         display_name="Error Tolerance Limit",
-        doc="Most records that a task may leave out before it fails, with errors.tolerance=all; -1 is any number.",
+        doc="Number of records that a task may skip before it fails, with errors.tolerance=all; -1 is unlimited.",
     )
     errors_tolerance_rate: Long = option(
         default=-1,
@@ -251,8 +253,8 @@ class ConnectorConfig(RestartConfig):
         group=_ERRORS,
         width=Width.SHORT,
         display_name="Error Tolerance Rate",
-        doc="Most records that a task may leave out within one minute before it fails, with errors.tolerance=all; -1 "
-        "is any number.",
+        doc="Number of records that a task may skip within one minute before it fails, with errors.tolerance=all; "
+        "-1 is unlimited.",
     )
     errors_log_enable: bool = option(
         default=False,
@@ -260,7 +262,7 @@ class ConnectorConfig(RestartConfig):
         group=_ERRORS,
         width=Width.SHORT,
         display_name="Log Errors",
-        doc="Write every record that is left out to the log, with the error and where the record is.",
+        doc="Log every record that is skipped, with the error and the record's position.",
     )
     errors_log_include_messages: bool = option(
         default=False,
@@ -268,7 +270,7 @@ class ConnectorConfig(RestartConfig):
         group=_ERRORS,
         width=Width.SHORT,
         display_name="Log Error Details",
-        doc="Let that log line hold the key and value of a source record, too.",
+        doc="Include the key and value of a source record in that log line.",
     )
 
     errors_deadletterqueue_topic_name: str = option(
@@ -277,7 +279,7 @@ class ConnectorConfig(RestartConfig):
         group=_ERRORS,
         width=Width.MEDIUM,
         display_name="Dead Letter Queue Topic Name",
-        doc="Topic that records go to that cannot be processed, of sinks and of sources; none when empty.",
+        doc="Topic for records that cannot be processed, of sinks and of sources; none if empty.",
     )
     errors_deadletterqueue_topic_replication_factor: Short = option(
         default=3,
@@ -285,7 +287,7 @@ class ConnectorConfig(RestartConfig):
         group=_ERRORS,
         width=Width.MEDIUM,
         display_name="Dead Letter Queue Topic Replication Factor",
-        doc="Replication factor of that topic when it has to be created.",
+        doc="Replication factor of that topic if it has to be created.",
     )
     errors_deadletterqueue_context_headers_enable: bool = option(
         default=False,
@@ -293,17 +295,17 @@ class ConnectorConfig(RestartConfig):
         group=_ERRORS,
         width=Width.MEDIUM,
         display_name="Enable Error Context Headers",
-        doc="Give records in that topic headers that tell where they come from and what went wrong.",
+        doc="Add headers to the records in that topic that say where they come from and what went wrong.",
     )
 
     @property
     def tolerates_errors(self) -> bool:
-        """Whether records that cannot be processed are left out rather than failing the task."""
+        """Whether records that cannot be processed are skipped instead of failing the task."""
         return self.errors_tolerance == "all"
 
     @property
     def reports_errors(self) -> bool:
-        """Whether records that a sink reports go anywhere; else it has no reporter, and fails by itself (KIP-610)."""
+        """Whether records that a sink reports go anywhere; otherwise it gets no reporter (KIP-610)."""
         return self.tolerates_errors or self.errors_log_enable or bool(self.errors_deadletterqueue_topic_name)
 
     @property
@@ -313,7 +315,7 @@ class ConnectorConfig(RestartConfig):
 
     @property
     def error_policy(self) -> ErrorPolicy:
-        """What becomes of records that cannot be processed."""
+        """What happens to records that cannot be processed."""
         return ErrorPolicy(
             self.tolerates_errors,
             self.errors_retry_timeout,
@@ -323,11 +325,11 @@ class ConnectorConfig(RestartConfig):
         )
 
     def transformations(self) -> tuple[TransformationSpec, ...]:
-        """The transformations in order."""
+        """The transformations, in order."""
         return transformation_specs(self._given())
 
     def check(self) -> Iterable[ConfigError]:
-        """The rules of the chain, read from what was given: no mistake elsewhere may hide one of these."""
+        """Check the rules of the chain on the given values, so that other errors cannot hide violations."""
         yield from super().check()
         predicates = predicate_specs(self._given())
         known = {spec.alias for spec in predicates}
@@ -341,8 +343,8 @@ class ConnectorConfig(RestartConfig):
                 yield ConfigError(f"{prefix}.predicate", predicate, "Predicate must be one of the predicates listed")
             if predicate is None and f"{prefix}.negate" in self.originals:
                 reason = (
-                    f"Config '{prefix}.negate' was provided but there is no config '{prefix}.predicate' "
-                    "defining a predicate to be negated."
+                    f"Config '{prefix}.negate' was provided but there is no config '{prefix}.predicate' defining a "
+                    "predicate to be negated."
                 )
                 yield ConfigRuleError(reason, f"{prefix}.negate")
 
@@ -364,7 +366,7 @@ class SourceConnectorConfig(ConnectorConfig):
         group="Topic Creation",
         width=Width.LONG,
         display_name="Topic Creation Groups",
-        doc="Groups of topics that are created with settings of their own, before the group default. Each has "
+        doc="Groups of topics that are created with their own settings, checked before the group default. Each has "
         "topic.creation.GROUP.include, .exclude, .partitions, .replication.factor and any topic config.",
     )
     exactly_once_support: str = option(
@@ -374,8 +376,8 @@ class SourceConnectorConfig(ConnectorConfig):
         group=_EXACTLY_ONCE,
         width=Width.SHORT,
         display_name="Exactly once support",
-        doc="Whether the connector has to be exactly once: required refuses it unless the worker has "
-        "exactly.once.source.support=enabled and the connector says that it can with this configuration.",
+        doc="Whether the connector must be exactly-once: required refuses it unless the worker has "
+        "exactly.once.source.support=enabled and the connector supports it with this configuration.",
     )
     transaction_boundary: str = option(
         default="poll",
@@ -385,7 +387,7 @@ class SourceConnectorConfig(ConnectorConfig):
         width=Width.SHORT,
         display_name="Transaction Boundary",
         doc="Where an exactly-once task ends its transactions: poll after every batch, interval after "
-        "transaction.boundary.interval.ms, connector where the connector says, if it can.",
+        "transaction.boundary.interval.ms, connector where the connector chooses, if it supports that.",
     )
     transaction_boundary_interval_ms: Long | None = option(
         default=None,
@@ -394,8 +396,8 @@ class SourceConnectorConfig(ConnectorConfig):
         group=_EXACTLY_ONCE,
         width=Width.SHORT,
         display_name="Transaction boundary interval",
-        doc="How long a transaction lasts, in milliseconds, with transaction.boundary=interval; by default the "
-        "worker's offset.flush.interval.ms.",
+        doc="Length of a transaction in milliseconds, with transaction.boundary=interval; by default the worker's "
+        "offset.flush.interval.ms.",
     )
     offsets_storage_topic: str | None = option(
         default=None,
@@ -404,13 +406,13 @@ class SourceConnectorConfig(ConnectorConfig):
         group="offsets.topic",
         width=Width.LONG,
         display_name="Offsets topic",
-        doc="A topic of its own for the offsets of this connector, which its tasks write; it is created if it is "
-        "missing. By default they are with those of all connectors.",
+        doc="A separate topic for this connector's offsets, which its tasks write; it is created if missing. By "
+        "default its offsets are in the topic of all connectors.",
     )
 
     @property
     def requires_exactly_once(self) -> bool:
-        """Whether the connector may run only exactly once."""
+        """Whether the connector may only run exactly-once."""
         return self.exactly_once_support.lower() == "required"
 
     @property
@@ -437,7 +439,7 @@ class SinkConnectorConfig(ConnectorConfig):
         group=COMMON,
         width=Width.LONG,
         display_name="Topics regex",
-        doc="Regular expression of the topics to consume, in place of topics.",
+        doc="Regular expression for the topics to consume, instead of topics.",
     )
 
     def check(self) -> Iterable[ConfigError]:

@@ -1,4 +1,4 @@
-"""The connector files that a standalone worker is started with: properties or JSON."""
+"""Reads the connector files that a standalone worker is started with: properties or JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["GivenConnector", "connector_of", "read_connector", "read_document", 
 
 @dataclass(frozen=True, slots=True)
 class GivenConnector:
-    """A connector as its file gives it; without a ``target`` it starts running."""
+    """A connector as given in its file; without a ``target`` it starts running."""
 
     name: str
     config: GivenConfig = field(repr=False)
@@ -26,42 +26,42 @@ class GivenConnector:
 
 
 def read_connector(file: Path) -> GivenConnector:
-    """Read the connector in a file.
+    """Read the connector from a file.
 
     The file holds a JSON object of configuration keys, or ``{"name": ..., "config": {...}, "initial_state": ...}`` as
-    the REST API takes it (KIP-993), or Java properties. Raises :class:`~connect.errors.ConnectError`, which names the
-    file, when it cannot be read or gives no name.
+    in the REST API (KIP-993), or Java properties. Raises :class:`~connect.errors.ConnectError`, which names the file,
+    if it cannot be read or has no name.
     """
     return with_name(file, connector_of(file, read_document(file)))
 
 
 def read_document(file: Path) -> dict[str, Any]:
-    """Read the object that a file of JSON or properties holds; raise ``ConnectError`` if it cannot be read."""
+    """Read the object in a JSON or properties file; raise ``ConnectError`` if it cannot be read."""
     try:
         text = file.read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise ConnectError(f"{file} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise ConnectError(f"{file} is not text in UTF-8 (byte {error.start}); save it as UTF-8.") from error
+        raise ConnectError(f"{file} is not UTF-8 text (byte {error.start}); save it as UTF-8.") from error
     document = _json_object(file, text)
     return _properties(file, text) if document is None else document
 
 
 def connector_of(file: Path, document: Mapping[str, Any]) -> GivenConnector:
-    """Return the connector that such an object describes; its name may be missing, and is empty then."""
+    """Return the connector that an object describes; its name is empty if it is missing."""
     config = _texts(document)
     return _given(config) if config is not None else _from_request(file, document)
 
 
 def with_name(file: Path, given: GivenConnector) -> GivenConnector:
-    """Return a connector that has a name; raise ``ConnectError`` if it has none."""
+    """Return the connector; raise ``ConnectError`` if it has no name."""
     if not given.name:
-        raise ConnectError(f"{file} gives no name: set the key name, to one that is not taken.")
+        raise ConnectError(f"{file} has no name: set the key name to a name that no other connector has.")
     return given
 
 
 def _json_object(file: Path, text: str) -> dict[str, Any] | None:
-    """The object in a file, with numbers as they are written; ``None`` if it is not meant to be JSON."""
+    """The object in a file, with numbers as written; ``None`` if it is not meant to be JSON."""
     if text.lstrip().startswith("["):
         raise ConnectError(f"{file} starts with a bracket: a file describes one connector, as an object in braces.")
     if not text.lstrip().startswith("{"):
@@ -70,8 +70,8 @@ def _json_object(file: Path, text: str) -> dict[str, Any] | None:
         document: dict[str, Any] = json.loads(text, parse_int=str, parse_float=str, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise ConnectError(
-            f"{file} starts with a brace but is not valid JSON: {error}. Correct it, or write "
-            "it as key=value properties."
+            f"{file} starts with a brace but is not valid JSON: {error}. Correct it, or write it as key=value "
+            "properties."
         ) from error
     return document
 
@@ -88,7 +88,7 @@ def _properties(file: Path, text: str) -> dict[str, Any]:
 
 
 def _from_request(file: Path, document: Mapping[str, Any]) -> GivenConnector:
-    """The body of a request that creates a connector; members that it does not have are ignored, as in Java."""
+    """Parse the body of a request that creates a connector; unknown members are ignored, as in Java."""
     config = _texts(document["config"]) if isinstance(document.get("config"), dict) else None
     if config is None:
         raise ConnectError(
@@ -97,7 +97,7 @@ def _from_request(file: Path, document: Mapping[str, Any]) -> GivenConnector:
         )
     name = document.get("name", config.get("name"))
     if config.get("name", name) != name:
-        raise ConnectError(f"The name in the config of {file} is not the name beside it: make them the same.")
+        raise ConnectError(f"The name in the config of {file} differs from the name next to it: make them the same.")
     try:
         target = initial_target(document.get("initial_state"))
     except ConnectError as error:
@@ -111,7 +111,7 @@ def _given(config: GivenConfig, target: TargetState | None = None) -> GivenConne
 
 
 def _texts(document: Mapping[str, Any]) -> dict[str, str | None] | None:
-    """The values as texts; ``None`` if any is an object or array, which no configuration has."""
+    """The values as strings; ``None`` if one is an object or array, which no configuration contains."""
     if any(isinstance(value, dict | list) for value in document.values()):
         return None
     return {key: str(value).lower() if isinstance(value, bool) else value for key, value in document.items()}

@@ -29,14 +29,14 @@ _DATAGEN: Final = "connectors.datagen."
 _FILE: Final = "schema.filename"
 _RELATIVE: Final = ("file", "filename", "location")
 _PATH: Final = re.compile(r"""(?:^|(?<=[\s"'=,;]))/[^\s"',;]+""")
-# What a worker refers to may be in one file with what connectors refer to.
+# Values for the worker and for connectors may be in the same file.
 _REFERENCE: Final = re.compile(r"\$\{[^}]*\}")
 
 
 def own_files(worker: Mapping[str, str]) -> tuple[Path, ...]:
-    """The worker's file and every file that it names: key stores, offsets, tokens, the key tab of a login module.
+    """Return the worker's file and every file it names: key stores, offsets, tokens, the keytab of a login module.
 
-    Folders are left out, such as those of plugins.
+    Folders, such as those of plugins, are left out.
     """
     named = [path for key, value in worker.items() for path in _named(key, _REFERENCE.sub("", value))]
     found = dict.fromkeys([*named, *_of_users(worker)])
@@ -50,7 +50,7 @@ def _named(key: str, value: str) -> Iterator[Path]:
 
 
 def _of_users(worker: Mapping[str, str]) -> Iterator[Path]:
-    """The file of users, which another file names."""
+    """The file of users, which the JAAS file names."""
     if worker.get(EXTENSIONS_KEY):
         with suppress(ConfigError):
             yield users_file(worker.get(LOGIN_CONFIG_KEY), os.environ)
@@ -66,7 +66,7 @@ def _is_folder(path: Path) -> bool:
 def refused_schema_file(
     worker: Mapping[str, str], connector_class: str, props: Mapping[str, str]
 ) -> Iterator[ConfigError]:
-    """Give an error if ``props`` name a schema file that the worker's file does not allow a connector to read."""
+    """Yield an error if ``props`` name a schema file that the worker's file does not allow connectors to read."""
     name = props.get(_FILE)
     if not name or not connector_class.startswith(_DATAGEN):
         return

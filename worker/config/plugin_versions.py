@@ -1,4 +1,4 @@
-"""The ``plugin.version`` keys of a configuration (KIP-891): which version of each plugin it asks for."""
+"""Validates the ``plugin.version`` keys (KIP-891), which choose the version of a plugin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The headers that ``response.http.headers.config`` adds to every answer of the REST API."""
+"""The headers that ``response.http.headers.config`` adds to every response of the REST API."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RULE: Final = re.compile(r"\s*(?P<action>\w+)\s+(?P<name>[^\s:]+)\s*:(?P<value>
 
 
 class HeaderAction(enum.Enum):
-    """The action of a rule; dates are given in milliseconds since 1970."""
+    """What a rule does with its header; dates are given in milliseconds since 1970."""
 
     SET = "set"
     ADD = "add"
@@ -27,7 +27,7 @@ class HeaderAction(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class HeaderRule:
-    """One header, as it is sent; it ``replaces`` another of its name, or is added to it."""
+    """One header to send; it ``replaces`` another of the same name, or is added to it."""
 
     name: str
     value: str
@@ -35,7 +35,7 @@ class HeaderRule:
 
 
 def parse_header_rules(text: str) -> tuple[HeaderRule, ...]:
-    """The rules that ``text`` lists; ``ValueError`` for one that is not of the form ``[action] [name]:[value]``."""
+    """Parse the rules in ``text``. Raises ``ValueError`` unless each has the form ``[action] [name]:[value]``."""
     entries = next(csv.reader([text], skipinitialspace=True), []) if text.strip() else []
     return tuple(_rule(entry) for entry in entries)
 
@@ -44,7 +44,7 @@ def parse_header_rules(text: str) -> tuple[HeaderRule, ...]:
     "Comma-separated header rules, where each header rule is of the form '[action] [header name]:[header value]'"
 )
 def header_rules(key: str, value: str) -> None:
-    """Refuse what :func:`parse_header_rules` cannot read."""
+    """Refuse rules that :func:`parse_header_rules` cannot parse."""
     try:
         parse_header_rules(value)
     except ValueError as error:
@@ -58,7 +58,7 @@ def _rule(entry: str) -> HeaderRule:
     try:
         action = HeaderAction(match["action"].lower())
     except ValueError:
-        raise ValueError(f"Action '{match['action']}' is none of set, add, setDate and addDate") from None
+        raise ValueError(f"Action '{match['action']}' must be one of set, add, setDate and addDate") from None
     value = match["value"].strip()
     if any(ord(character) < ord(" ") for character in match["name"] + value):
         raise ValueError(f"Header {match['name']!r} has a control character")

@@ -1,4 +1,4 @@
-"""The keys for automatic starts of a connector: after a failure, and on a schedule."""
+"""The keys that start a connector automatically: after a failure, and on a schedule."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _zone(key: str, value: str) -> None:
 
 
 class RestartConfig(Config):
-    """The keys of a connector that the herder itself reads; their values cannot refer to config providers."""
+    """The connector keys that the herder itself reads, so their values cannot refer to config providers."""
 
     restart_policy: Literal["none", "on-failure"] = option(
         default="none",
@@ -57,7 +57,7 @@ class RestartConfig(Config):
         group=_GROUP,
         width=Width.SHORT,
         display_name="Restart backoff",
-        doc="How long to wait before the first restart, in milliseconds; each further wait is twice as long.",
+        doc="Delay before the first restart, in milliseconds; each further delay is twice as long.",
     )
     restart_backoff_max_ms: Long = option(
         default=60_000,
@@ -66,7 +66,7 @@ class RestartConfig(Config):
         group=_GROUP,
         width=Width.SHORT,
         display_name="Maximum restart backoff",
-        doc="The longest wait before a restart, in milliseconds.",
+        doc="The longest delay before a restart, in milliseconds.",
     )
     restart_limit: int = option(
         default=10,
@@ -94,9 +94,9 @@ class RestartConfig(Config):
         group=_SCHEDULE,
         width=Width.MEDIUM,
         display_name="Schedule",
-        doc="When a connector with run.until=drained runs, as a cron expression of five fields: it is started at each "
-        "of these times, and rests once it is drained. A run that is still under way continues. Runs missed "
-        "because no worker was up are made up for by one. A connector that a user has stopped stays stopped.",
+        doc="When to run a connector with run.until=drained, as a cron expression with five fields: it is started "
+        "at each of these times and stops once it is drained. A run that is still in progress continues. Runs missed "
+        "because no worker was up are made up for by one run. A connector that a user has stopped stays stopped.",
     )
     schedule_timezone: str = option(
         default="UTC",

@@ -1,4 +1,4 @@
-"""What a worker's file says of its REST API's security: who may sign in, what they may do, and what is written down."""
+"""The REST API's security as configured in a worker's file: sign-in, permissions and audit."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _safe_url(key: str, value: str) -> None:
 
 
 class SecurityConfig(Config):
-    """The keys for who may use a worker's REST API, for what, and how that is written down."""
+    """The keys that say who may use a worker's REST API, what they may do, and where that is recorded."""
 
     rest_extension_classes: tuple[str, ...] = option(
         name=EXTENSIONS_KEY,
@@ -46,64 +46,63 @@ class SecurityConfig(Config):
         name=LOGIN_CONFIG_KEY,
         default=None,
         importance=LOW,
-        doc="A JAAS file, whose entry KafkaConnect names the properties file of users for basic authentication. In "
-        "Java this is a system property; without this key it is read from KAFKA_OPTS.",
+        doc="A JAAS file whose entry KafkaConnect names the properties file of users for basic authentication. In "
+        "Java this is a system property; if this key is absent, it is read from KAFKA_OPTS.",
     )
     rest_authentication_certificates: bool = option(
         default=False,
         importance=MEDIUM,
-        doc="Whether clients sign in by the certificate of their TLS connection. Set ssl.client.auth to requested or "
-        "required as well, and a trust store.",
+        doc="Whether clients can sign in with the certificate of their TLS connection. Also set ssl.client.auth to "
+        "requested or required, and a trust store.",
     )
     ssl_principal_mapping_rules: str = option(
         default="DEFAULT",
         importance=LOW,
         validator=_name_rules,
         doc="How a certificate's distinguished name becomes a principal, as in a Kafka broker: rules of the form "
-        "RULE:pattern/replacement/ with L or U at the end for lower or upper case, the first that matches; DEFAULT is "
-        "the whole name.",
+        "RULE:pattern/replacement/, with L or U at the end for lower or upper case; the first match applies. DEFAULT "
+        "is the whole name.",
     )
     rest_authentication_oidc_issuer: str | None = option(
         default=None,
         importance=MEDIUM,
         validator=_safe_url,
-        doc="The issuer of the bearer tokens (JWT) by which clients sign in, exactly as it stands in them (iss).",
+        doc="The issuer of the bearer tokens (JWT) that clients sign in with, exactly as in their iss claim.",
     )
     rest_authentication_oidc_audience: tuple[str, ...] = option(
         default=(),
         importance=MEDIUM,
-        doc="The audiences (aud) of which a bearer token must have one. Required with an issuer: a token that was made "
-        "for another service must not be good here.",
+        doc="The audiences (aud) of which a bearer token must have at least one. Required with an issuer, so that "
+        "tokens made for another service are refused.",
     )
     rest_authentication_oidc_jwks_url: str | None = option(
         name="rest.authentication.oidc.jwks.url",
         default=None,
         importance=LOW,
         validator=_safe_url,
-        doc="Where the issuer's keys are; by default what ISSUER/.well-known/openid-configuration says.",
+        doc="The URL of the issuer's keys; by default taken from ISSUER/.well-known/openid-configuration.",
     )
     rest_authentication_oidc_algorithms: tuple[str, ...] = option(
         default=("RS256", "ES256"),
         importance=LOW,
         validator=all_of(non_empty_list, list_values(*_ALGORITHMS)),
-        doc="The algorithms that bearer tokens may be signed by.",
+        doc="The algorithms with which bearer tokens may be signed.",
     )
     rest_authentication_oidc_principal_claim: str = option(
         default="sub",
         importance=LOW,
-        doc="The claim of a bearer token that names its principal; a path of members is written with dots.",
+        doc="The claim of a bearer token that names the principal; write a nested claim with dots.",
     )
     rest_authentication_oidc_groups_claim: str = option(
         default="groups",
         importance=LOW,
-        doc="The claim that lists the groups of the principal; a path of members is written with dots, as in "
-        "realm_access.roles.",
+        doc="The claim that lists the principal's groups; write a nested claim with dots, as in realm_access.roles.",
     )
     rest_authentication_oidc_clock_skew_ms: Long = option(
         default=60_000,
         importance=LOW,
         validator=at_least(0),
-        doc="By how much the issuer's clock may differ from this worker's, in milliseconds.",
+        doc="How far the issuer's clock may differ from this worker's, in milliseconds.",
     )
     rest_authentication_tokens_file: str | None = option(
         default=None,
@@ -113,64 +112,65 @@ class SecurityConfig(Config):
     rest_authentication_health_open: bool = option(
         default=False,
         importance=LOW,
-        doc="Whether /health and what is below it answers without signing in, for probes.",
+        doc="Whether /health and the paths below it answer without sign-in, for probes.",
     )
     rest_authorization_file: str | None = option(
         default=None,
         importance=MEDIUM,
         doc="The file of roles (TOML), which says what each principal may do; it is read again when it changes. "
-        "Without it everybody who has signed in may do everything.",
+        "Without it, everybody who has signed in may do everything.",
     )
     rest_allowed_hosts: tuple[str, ...] = option(
         default=(),
         importance=LOW,
-        doc="The host names under which clients may address this worker (header Host), without ports; * is any text. "
-        "Addresses, localhost and the advertised name may always be used. By default any: then a web page could reach "
-        "a worker in its visitor's network by a name of its own that it has resolve to the worker's address.",
+        doc="The host names with which clients may address this worker (header Host), without ports; * matches any "
+        "text. Addresses, localhost and the advertised name are always allowed. By default all names are allowed: "
+        "then a web page could reach a worker in its visitor's network with a name that resolves to the worker's "
+        "address.",
     )
     rest_max_head_bytes: int = option(
         default=8 * _KIB,
         importance=LOW,
         validator=at_least(_KIB),
-        doc="How many bytes the request line and the headers may have together.",
+        doc="Maximum size of the request line and the headers together, in bytes.",
     )
     rest_max_body_bytes: int = option(
         default=16 * _KIB * _KIB,
         importance=LOW,
         validator=at_least(_KIB),
-        doc="How many bytes the body of a request may have.",
+        doc="Maximum size of a request body, in bytes.",
     )
     rest_max_connections: int = option(
         default=512,
         importance=LOW,
         validator=at_least(8),
-        doc="How many connections each listener keeps at once; more wait until others are closed.",
+        doc="Maximum number of open connections for each listener; further connections wait until others are closed.",
     )
     rest_max_requests_per_second: int = option(
         default=0,
         importance=LOW,
         validator=at_least(0),
-        doc="How many requests a second are answered to one address, on average; three times as many at once. Others "
-        "are answered with 429. 0 is no limit.",
+        doc="Maximum number of requests per second from one address, on average, with bursts of three times as "
+        "many. Further requests are answered with 429. 0 is unlimited.",
     )
     audit_file: str | None = option(
         default=None,
         importance=MEDIUM,
-        doc="The file to which every request that changes something or is refused is written, as one line of JSON "
-        "(CloudEvents).",
+        doc="The audit file: every request that changes something or is refused is written to it as one line of "
+        "JSON (CloudEvents).",
     )
     audit_topic: str | None = option(
         default=None,
         importance=MEDIUM,
-        doc="The topic to which these events are written. Create it before.",
+        doc="The topic for audit events. It must exist.",
     )
     audit_log: bool = option(
-        default=False, importance=LOW, doc="Whether these events are written to the worker's log, by the logger audit."
+        default=False, importance=LOW, doc="Whether audit events are written to the worker's log, by the logger audit."
     )
     audit_required: bool = option(
         default=False,
         importance=MEDIUM,
-        doc="Whether a change is refused with 503 unless it could be written down before it is made.",
+        doc="Whether a change is refused with 503 if its audit event cannot be written first.",
     )
 
     @property
@@ -185,11 +185,11 @@ class SecurityConfig(Config):
 
     @property
     def audits(self) -> bool:
-        """Whether requests are written down."""
+        """Whether requests are audited."""
         return bool(self.audit_file or self.audit_topic or self.audit_log)
 
     def check(self) -> Iterable[ConfigError]:
-        """Refuse keys that contradict each other."""
+        """Refuse contradictory keys."""
         try:
             asks_for_password(self.rest_extension_classes)
         except ConfigError as error:
@@ -203,8 +203,8 @@ class SecurityConfig(Config):
             )
         if self.rest_authorization_file and not self.authenticates:
             yield ConfigRuleError(
-                "rest.authorization.file says what principals may do, but nobody can sign in: set "
-                f"{EXTENSIONS_KEY} or one of the keys that begin with rest.authentication.",
+                f"rest.authorization.file says what principals may do, but nobody can sign in: set {EXTENSIONS_KEY} or "
+                "one of the keys that begin with rest.authentication.",
                 "rest.authorization.file",
             )
         if self.audit_required and not (self.audit_file or self.audit_topic):

@@ -1,8 +1,8 @@
 """The policy for the Spark keys that connectors set: ``connector.spark.config.override.policy``.
 
-A connector's configuration comes from whoever reaches the REST API, and many of Spark's keys load code into its
-processes, run commands or name files. There are hundreds, and every Spark plugin adds its own: so what is allowed is
-listed, not what is refused.
+A connector's configuration comes from whoever reaches the REST API, and many Spark keys load code, run commands or name
+files. There are hundreds of keys, and every Spark plugin adds its own, so this lists what is allowed rather than what
+is refused.
 """
 
 from __future__ import annotations
@@ -106,13 +106,13 @@ TUNING: Final[Mapping[str, re.Pattern[str]]] = {
 
 @validator(f"one of {', '.join(_POLICIES)}")
 def known_spark_policy(key: str, value: str) -> None:
-    """Accept the names of policies."""
+    """Accept only known policy names."""
     if value.strip() not in _POLICIES:
         raise ConfigError(key, value, f"String must be one of: {', '.join(_POLICIES)}")
 
 
 def refused_spark_keys(worker: Mapping[str, str], props: Mapping[str, str]) -> Iterator[ConfigError]:
-    """Give one error for each Spark key in ``props`` that the worker's file does not allow a connector to set."""
+    """Yield an error for each Spark key in ``props`` that the worker's file does not allow connectors to set."""
     policy = worker.get(SPARK_POLICY_KEY, _DEFAULT).strip()
     known_spark_policy(SPARK_POLICY_KEY, policy)
     listed = [item.strip() for item in worker.get(SPARK_ALLOWLIST_KEY, "").split(",")]

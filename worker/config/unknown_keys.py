@@ -1,6 +1,6 @@
-"""Unknown keys: as in Kafka Connect they are no error, but the log suggests the known key that was meant.
+"""Warns about unknown keys: as in Kafka Connect they are not an error, but the log suggests the key that was meant.
 
-It also tells of keys of Java's workers that have no effect here.
+Also warns about keys of Java workers that have no effect here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LIKENESS_OF_SHORT: Final = 0.74
 
 
 def suggest_known_keys(keys: Collection[str], known: set[str]) -> Iterator[str]:
-    """Suggest a known key for each unknown one that resembles it; keys that are set already are not suggested."""
+    """Suggest a known key for each unknown one that resembles it, except keys that are already set."""
     missing = known.difference(keys)
     for key in keys:
         cutoff = _LIKENESS if len(key) > _SHORT else _LIKENESS_OF_SHORT
@@ -42,7 +42,7 @@ _IDLE: Final = {
 
 
 def tell_of_idle_keys(keys: Collection[str], own: Collection[str]) -> Iterator[str]:
-    """Tell of each key of a worker of Java that has no effect here, but for the worker's ``own``."""
+    """Warn about each key of a Java worker that has no effect here, except keys that are the worker's ``own``."""
     for key in keys:
         reason = None if key in own else _IDLE.get(key) or _ignored_by_clients(key)
         if reason:

@@ -56,7 +56,7 @@ def _positive_or_default(key: str, value: int) -> None:
 
 @validator("List of LOGGER=LEVEL")
 def level_list(key: str, value: tuple[str, ...]) -> None:
-    """Check the levels of single loggers."""
+    """Check the levels of individual loggers."""
     for entry in value:
         name, _, level = entry.partition("=")
         if not name.strip() or level.strip().upper() not in LEVEL_NAMES:
@@ -65,14 +65,14 @@ def level_list(key: str, value: tuple[str, ...]) -> None:
 
 @validator("URL that begins with http:// or https://")
 def metrics_url(key: str, value: str | None) -> None:
-    """Check where metrics are pushed to."""
+    """Check the URL that metrics are pushed to."""
     if value is not None and not (value.startswith(("http://", "https://")) and urlsplit(value).hostname):
         raise invalid_value(key, value, "Write a URL such as http://collector:4318/v1/metrics")
 
 
 @validator("List of NAME=VALUE")
 def metrics_headers(key: str, value: str | None) -> None:
-    """Check the headers of pushes, without showing them."""
+    """Check the headers of metrics pushes without showing them."""
     try:
         parse_headers(value or "")
     except ValueError as error:
@@ -82,47 +82,48 @@ def metrics_headers(key: str, value: str | None) -> None:
 @validator("A path such as /connect, of letters, digits, -, _, . and ~; or empty")
 def _absolute_path(key: str, value: str) -> None:
     if value and not _PATH.fullmatch(value):
-        raise invalid_value(key, value, "It has to be a path such as /connect, of letters, digits, -, _, . and ~")
+        raise invalid_value(key, value, "It must be a path such as /connect, of letters, digits, -, _, . and ~")
 
 
 class WorkerConfig(Config):
-    """The keys of workers of both modes. Keys of Kafka clients stand beside them, with and without a prefix."""
+    """The keys of workers in both modes. Kafka client keys can be set next to them, with and without a prefix."""
 
     bootstrap_servers: tuple[str, ...] = option(
         importance=HIGH,
         validator=non_empty_list,
-        doc="The host:port pairs through which to find the Kafka cluster.",
+        doc="The host:port pairs with which to find the Kafka cluster.",
     )
     key_converter: PluginName = option(
         importance=HIGH,
-        doc="Converter of record keys, for connectors that name none. Its own keys follow as key.converter.*.",
+        doc="Converter for record keys, for connectors that name none. Its own keys follow as key.converter.*.",
     )
     key_converter_plugin_version: str | None = option(
         default=None,
         importance=LOW,
         validator=version_range,
-        doc="Version of that converter, or range of versions such as [1.0,2.0); the newest when absent.",
+        doc="Version of that converter, or a range of versions such as [1.0,2.0); the newest if absent.",
     )
     value_converter: PluginName = option(
         importance=HIGH,
-        doc="Converter of record values, for connectors that name none. Its own keys follow as value.converter.*.",
+        doc="Converter for record values, for connectors that name none. Its own keys follow as value.converter.*.",
     )
     value_converter_plugin_version: str | None = option(
         default=None,
         importance=LOW,
         validator=version_range,
-        doc="Version of that converter, or range of versions such as [1.0,2.0); the newest when absent.",
+        doc="Version of that converter, or a range of versions such as [1.0,2.0); the newest if absent.",
     )
     header_converter: PluginName = option(
         default="org.apache.kafka.connect.storage.SimpleHeaderConverter",
         importance=LOW,
-        doc="Converter of header values, for connectors that name none. Its own keys follow as header.converter.*.",
+        doc="Converter for header values, for connectors that do not name one. Its own keys follow as "
+        "header.converter.*.",
     )
     header_converter_plugin_version: str | None = option(
         default=None,
         importance=LOW,
         validator=version_range,
-        doc="Version of that converter, or range of versions such as [1.0,2.0); the newest when absent.",
+        doc="Version of that converter, or a range of versions such as [1.0,2.0); the newest if absent.",
     )
     task_shutdown_graceful_timeout_ms: Long = option(
         default=5_000,
@@ -133,32 +134,32 @@ class WorkerConfig(Config):
     task_isolation: Literal["process", "connector", "shared", "auto"] = option(
         default="auto",
         importance=LOW,
-        doc="With whom connectors and tasks share a process: process is one for each, connector is one for a connector "
-        "with its tasks, shared is one for up to 50 of several connectors, auto is process while the worker has up to "
-        "16 tasks, then shared, but one for each that keeps a core busy. Connectors may say otherwise for themselves; "
-        "what needs a process, such as Spark, has one.",
+        doc="Which connectors and tasks share a process: process gives each its own, connector is one for a "
+        "connector and its tasks, shared is one for up to 50 of several connectors. auto is process while the worker "
+        "has up to 16 tasks, then shared, except for those that keep a core busy. Connectors can override this; what "
+        "needs its own process, such as Spark, always has one.",
     )
     process_memory_max_bytes: Long = option(
         default=0,
         importance=LOW,
         validator=at_least(0),
-        doc="The most memory that a process of connectors and tasks may have, in bytes, without that of programs which "
-        "it starts; one that has more is killed, and its connector or task has failed. 0 is no limit.",
+        doc="Maximum memory of a process of connectors and tasks, in bytes, without the programs it starts; a "
+        "process that exceeds it is killed, and its connector or task fails. 0 is unlimited.",
     )
     task_hang_warning_ms: Long = option(
         default=60_000,
         importance=LOW,
         validator=at_least(0),
-        doc="After how long a call of a plugin that has not returned, such as poll or put, is shown in log and "
-        "status, with its stack, in milliseconds; 0 is never. Connectors may have a limit of their own.",
+        doc="Time in milliseconds after which a plugin call that has not returned, such as poll or put, is reported "
+        "in log and status with its stack; 0 disables this. Connectors can override it.",
     )
     task_hang_timeout_ms: Long = option(
         default=0,
         importance=LOW,
         validator=at_least(0),
-        doc="After how long such a call fails its connector or task, in milliseconds; its process is killed. 0 is "
-        "never. It must be longer than the longest call, a poll that waits for data included. Connectors may have a "
-        "limit of their own.",
+        doc="Time in milliseconds after which such a call fails its connector or task; its process is killed. 0 "
+        "disables this. It must be longer than the longest call, including a poll that waits for data. Connectors can "
+        "override it.",
     )
     offset_flush_interval_ms: Long = option(
         default=60_000,
@@ -170,8 +171,7 @@ class WorkerConfig(Config):
         default=5_000,
         importance=LOW,
         validator=at_least(1),
-        doc="How long a commit of offsets may take, in milliseconds, before it is given up and tried again at the next "
-        "interval.",
+        doc="How long an offset commit may take, in milliseconds, before it is abandoned until the next interval.",
     )
     plugin_path: tuple[str, ...] | None = option(
         default=None,
@@ -182,17 +182,17 @@ class WorkerConfig(Config):
         default=(),
         importance=LOW,
         doc="Patterns of dotted paths, such as acme.connect.*, for classes that configurations may name although no "
-        "plugins.toml lists them; * matches any text. Everybody who may create a connector can have them imported.",
+        "plugins.toml lists them; * matches any text. Anyone who may create a connector can have them imported.",
     )
     config_providers: tuple[str, ...] = option(
         default=(),
         importance=LOW,
-        doc="Aliases of config providers, which fill in ${alias:path:key}. Each needs config.providers.ALIAS.class.",
+        doc="Aliases of config providers, which resolve ${alias:path:key}. Each needs config.providers.ALIAS.class.",
     )
     topic_creation_enable: bool = option(
         default=True,
         importance=LOW,
-        doc="Whether source connectors may create topics by their topic.creation.* keys.",
+        doc="Whether source connectors may create topics with their topic.creation.* keys.",
     )
     topic_tracking_enable: bool = option(
         default=True,
@@ -209,19 +209,19 @@ class WorkerConfig(Config):
         importance=MEDIUM,
         validator=known_policy,
         doc="Which client keys connectors may override: All, None, Principal (sasl.jaas.config, sasl.mechanism and "
-        "security.protocol), or Allowlist, those in connector.client.config.override.allowlist.",
+        "security.protocol), or Allowlist (those in connector.client.config.override.allowlist).",
     )
     connector_client_config_override_allowlist: tuple[str, ...] = option(
         default=(),
         importance=MEDIUM,
-        doc="The client keys, without producer.override. and the like, that connectors may override with the policy "
-        "Allowlist.",
+        doc="The client keys, without the prefix producer.override. and the like, that connectors may override with "
+        "the policy Allowlist.",
     )
     oauthbearer_allowed_urls: tuple[str, ...] = option(
         name=ALLOWED_URLS_KEY,
         default=(),
         importance=LOW,
-        doc="The token endpoints that connectors may name in their overrides, each exactly as it is written there. In "
+        doc="The token endpoints that connectors may name in their overrides, each exactly as written there. In "
         "Java this is a system property.",
     )
     http_allowed_hosts: tuple[str, ...] = option(
@@ -229,9 +229,9 @@ class WorkerConfig(Config):
         default=(),
         importance=MEDIUM,
         validator=host_list,
-        doc="The only hosts that HTTP connectors may reach: names, in which * is any text, addresses, and networks "
-        "such as 10.0.0.0/8, which are compared with every address that is connected to. By default all are allowed, "
-        "but for link-local and other addresses where clouds keep credentials: these have to be listed here by "
+        doc="The only hosts that HTTP connectors may reach: names, in which * matches any text, addresses, and "
+        "networks such as 10.0.0.0/8, which are compared with every address connected to. By default all hosts are "
+        "allowed except link-local and other addresses where clouds keep credentials; to allow these, list them by "
         "address.",
     )
     http_denied_hosts: tuple[str, ...] = option(
@@ -239,88 +239,89 @@ class WorkerConfig(Config):
         default=(),
         importance=MEDIUM,
         validator=host_list,
-        doc="Hosts that HTTP connectors may not reach, even if they are allowed, in the same form.",
+        doc="Hosts that HTTP connectors may not reach, even if allowed above, in the same form.",
     )
     oauthbearer_allowed_files: tuple[str, ...] = option(
         name=ALLOWED_FILES_KEY,
         default=(),
         importance=LOW,
-        doc="The files of assertions and of private keys for OAuth that connectors may name in their overrides, each "
-        "exactly as it is written there. In Java this is a system property.",
+        doc="The files of assertions and of private keys for OAuth that connectors may name in their overrides, "
+        "each exactly as written there. In Java this is a system property.",
     )
     connector_spark_config_override_policy: str = option(
         default="Tuning",
         importance=MEDIUM,
         validator=known_spark_policy,
-        doc="Which Spark keys (spark.*) connectors may set: Tuning, those for memory, cores and the like and those in "
-        "connector.spark.config.override.allowlist; Allowlist, only those in the list; All; None.",
+        doc="Which Spark keys (spark.*) connectors may set: Tuning (memory, cores and the like, and those in "
+        "connector.spark.config.override.allowlist), Allowlist (only those in the list), All, or None.",
     )
     connector_spark_config_override_allowlist: tuple[str, ...] = option(
         default=(),
         importance=MEDIUM,
-        doc="Patterns of Spark keys, such as spark.hadoop.fs.s3a.*, that connectors may set with the policies Tuning "
-        "and Allowlist; * matches any text. Many Spark keys load code, run commands or name files.",
+        doc="Patterns of Spark keys, such as spark.hadoop.fs.s3a.*, that connectors may set with the policies "
+        "Tuning and Allowlist; * matches any text. Many Spark keys load code, run commands or name files.",
     )
     jdbc_allowed_drivers: tuple[str, ...] = option(
         default=("sqlite", "postgresql", "mysql", "mariadb"),
         importance=MEDIUM,
-        doc="The drivers that the URLs of JDBC connectors may name. Others are written as SQLAlchemy has them, such as "
-        "oracle+oracledb.",
+        doc="The drivers that URLs of JDBC connectors may name, in addition to the supported ones. Write them as in "
+        "SQLAlchemy, such as oracle+oracledb.",
     )
     jdbc_allowed_options: tuple[str, ...] = option(
         default=(),
         importance=MEDIUM,
-        doc="Options of drivers, such as sslrootcert or ssl_ca, that the URLs of JDBC connectors may have besides "
+        doc="Driver options, such as sslrootcert or ssl_ca, that URLs of JDBC connectors may have in addition to "
         "those known to be harmless. Some options load code, run SQL or name files of the worker.",
     )
     datagen_allowed_paths: tuple[str, ...] = option(
         default=(),
         importance=LOW,
-        doc="Files that the datagen connector may read its schema from (schema.filename), and folders of such files. "
-        "By default any but the worker's own, /proc and /sys. An error never shows what is in the file.",
+        doc="Files that the datagen connector may read its schema from (schema.filename), and folders of such "
+        "files. By default all files except the worker's own, /proc and /sys. Errors never show file contents.",
     )
     sql_allowed_paths: tuple[str, ...] = option(
         default=(),
         importance=LOW,
-        doc="Files and folders, or URLs of stores, that the queries of Spark sinks may join (sql.tables.NAME.path) and "
-        "that queries may be read from (sql.file). By default none: what is in them can end up in a table.",
+        doc="Files and folders, or URLs of object stores, that queries of Spark sinks may join "
+        "(sql.tables.NAME.path) and that queries may be read from (sql.file). By default none, because their content "
+        "can end up in a table.",
     )
     sql_allowed_jdbc_urls: tuple[str, ...] = option(
         default=(),
         importance=LOW,
-        doc="JDBC URLs, each exactly as a connector writes it, of databases whose tables the queries of Spark sinks "
-        "may join (sql.tables.NAME.jdbc.url). By default none: such a URL can load code and name files.",
+        doc="JDBC URLs, each exactly as a connector writes it, of databases whose tables queries of Spark sinks may "
+        "join (sql.tables.NAME.jdbc.url). By default none, because such a URL can load code and name files.",
     )
     log_format: str = option(
         default="text",
         importance=LOW,
         validator=one_of("text", "json"),
-        doc="The form of the worker's log: text, or json with one object a line.",
+        doc="Format of the worker's log: text, or json with one object per line.",
     )
     log_level: str = option(
         default="INFO",
         importance=LOW,
         validator=one_of(*LEVEL_NAMES, ignore_case=True),
-        doc="The level of the log of the worker, its connectors and its tasks.",
+        doc="Log level of the worker, its connectors and its tasks.",
     )
     log_levels: tuple[str, ...] = option(
         default=(),
         importance=LOW,
         validator=level_list,
-        doc="Levels of single loggers and all below them, as in connectors.jdbc=DEBUG,worker.membership=WARN.",
+        doc="Levels of individual loggers and their children, as in connectors.jdbc=DEBUG,worker.membership=WARN.",
     )
     rest_request_log: bool = option(
         default=False,
         importance=LOW,
-        doc="Whether each request to the REST API is logged, by the logger rest.requests: who asked, what, the status "
-        "and the milliseconds it took.",
+        doc="Whether each request to the REST API is logged, by the logger rest.requests: the caller, the request, "
+        "the status and the milliseconds it took.",
     )
     metrics_otlp_endpoint: str | None = option(
         default=None,
         importance=LOW,
         validator=metrics_url,
-        doc="Where to push the metrics to: the URL of an OpenTelemetry collector for metrics, such as "
-        "http://collector:4318/v1/metrics. By default they are not pushed; GET /metrics has them anyway.",
+        doc="Where to push metrics: the URL of an OpenTelemetry collector, such as "
+        "http://collector:4318/v1/metrics. By default they are not pushed; GET /metrics always has them.",
     )
     metrics_otlp_interval_ms: Long = option(
         default=60_000,
@@ -332,28 +333,28 @@ class WorkerConfig(Config):
         default=None,
         importance=LOW,
         validator=metrics_headers,
-        doc="Headers of each push, as in Authorization=Bearer TOKEN; several are separated by commas.",
+        doc="Headers of each push, as in Authorization=Bearer TOKEN; separate several with commas.",
     )
     listeners: tuple[str, ...] = option(
         default=("http://:8083",),
         importance=LOW,
         validator=url_list,
-        doc="Where the REST API listens, as URLs. An empty host means every interface, port 0 any free port.",
+        doc="Where the REST API listens, as URLs. An empty host means all interfaces, port 0 any free port.",
     )
     rest_advertised_host_name: str | None = option(
         default=None,
         importance=LOW,
-        doc="The host name under which other workers and users reach this one.",
+        doc="The host name with which other workers and users reach this one.",
     )
     rest_advertised_port: int | None = option(
         default=None,
         importance=LOW,
-        doc="The port under which other workers and users reach this one.",
+        doc="The port on which other workers and users reach this one.",
     )
     rest_advertised_listener: str | None = option(
         default=None,
         importance=LOW,
-        doc="Which of the listeners other workers use: http or https. By default http, if there is one.",
+        doc="Which listener other workers use: http or https. By default http, if there is one.",
     )
     ui_enable: bool = option(
         default=True,
@@ -365,29 +366,29 @@ class WorkerConfig(Config):
         importance=LOW,
         validator=_absolute_path,
         doc="The path under which a proxy in front of the worker serves it, such as /connect: the links of the web "
-        "page begin with it. The proxy takes it away before it passes a request on.",
+        "page begin with it. The proxy must remove it before it forwards a request.",
     )
     admin_listeners: tuple[str, ...] | None = option(
         default=None,
         importance=LOW,
-        doc="Where /admin is served, as URLs: on the listeners if this is not set, nowhere if it is empty.",
+        doc="Where /admin is served, as URLs: on the listeners if absent, nowhere if empty.",
     )
     access_control_allow_origin: str = option(
         default="",
         importance=LOW,
-        doc="Origins, separated by commas, whose web pages may use the REST API; * allows every origin.",
+        doc="Origins whose web pages may use the REST API, separated by commas; * allows every origin.",
     )
     access_control_allow_methods: str = option(
         default="",
         importance=LOW,
-        doc="Methods, separated by commas, that pages of these origins may use; GET, POST and HEAD if empty.",
+        doc="Methods that pages of these origins may use, separated by commas; GET, POST and HEAD if empty.",
     )
     response_http_headers_config: str = option(
         default="",
         importance=LOW,
         validator=header_rules,
-        doc="Headers to add to every answer, separated by commas: [set|add|setDate|addDate] NAME: VALUE, each in "
-        "double quotes if it has a comma.",
+        doc="Headers to add to every response, separated by commas: [set|add|setDate|addDate] NAME: VALUE, each in "
+        "double quotes if it contains a comma.",
     )
 
 
@@ -397,41 +398,41 @@ class StandaloneConfig(WorkerConfig):
     offset_storage_file_filename: str = option(
         importance=HIGH,
         validator=non_empty,
-        doc="File that keeps the offsets of source connectors.",
+        doc="File for the offsets of source connectors.",
     )
     config_history_file: str = option(
         default="",
         importance=LOW,
-        doc="File that keeps the last 50 versions of each connector's configuration. It holds them as they were "
-        "written, secrets included. Without one it is the offsets file's name with .config-history at its end.",
+        doc="File for the last 50 versions of each connector's configuration. It holds them as written, secrets "
+        "included. By default the name of the offsets file with .config-history appended.",
     )
 
     @property
     def offset_file(self) -> Path:
-        """The file that keeps source offsets."""
+        """The file for source offsets."""
         return Path(self.offset_storage_file_filename)
 
     @property
     def history_file(self) -> Path:
-        """The file that keeps versions of configurations."""
+        """The file for versions of configurations."""
         return Path(self.config_history_file or f"{self.offset_storage_file_filename}.config-history")
 
 
 class DistributedConfig(WorkerConfig):
-    """The keys of distributed workers: for their group, its topics, and their trust in each other."""
+    """The keys of distributed workers: for their group, its topics, and requests between workers."""
 
     group_id: str = option(
         importance=HIGH,
         validator=non_empty,
-        doc="The name of the cluster that this worker belongs to. Use the same name on every worker, and for no "
-        "consumer group.",
+        doc="The name of this worker's cluster. Use the same name on every worker, and not for a consumer group.",
     )
     session_timeout_ms: int = option(
         default=10_000,
         importance=HIGH,
         validator=at_least(1),
-        doc="How long the cluster waits for a heartbeat from a worker, in milliseconds, before others take over its "
-        "work. The broker limits it by group.min.session.timeout.ms and group.max.session.timeout.ms.",
+        doc="How long the cluster waits for a worker's heartbeat, in milliseconds, before other workers take over "
+        "its connectors and tasks. The broker limits it by group.min.session.timeout.ms and "
+        "group.max.session.timeout.ms.",
     )
     heartbeat_interval_ms: int = option(
         default=3_000,
@@ -443,13 +444,14 @@ class DistributedConfig(WorkerConfig):
         default=60_000,
         importance=HIGH,
         validator=at_least(1),
-        doc="How long a worker may take to join a rebalance, in milliseconds: longer than its tasks take to stop.",
+        doc="How long a worker may take to join a rebalance, in milliseconds; longer than its tasks take to stop.",
     )
     group_instance_id: str | None = option(
         default=None,
         importance=LOW,
-        doc="A name for this worker that outlives restarts (KIP-345): a worker that comes back within "
-        "session.timeout.ms gets its work back without a rebalance. Use a different name on every worker.",
+        doc="A name for this worker that survives restarts (KIP-345): a worker that comes back within "
+        "session.timeout.ms gets its connectors and tasks back without a rebalance. Use a different name on every "
+        "worker.",
     )
     exactly_once_source_support: str = option(
         default="disabled",
@@ -462,7 +464,7 @@ class DistributedConfig(WorkerConfig):
         default=3_000,
         importance=MEDIUM,
         validator=at_least(0),
-        doc="How long a worker that has read the config topic less far than others may take to catch up, in "
+        doc="How long a worker whose view of the config topic is behind the others' may take to catch up, in "
         "milliseconds, before it leaves the group.",
     )
     worker_unsync_backoff_ms: int = option(
@@ -472,7 +474,7 @@ class DistributedConfig(WorkerConfig):
         doc="How long a worker that could not catch up stays out of the group, in milliseconds.",
     )
     offset_storage_topic: str = option(
-        importance=HIGH, validator=non_empty, doc="The topic that keeps the offsets of source connectors."
+        importance=HIGH, validator=non_empty, doc="The topic for the offsets of source connectors."
     )
     offset_storage_partitions: int = option(
         default=25,
@@ -487,7 +489,7 @@ class DistributedConfig(WorkerConfig):
         doc="How many replicas the offsets topic is created with; -1 means the broker's default.",
     )
     config_storage_topic: str = option(
-        importance=HIGH, validator=non_empty, doc="The topic that keeps the configurations of connectors."
+        importance=HIGH, validator=non_empty, doc="The topic for the configurations of connectors."
     )
     config_storage_replication_factor: Short = option(
         default=3,
@@ -498,11 +500,11 @@ class DistributedConfig(WorkerConfig):
     config_history_topic: str = option(
         default="",
         importance=LOW,
-        doc="The topic that keeps the last 50 versions of each connector's configuration. Without one it is the config "
-        "topic's name with -history at its end. It is created with config.storage.replication.factor.",
+        doc="The topic for the last 50 versions of each connector's configuration. By default the name of the "
+        "config topic with -history appended. It is created with config.storage.replication.factor.",
     )
     status_storage_topic: str = option(
-        importance=HIGH, validator=non_empty, doc="The topic that keeps the states of connectors and tasks."
+        importance=HIGH, validator=non_empty, doc="The topic for the states of connectors and tasks."
     )
     status_storage_partitions: int = option(
         default=5,
@@ -520,27 +522,27 @@ class DistributedConfig(WorkerConfig):
         default="sessioned",
         importance=LOW,
         validator=one_of("eager", "compatible", "sessioned", ignore_case=True),
-        doc="How the workers of the cluster divide the work: sessioned signs their requests to each other, compatible "
-        "does not, eager stops all work at each rebalance.",
+        doc="How the workers distribute connectors and tasks: sessioned rebalances incrementally and signs requests "
+        "between workers, compatible does not sign them, eager stops everything at each rebalance.",
     )
     scheduled_rebalance_max_delay_ms: int = option(
         default=300_000,
         importance=LOW,
         validator=between(0, _INT_MAX),
-        doc="How long the work of a worker that has left waits for its return, in milliseconds, before others take it "
-        "over.",
+        doc="How long the connectors and tasks of a worker that has left wait for its return, in milliseconds, "
+        "before other workers take them over.",
     )
     inter_worker_key_ttl_ms: int = option(
         default=3_600_000,
         importance=LOW,
         validator=between(0, _INT_MAX),
-        doc="How long a session key is used, in milliseconds, before the leader makes another.",
+        doc="How long a session key is used, in milliseconds, before the leader replaces it.",
     )
     inter_worker_key_generation_algorithm: str = option(
         default="HmacSHA256",
         importance=LOW,
         validator=one_of(*_MAC_ALGORITHMS),
-        doc="The algorithm that the leader makes session keys for.",
+        doc="The algorithm for which the leader creates session keys.",
     )
     inter_worker_key_size: int | None = option(
         default=None,
@@ -551,22 +553,22 @@ class DistributedConfig(WorkerConfig):
         default="HmacSHA256",
         importance=LOW,
         validator=one_of(*_MAC_ALGORITHMS),
-        doc="The algorithm by which this worker signs its requests to other workers.",
+        doc="The algorithm with which this worker signs its requests to other workers.",
     )
     inter_worker_verification_algorithms: tuple[str, ...] = option(
         default=("HmacSHA256",),
         importance=LOW,
         validator=all_of(non_empty_list, list_values(*_MAC_ALGORITHMS)),
-        doc="The algorithms that this worker accepts from others, inter.worker.signature.algorithm among them.",
+        doc="The algorithms that this worker accepts from others, including inter.worker.signature.algorithm.",
     )
 
     @property
     def history_topic(self) -> str:
-        """The topic that keeps versions of configurations."""
+        """The topic for versions of configurations."""
         return self.config_history_topic or f"{self.config_storage_topic}-history"
 
     def check(self) -> Iterable[ConfigError]:
-        """Refuse keys that contradict each other."""
+        """Refuse contradictory keys."""
         signing, accepted = self.inter_worker_signature_algorithm, self.inter_worker_verification_algorithms
         if signing not in accepted:
             yield ConfigRuleError(
@@ -588,7 +590,7 @@ class DistributedConfig(WorkerConfig):
             )
         if len(set(topics)) < len(topics):
             yield ConfigRuleError(
-                f"config.storage.topic, offset.storage.topic and status.storage.topic are {', '.join(topics)}; "
-                "name three different topics.",
+                f"config.storage.topic, offset.storage.topic and status.storage.topic are {', '.join(topics)}; name "
+                "three different topics.",
                 "config.storage.topic",
             )

@@ -1,4 +1,4 @@
-"""The folder of an embedded server: its paths, and the state that outlives the processes that use it."""
+"""The folder of an embedded server: its paths, and the state that outlives the processes using it."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ __all__ = ["ServerFolder", "ServerState"]
 
 
 class ServerState(Protocol):
-    """The state that the last process to start or stop a server wrote: a dataclass whose fields are JSON."""
+    """The state written by the last process that started or stopped a server: a dataclass with JSON fields."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     @property
     def pid(self) -> int:
-        """The process."""
+        """The process id."""
 
     @property
     def explicit(self) -> bool:
-        """Whether it was started to stay: the end of the last lease does not stop it."""
+        """Whether it was started to stay, so that the end of the last lease does not stop it."""
 
     def as_explicit(self) -> Self:
-        """The same state, of a server that was started to stay."""
+        """The same state, for a server that was started to stay."""
 
     def as_stopped(self) -> Self:
-        """The state to keep once the server has been stopped."""
+        """The state to keep after the server has stopped."""
 
 
 S = TypeVar("S", bound=ServerState)
@@ -39,7 +39,7 @@ S = TypeVar("S", bound=ServerState)
 
 @dataclass(frozen=True, slots=True)
 class ServerFolder(Generic[S]):
-    """The paths below the folder of one server of a ``kind``; ``parse`` reads its state."""
+    """The paths in the folder of a server of a ``kind``; ``parse`` parses its state."""
 
     path: Path
     kind: str
@@ -52,12 +52,12 @@ class ServerFolder(Generic[S]):
 
     @property
     def log(self) -> Path:
-        """The output of its process; the log of the previous start is kept beside it."""
+        """The output of its process; the log of the previous start is kept next to it."""
         return self.path / f"{self.kind}.log"
 
     @property
     def properties(self) -> Path:
-        """The properties of the last start, of a server that takes a file of them."""
+        """The properties of the last start, for servers that take a properties file."""
         return self.path / "server.properties"
 
     @property
@@ -67,11 +67,11 @@ class ServerFolder(Generic[S]):
 
     @property
     def lock(self) -> Path:
-        """The lock that a process holds while it starts or stops the server."""
+        """The lock held by a process while it starts or stops the server."""
         return self.path / "lock"
 
     def read_state(self) -> S | None:
-        """The state, or ``None`` where no server was started yet."""
+        """Return the state; ``None`` if no server was started yet."""
         try:
             return self.parse(json.loads(self._state.read_text(encoding="utf-8")))
         except (FileNotFoundError, ValueError, KeyError, TypeError):

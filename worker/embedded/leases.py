@@ -1,4 +1,4 @@
-"""Leases on an embedded server: files that their holders keep locked, so that the dead hold nothing."""
+"""Leases on an embedded server: files locked by their holders, so that a dead process holds none."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SUFFIX = ".lease"
 
 
 class ServerLease:
-    """A claim that lasts until it is released or its process ends, whichever way."""
+    """A claim on a server that lasts until it is released or its process ends in any way."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -27,13 +27,13 @@ class ServerLease:
         taken.rename(self._path)
 
     def release(self) -> None:
-        """Release the claim; a second call does nothing."""
+        """Release the claim; further calls do nothing."""
         self._path.unlink(missing_ok=True)
         self._file.close()
 
 
 def count_leases(folder: Path) -> int:
-    """Count the leases in ``folder`` that living processes hold, and remove the files of dead ones."""
+    """Count the leases in ``folder`` held by living processes, and remove the files of dead ones."""
     return sum(_is_held(path) for path in folder.glob("*" + _SUFFIX))
 
 

@@ -1,4 +1,4 @@
-"""Free ports on the loopback address, for embedded servers."""
+"""Finds free ports on the loopback address for embedded servers."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ def is_free(port: int) -> bool:
 
 
 def any_port(taken: int) -> int:
-    """A free port other than ``taken``."""
+    """Return a free port other than ``taken``."""
     for _ in range(_TRIES):
         port = _LOWEST + secrets.randbelow(_HIGHEST - _LOWEST + 1)
         if port != taken and is_free(port):
             return port
     raise ConnectError(
-        f"No free port was found on {HOST} between {_LOWEST} and {_HIGHEST} in {_TRIES} tries; set the port to use."
+        f"No free port was found on {HOST} between {_LOWEST} and {_HIGHEST} in {_TRIES} tries. Set a port."
     )
 
 
 def choose_port(wanted: int | None, last: int | None, default: int) -> int:
-    """A port that is free now.
+    """Return a port that is free now.
 
-    ``wanted`` is a port that must be had, 0 for any, ``None`` for the ``default`` if it is free. The ``last`` port of
-    the same server comes first, unless one must be had.
+    ``wanted`` is a required port, 0 for any, or ``None`` for the ``default`` if it is free. The ``last`` port of the
+    same server is preferred unless a port is required.
     """
     if wanted:
         if not is_free(wanted):

@@ -1,4 +1,4 @@
-"""The process of an embedded server: launched as a daemon, recognised by its command line, signalled."""
+"""The process of an embedded server: started as a daemon, recognised by its command line, signalled."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ _DAEMON = '(exec "$@" </dev/null >>"$0" 2>&1) & echo $!'
 
 
 def server_mark(kind: str, data: Path) -> str:
-    """The argument that tells the process that serves ``data`` from a later one with the same process id."""
+    """The argument that distinguishes the process serving ``data`` from a later one with the same process id."""
     return f"-Dsluice.{kind}.data={data}"
 
 
 def launch_daemon(command: Sequence[str], *, log: Path, environ: Mapping[str, str]) -> int:
-    """Run ``command`` in a session of its own, its output appended to ``log``, and return its process id.
+    """Run ``command`` in its own session, with its output appended to ``log``, and return its process id.
 
-    It is no child of this process and inherits no open file of it.
+    It is not a child of this process and inherits no open files.
     """
-    # A shell in between, so that nobody here need wait for the daemon when it ends.
+    # A shell in between, so that this process need not wait for the daemon's end.
     done = subprocess.run(
         ["/bin/sh", "-c", _DAEMON, str(log), *command],
         stdin=subprocess.DEVNULL,
@@ -65,7 +65,7 @@ def launch_daemon(command: Sequence[str], *, log: Path, environ: Mapping[str, st
 
 
 def is_process(pid: int, mark: str) -> bool:
-    """Whether process ``pid`` lives and is the one that carries ``mark``."""
+    """Whether process ``pid`` is alive and carries ``mark``."""
     deadline = time.monotonic() + _EXEC_SECONDS
     while (arguments := _arguments(pid)) == [b""] and _is_between_programs(pid) and time.monotonic() < deadline:
         time.sleep(_EXEC_POLL_SECONDS)
@@ -73,7 +73,7 @@ def is_process(pid: int, mark: str) -> bool:
 
 
 def find_process(mark: str) -> int | None:
-    """The process that carries ``mark``, even if its starter died before it wrote the process id."""
+    """Find the process that carries ``mark``, even if its starter died before it wrote the process id."""
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit() and is_process(int(folder.name), mark):
             return int(folder.name)
@@ -89,7 +89,7 @@ def signal_process(pid: int, number: signal.Signals) -> None:
 
 
 def wait_gone(pid: int, mark: str, timeout: float) -> bool:
-    """Wait up to ``timeout`` seconds for the process to end, and tell whether it has."""
+    """Wait up to ``timeout`` seconds for the process to end; return whether it has."""
     deadline = time.monotonic() + timeout
     while not _is_gone(pid, mark):
         if time.monotonic() >= deadline:
@@ -99,7 +99,7 @@ def wait_gone(pid: int, mark: str, timeout: float) -> bool:
 
 
 def tail(log: Path, lines: int = 20) -> str:
-    """The last ``lines`` of ``log``."""
+    """Return the last ``lines`` of ``log``."""
     try:
         with log.open("rb") as content:
             content.seek(max(0, log.stat().st_size - 65536))
@@ -110,7 +110,7 @@ def tail(log: Path, lines: int = 20) -> str:
 
 
 def _arguments(pid: int) -> list[bytes]:
-    """The command line of a process; of one that is gone it is empty, and of one without arguments ``[b""]``."""
+    """The command line of a process; empty if the process is gone, ``[b""]`` if it has no arguments."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
@@ -118,7 +118,7 @@ def _arguments(pid: int) -> list[bytes]:
 
 
 def _stat(pid: int) -> list[bytes]:
-    """The fields of ``/proc/PID/stat`` from the state on; none of a process that is gone (proc(5))."""
+    """The fields of ``/proc/PID/stat`` from the state on; empty if the process is gone (proc(5))."""
     try:
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     except OSError:
@@ -126,7 +126,7 @@ def _stat(pid: int) -> list[bytes]:
 
 
 def _is_between_programs(pid: int) -> bool:
-    """Whether a process without a command line may get one: ``execve`` takes the old one before it gives the new."""
+    """Whether a process without a command line may get one: ``execve`` drops the old one before it sets the new one."""
     fields = _stat(pid)
     return bool(fields) and fields[0] not in _ENDED and not int(fields[6]) & _KERNEL_THREAD
 
@@ -134,7 +134,7 @@ def _is_between_programs(pid: int) -> bool:
 def _is_gone(pid: int, mark: str) -> bool:
     """Whether nothing is left of the process: no sockets, no file locks.
 
-    Its command line goes before those do, and a process that nobody waits for stays as a zombie.
+    Its command line disappears before those do, and a process that nobody waits for stays as a zombie.
     """
     fields, arguments = _stat(pid), _arguments(pid)
     if not fields or not arguments:

@@ -1,8 +1,8 @@
-"""Embedded servers: daemons of the user on loopback, shared by any number of processes.
+"""Embedded servers: daemons of the user on loopback, shared by several processes.
 
 ``lease()`` is for tests and short jobs: the first lease starts the server, the end of the last one stops it.
-``start()`` and ``stop()`` are for people: a server that was started stays until it is stopped. Data and address are
-kept in the server's folder from one start to the next.
+``start()`` and ``stop()`` are for people: a server that was started runs until it is stopped. Data and address are kept
+in the server's folder between starts.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ I = TypeVar("I")  # noqa: E741
 
 
 class EmbeddedServer(ABC, Generic[S, I]):
-    """The server of one folder. Any number of processes may use it at once."""
+    """The server of one folder. Several processes may use it at once."""
 
     def __init__(self, folder: ServerFolder[S], *, mark: str, kind: str) -> None:
         self._folder = folder
@@ -46,21 +46,21 @@ class EmbeddedServer(ABC, Generic[S, I]):
 
     @abstractmethod
     def _becomes_ready(self, state: S) -> bool:
-        """Wait until it answers, and tell whether it does or has ended."""
+        """Wait until it is ready; return whether it is, or has ended."""
 
     @abstractmethod
     def _check_agrees(self, state: S) -> None:
-        """Raise ``ConfigError`` if the server runs with other settings than it is now asked for."""
+        """Raise ``ConfigError`` if the server runs with other settings than requested."""
 
     @abstractmethod
     def _info(self, state: S) -> I:
-        """The description of the server for its users."""
+        """Return the server's description for its users."""
 
     def _after_stop(self, state: S, *, in_good_order: bool) -> None:
-        """Keep or remove the files that the ended process leaves behind."""
+        """Keep or remove the files left by the ended process."""
 
     def start(self) -> I:
-        """Start the server, to run until ``stop()``; one that runs already is kept and stays, too."""
+        """Start the server to run until ``stop()``; if it is already running, it stays too."""
         with file_lock(self._folder.lock):
             state = self._ensure_running()
             if not state.explicit:
@@ -69,9 +69,9 @@ class EmbeddedServer(ABC, Generic[S, I]):
             return self._info(state)
 
     def stop(self, timeout: float = _STOP_SECONDS) -> bool:
-        """Stop the server even if it is leased, in good order or after ``timeout`` seconds by force.
+        """Stop the server even if it is leased; kill it after ``timeout`` seconds.
 
-        Tells whether there was one to stop.
+        Returns whether it was running.
         """
         if not self._folder.path.is_dir():
             return False
@@ -83,24 +83,26 @@ class EmbeddedServer(ABC, Generic[S, I]):
             return True
 
     def kill(self) -> None:
-        """End the server with SIGKILL, as a crash would; what was acknowledged is there after a start."""
+        """Kill the server with SIGKILL, like a crash; acknowledged data is there after the next start."""
         state = self._running()
         if state is None:
             return
         signal_process(state.pid, signal.SIGKILL)
         if not wait_gone(state.pid, self._mark, _KILL_SECONDS):
-            raise ConnectError(f"The embedded {self._kind}, process {state.pid}, was killed but does not end; end it.")
+            raise ConnectError(
+                f"The embedded {self._kind}, process {state.pid}, was killed but has not ended. End it by hand."
+            )
 
     def status(self) -> I | None:
-        """The server if it runs, else ``None``."""
+        """Return the server if it is running, otherwise ``None``."""
         state = self._running()
         return None if state is None else self._info(state)
 
     @contextmanager
     def lease(self) -> Iterator[I]:
-        """Use the server within a ``with``: started if it does not run, stopped when the last lease ends.
+        """Use the server within a ``with`` block: started if needed, stopped when the last lease ends.
 
-        A server that was started with ``start()`` is not stopped. A lease ends with its process, too.
+        A server that was started with ``start()`` is not stopped. A lease also ends with its process.
         """
         with file_lock(self._folder.lock):
             state = self._ensure_running()
@@ -142,9 +144,9 @@ class EmbeddedServer(ABC, Generic[S, I]):
 def wait_ready(
     pid: int, mark: str, is_ready: Callable[[], bool], *, timeout: float, kind: str, log: Path, data: Path
 ) -> bool:
-    """Wait until a server answers, and tell whether it does or has ended.
+    """Wait until a server is ready; return whether it is, or has ended.
 
-    One that does neither in time is killed, and the ``ConnectError`` has the end of its log.
+    If it does neither in time, it is killed, and the ``ConnectError`` has the end of its log.
     """
     deadline = time.monotonic() + timeout
     while not is_ready():
@@ -154,21 +156,21 @@ def wait_ready(
             signal_process(pid, signal.SIGKILL)
             wait_gone(pid, mark, _KILL_SECONDS)
             raise ConnectError(
-                f"The embedded {kind} was not ready after {timeout:g} s and was killed; "
-                f"start_timeout gives it longer. {where_to_look(log, data)}"
+                f"The embedded {kind} was not ready after {timeout:g} s and was killed; Set a longer start_timeout. "
+                f"{where_to_look(log, data)}"
             )
         time.sleep(_POLL_SECONDS)
     return True
 
 
 def clear_the_way(mark: str, last: ServerState | None, data: Path) -> None:
-    """Wait until a server that was killed has released its port, and end one that no state mentions."""
+    """Wait until a killed server has released its port, and end one that no state mentions."""
     if last is not None:
         wait_gone(last.pid, mark, _KILL_SECONDS)
     while (pid := find_process(mark)) is not None:
         signal_process(pid, signal.SIGKILL)
         if not wait_gone(pid, mark, _KILL_SECONDS):
-            raise ConnectError(f"Process {pid} serves {data} and cannot be killed; end it, then try again.")
+            raise ConnectError(f"Process {pid} serves {data} and cannot be killed. End it, then try again.")
 
 
 def where_to_look(log: Path, data: Path) -> str:

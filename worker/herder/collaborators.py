@@ -1,4 +1,4 @@
-"""The collaborators of a herder, each made with those that it needs. They work in the herder's thread alone."""
+"""Creates the objects that share the herder's work and connects them. They are used only in the herder's thread."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ __all__ = ["Collaborators"]
 
 
 class Collaborators:
-    """Makes the collaborators; each is an attribute."""
+    """The objects that share the herder's work, one attribute each."""
 
     def __init__(
         self,
@@ -56,9 +56,9 @@ class Collaborators:
         self.inquiries = Inquiries(supervisor.inquire, supervisor.give_up)
         owners = cluster.owners if cluster is not None else None
         self.measurements = Measurements(worker.id, statuses, membership, inbox, owners)
-        self.histories = Histories(worker.id, statuses, membership, self.measurements, inbox, owners)
-        self.connectors = Connectors(configs, statuses, plugins, worker.tracking, self.measurements)
         others = OtherWorkers(worker.id, statuses, membership, inbox, owners)
+        self.histories = Histories(worker.id, statuses, self.measurements, others, inbox)
+        self.connectors = Connectors(configs, statuses, plugins, worker.tracking, self.measurements)
         self.plugin_metrics = PluginMetrics(worker.id, statuses, self.connectors, self.measurements, others)
         self.snapshots = Snapshots(worker, stores, membership, self.measurements, self.connectors, inbox)
         type_of = self.connectors.type

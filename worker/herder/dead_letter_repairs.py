@@ -1,4 +1,4 @@
-"""What is asked and answered about one dead letter that is edited before it is delivered again. Pure."""
+"""Request and response bodies for editing one dead letter before it is delivered again. Pure functions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _DIGITS: Final = (9, 18)
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """A request to deliver the record at ``place`` with other parts: those that ``edit`` has."""
+    """A request to deliver the record at ``place`` with the parts in ``edit`` replaced."""
 
     place: Place
     to: str
@@ -43,32 +43,32 @@ class Repair:
 
 
 def read_place(text: str) -> Place:
-    """Which record is meant, ``partition:offset``. Raises :class:`NotFoundError` for what can be none."""
+    """Parse a dead letter's place, ``partition:offset``. Raises :class:`NotFoundError` if it cannot exist."""
     parts = text.split(":")
     digits = [
         part.isascii() and part.isdigit() and len(part) <= most for part, most in zip(parts, _DIGITS, strict=False)
     ]
     if len(parts) != len(_DIGITS) or not all(digits):
-        raise NotFoundError(f"There is no dead letter {text!r}: it goes by partition:offset, such as 0:41.")
+        raise NotFoundError(f"There is no dead letter {text!r}: give it as partition:offset, such as 0:41.")
     return int(parts[0]), int(parts[1])
 
 
 def read_target(body: Mapping[str, Any]) -> tuple[str, bool]:
-    """Where a request has records delivered to, and whether it only tries that."""
+    """Read where the records are to be delivered, and whether this is a dry run."""
     to = body.get("to")
     if to not in _TARGETS:
         raise BadRequestError(
-            f"to is {to!r}; it has to be topic, after which every reader of the topics consumes the records again, or "
+            f"to is {to!r}; it must be topic, after which every reader of the topics consumes the records again, or "
             "task, which gives them to this connector alone."
         )
     dry_run = body.get("dry_run", False)
     if not isinstance(dry_run, bool):
-        raise BadRequestError(f"dry_run is {dry_run!r}; it has to be true or false.")
+        raise BadRequestError(f"dry_run is {dry_run!r}; it must be true or false.")
     return str(to), dry_run
 
 
 def read_repair(place: Place, body: Mapping[str, Any]) -> Repair:
-    """The body of a request to repair. Raises :class:`BadRequestError` with the member that is wrong."""
+    """Parse the body of a repair request. Raises :class:`BadRequestError` naming the invalid member."""
     to, dry_run = read_target(body)
     edit: dict[str, Any] = {
         part: _form(body[part], part, (*_FORMS, "json")) for part in ("key", "value") if part in body
@@ -79,14 +79,14 @@ def read_repair(place: Place, body: Mapping[str, Any]) -> Repair:
 
 
 def read_document(name: str, place: Place, read: DeadLetterRead) -> dict[str, Any]:
-    """The answer to a request for one dead letter."""
+    """The response to a request for one dead letter."""
     if read.record is None:
         raise _absent(name, place)
     return {"topic": read.topic, **read.record}
 
 
 def repaired_document(name: str, repair: Repair, done: DeadLetterRepaired) -> dict[str, Any]:
-    """The answer to a repair: the lists of a replay, what was changed, and the way of the record."""
+    """The response to a repair: the lists of a replay, the changes, and the record's way through the chain."""
     if not done.found:
         raise _absent(name, repair.place)
     place = {"partition": repair.place[0], "offset": repair.place[1]}
@@ -113,17 +113,17 @@ def _form(given: object, what: str, forms: tuple[str, ...]) -> dict[str, str] | 
         if kind in forms and isinstance(text, str):
             return {kind: text}
     raise BadRequestError(
-        f"{what} has to be null, or an object with one member of {', '.join(forms)}, which is a text."
+        f"{what} must be null, or an object with one of the members {', '.join(forms)}, which is a string."
     )
 
 
 def _headers(given: object) -> list[dict[str, Any]]:
     if not isinstance(given, list):
-        raise BadRequestError('headers have to be an array of {"key": "trace", "value": {"text": "abc"}}.')
+        raise BadRequestError('headers must be an array of {"key": "trace", "value": {"text": "abc"}}.')
     return [_header(item) for item in given]
 
 
 def _header(given: object) -> dict[str, Any]:
     if not isinstance(given, dict) or given.keys() != {"key", "value"} or not isinstance(given["key"], str):
-        raise BadRequestError('headers: each has to be an object such as {"key": "trace", "value": {"text": "abc"}}.')
+        raise BadRequestError('headers: each must be an object such as {"key": "trace", "value": {"text": "abc"}}.')
     return {"key": given["key"], "value": _form(given["value"], f"header {given['key']}", _FORMS)}

@@ -1,4 +1,4 @@
-"""Requests for dead letters: listing them, and delivering them again."""
+"""Requests to list dead letters and to deliver them again."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _AT_ONCE: Final = {"topic": 500, "task": 200}
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A request to replay: which dead letters, and where to; without a ``selection`` all that were not replayed yet."""
+    """A replay request: the selected dead letters and the target. Without a ``selection``, all not replayed yet."""
 
     to: str
     selection: DeadLetterSelection | None
@@ -53,39 +53,39 @@ class Replay:
 
 
 def read_limit(text: str | None) -> int:
-    """The largest number of records to list."""
+    """Parse the maximum number of records to list."""
     if text is None:
         return _DEFAULT_LISTED
     if not (text.isascii() and text.isdigit() and len(text) <= 10) or not 1 <= int(text) <= MOST_LISTED:
-        raise BadRequestError(f"limit is {text!r}; it has to be a number from 1 to {MOST_LISTED}.")
+        raise BadRequestError(f"limit is {text!r}; it must be a number from 1 to {MOST_LISTED}.")
     return int(text)
 
 
 def read_after(text: str | None) -> tuple[int, int] | None:
-    """The record after which to list: ``partition:offset``, as in ``next`` of the list before."""
+    """Parse the position to list after: ``partition:offset``, as in ``next`` of the previous list."""
     if not text:
         return None
     partition, colon, offset = text.partition(":")
     numbers = [int(part) for part in (partition, offset) if part.isascii() and part.isdigit() and len(part) < 20]
     if not colon or len(numbers) != 2:
-        raise BadRequestError(f"after is {text!r}; it has to be partition:offset, such as 0:41.")
+        raise BadRequestError(f"after is {text!r}; it must be partition:offset, such as 0:41.")
     return numbers[0], numbers[1]
 
 
 def read_replay(body: Mapping[str, Any]) -> Replay:
-    """The body of a request to replay. Raises :class:`BadRequestError` with the member that is wrong."""
+    """Parse the body of a replay request. Raises :class:`BadRequestError` naming the invalid member."""
     to, dry_run = read_target(body)
     return Replay(to, _selection(body.get("selection")), _until(body.get("until")), dry_run)
 
 
 def listed_document(listed: DeadLettersListed) -> dict[str, Any]:
-    """The answer to a request for a list; ``next`` is the ``after`` of the request that continues it."""
+    """The response with a list of dead letters; ``next`` is the ``after`` of the next request."""
     following = None if listed.next is None else f"{listed.next[0]}:{listed.next[1]}"
     return {"topic": listed.topic, "records": listed.records, "next": following, "replayed": listed.replayed}
 
 
 def replayed_document(replay: Replay, done: DeadLettersReplayed) -> dict[str, Any]:
-    """The answer to a replay; ``next`` is the request that continues with what remains."""
+    """The response to a replay; ``next`` is the request that continues with the remaining records."""
     following: dict[str, Any] | None = None
     if done.more and replay.selection is None and not replay.dry_run:
         following = {"to": replay.to, "selection": _ALL, "until": done.until}
@@ -103,7 +103,7 @@ def replayed_document(replay: Replay, done: DeadLettersReplayed) -> dict[str, An
 
 
 def task_not_stopped(name: str) -> BadRequestError:
-    """The refusal to give records to a task that may be running: two would write at the same time."""
+    """The error for replaying into a task that may be running: two processes would write at the same time."""
     return BadRequestError(
         f"Dead letters can be replayed to the task of connector {name} only while the connector is STOPPED. Stop it "
         f"with PUT /connectors/{name}/stop, or replay to the topic."
@@ -114,7 +114,7 @@ def _selection(given: object) -> DeadLetterSelection | None:
     if given == _ALL:
         return None
     if not isinstance(given, list) or not given:
-        raise BadRequestError(f"selection has to be {_EXAMPLES}.")
+        raise BadRequestError(f"selection must be {_EXAMPLES}.")
     return [_range(item) for item in given]
 
 
@@ -125,7 +125,7 @@ def _range(item: object) -> tuple[int, int, int]:
         return members["partition"], members["offset"], members["offset"] + 1
     if numbers and members.keys() == {"partition", "from", "to"} and members["from"] <= members["to"]:
         return members["partition"], members["from"], members["to"] + 1
-    raise BadRequestError(f"selection: {item!r} selects nothing; it has to be {_EXAMPLES}.")
+    raise BadRequestError(f"selection: {item!r} selects nothing; it must be {_EXAMPLES}.")
 
 
 def _until(given: object) -> dict[str, int] | None:
@@ -133,7 +133,7 @@ def _until(given: object) -> dict[str, int] | None:
         return None
     if isinstance(given, dict) and all(_is_end(key, end) for key, end in given.items()):
         return given
-    raise BadRequestError("until has to be what the answer before gave: the end of each partition of the queue.")
+    raise BadRequestError("until must be the value from the previous response: the end of each partition of the queue.")
 
 
 def _is_end(partition: str, end: object) -> bool:
@@ -141,7 +141,7 @@ def _is_end(partition: str, end: object) -> bool:
 
 
 class DeadLetterRequests:
-    """Has the herder list and replay the dead letters of connectors. Any thread may make the requests."""
+    """Lists and replays the dead letters of connectors. Methods may be called from any thread."""
 
     def __init__(
         self,
@@ -162,24 +162,24 @@ class DeadLetterRequests:
         leadership.when_lost(self._end)
 
     def list(self, name: str, after: tuple[int, int] | None, limit: int) -> Request[Document]:
-        """The dead letters of a connector, ``limit`` at most, after a partition and offset of its queue."""
+        """List the dead letters of a connector: at most ``limit``, after a partition and offset of its queue."""
         return self._requests.begin(lambda request: self._list(request, name, after, limit))
 
     def replay(self, name: str, body: Mapping[str, Any]) -> Request[Document]:
-        """Deliver dead letters of a sink again, into its task only while it is stopped.
+        """Deliver dead letters of a sink again. To deliver into its task, the sink must be stopped.
 
-        The answer tells which were delivered, which failed again, and the request that goes on with what remains.
+        The answer lists the delivered records and those that failed again, and has the request that continues.
         """
         return self._requests.begin(lambda request: self._read_and_replay(request, name, body))
 
     def one(self, name: str, place: Place) -> Request[Document]:
-        """A dead letter of a connector, in the forms in which it can be edited."""
+        """Return one dead letter of a connector in the forms in which it can be edited."""
         return self._requests.begin(lambda request: self._one(request, name, place))
 
     def repair(self, name: str, place: Place, body: Mapping[str, Any]) -> Request[Document]:
-        """Deliver a dead letter of a sink with other parts, under the conditions of a replay.
+        """Deliver a dead letter of a sink with edited parts, under the same conditions as a replay.
 
-        The answer tells what was changed and the way of the record, which is not delivered if it fails on that.
+        The answer lists the changes and the record's way through the chain; a record that fails there is not delivered.
         """
         return self._requests.begin(lambda request: self._read_and_repair(request, name, place, body))
 
@@ -228,7 +228,7 @@ class DeadLetterRequests:
     def _deliver(
         self, request: Request[Document], name: str, to: str, act: Callable[[ConnectorEntry], None], *, dry_run: bool
     ) -> None:
-        """Have ``act`` deliver records of a sink, at the leader; a dry run is anybody's."""
+        """Run ``act``, which delivers records of a sink, on the leader; any worker may do a dry run."""
         entry = self._connectors.entry(name)
         if self._connectors.is_source(name):
             raise BadRequestError(
@@ -241,7 +241,7 @@ class DeadLetterRequests:
             self._leadership.as_leader(request, lambda: self._begin(request, name, to, act))
 
     def _begin(self, request: Request[Document], name: str, to: str, act: Callable[[ConnectorEntry], None]) -> None:
-        """Let nobody else deliver records of the connector, and ``act``; to a task while that stays stopped."""
+        """Run ``act`` with no other delivery for the connector; to deliver to a task, keep the connector stopped."""
         entry = self._connectors.entry(name)
         if to == "task" and entry.target is not TargetState.STOPPED:
             raise task_not_stopped(name)
@@ -255,7 +255,7 @@ class DeadLetterRequests:
             act(entry)
 
     def _end(self) -> None:
-        """Break off what the next leader may be asked for again."""
+        """Cancel deliveries that the client can request again from the next leader."""
         for name, request in list(self._replaying.items()):
             request.break_off(broken_off(request, name, LEAD_LOST))
 

@@ -58,6 +58,7 @@ from worker.supervisor.notices import (
     OwnershipAsked,
     Published,
     Rested,
+    StillMeasured,
     TopicsUsed,
 )
 from worker.supervisor.supervisor import Supervisor
@@ -66,17 +67,17 @@ __all__ = ["Herder"]
 
 logger = logging.getLogger(__name__)
 
-# A client that asks for a connector that is not there waits for so long while no broker answers.
+# The longest time that a request for an unknown connector waits for the config topic if no broker answers.
 _CATCH_UP_SECONDS: Final = 3.0
 
 
 class Herder:
-    """Runs connectors. The public methods may be called from any thread, and so may those of its interfaces.
+    """Runs connectors. Its public methods and those of its interfaces may be called from any thread.
 
     The interfaces are ``connectors``, ``offsets``, ``dead_letters``, ``plugins``, ``previews``, ``loggers``,
-    ``versions``, ``histories``, ``cluster`` and ``peers`` (the other workers). Their methods return the result to
-    come, a :class:`~worker.herder.inbox.Request`.
-    ``drained`` is done when every connector is drained, and fails when the worker has to end.
+    ``versions``, ``histories``, ``cluster`` and ``peers`` (requests of other workers). Their methods return a
+    :class:`~worker.herder.inbox.Request`, which is completed later. ``drained`` completes when every connector is
+    drained, and fails if the worker has to end.
     """
 
     def __init__(
@@ -129,7 +130,7 @@ class Herder:
         self.peers = PeerRequests(requests, worker.cluster, stores.configs, made.connectors, made.writes, made.fencing)
 
     def start(self) -> None:
-        """Read what is stored and begin to work. Waits for the stores.
+        """Read the stores and start working. Blocks until the stores are read.
 
         Raises :class:`~connect.errors.ConnectError` if they cannot be read.
         """
@@ -146,7 +147,7 @@ class Herder:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop every connector and task, leave the cluster, and return when all has ended."""
+        """Stop every connector and task, leave the cluster, and return when everything has ended."""
         self._inbox.post(self._begin_to_close)
         self._supervisor.close()
         self._inbox.close()
@@ -159,36 +160,36 @@ class Herder:
         self._configs.close()
 
     def all_created(self) -> None:
-        """Let sinks drain: no more connectors are to come for now.
+        """Let sinks drain, because all connectors have been created.
 
-        Until then sinks with ``run.until=drained`` are not told to drain: a source of theirs may not be there yet.
+        Before this call, sinks with ``run.until=drained`` are not told to drain: their source may not exist yet.
         """
         self._inbox.post(self._see_all_created)
 
     def when_leading(self, action: Callable[[], None]) -> None:
-        """Call ``action``, in the herder's thread, now if this worker leads, and each time it has taken the lead."""
+        """Call ``action`` in the herder's thread: now if this worker leads, and whenever it becomes the leader."""
         self._inbox.post(lambda: self._call_when_leading(action))
 
     def totals(self) -> Request[dict[str, float]]:
-        """The sums of what all tasks of this worker have counted and measured."""
+        """Return the sums of the counts and measurements of all tasks on this worker."""
         return self._requests.ask(self._collaborators.measurements.totals)
 
     @property
     def snapshot(self) -> Snapshot | None:
-        """What this worker knew a moment ago, for scrapes; ``None`` before it has looked first. Never waits."""
+        """The latest snapshot for scrapes; ``None`` before the first one. Never blocks."""
         return self._collaborators.snapshots.latest
 
     def ping(self) -> Request[None]:
-        """Answer, which shows that the herder works."""
+        """Answer from the herder's thread, which shows that it is alive."""
         return self._requests.ask(lambda: None)
 
     def refusals(self) -> list[str]:
-        """What the brokers do not let this worker do with its topics now. Never waits."""
+        """Return the brokers' current refusals of requests for this worker's topics. Never blocks."""
         found = (self._configs.refusal, self._statuses.refusal)
         return [refusal for refusal in found if refusal is not None]
 
     def unready(self) -> Request[list[str]]:
-        """The reasons why this worker cannot run connectors now; none if it can."""
+        """Return the reasons why this worker cannot run connectors now; an empty list if it can."""
 
         def look() -> list[str]:
             closing = ["This worker is stopping."] if self._closing else []
@@ -203,8 +204,10 @@ class Herder:
             try:
                 action()
             except Exception as error:
-                # A defect of ours. Going on could run a task twice, so the worker is to end (invariant I6).
-                logger.exception("The herder failed; the worker stops")
+                # A bug in Sluice. Continuing could run a task twice, so the worker must end (invariant I6).
+                logger.exception(
+                    "The herder failed; the worker stops. This is a bug in Sluice: please report it with this trace"
+                )
                 if not self.drained.done():
                     self.drained.set_exception(error)
 
@@ -218,7 +221,7 @@ class Herder:
 
     def _notice(self, notice: Notice) -> None:
         match notice:
-            case Launched() | Rested() | Measured() | ClientMeasured():
+            case Launched() | Rested() | Measured() | StillMeasured() | ClientMeasured():
                 self._collaborators.snapshots.heard(notice)
             case Loaded(unit, loads):
                 self._collaborators.measurements.take_loads(unit, loads)
@@ -237,7 +240,7 @@ class Herder:
                 if isinstance(notice, Changed):
                     self._collaborators.snapshots.heard(notice)
                 self._collaborators.units.heard(notice)
-                # With many units each look takes a while: what else they have said by then is seen by the same one.
+                # Reconciling many units takes a while, so all notices that arrive until then share one call.
                 self._reconcile_soon.post()
 
     def _config_changed(self, change: ConfigChange) -> None:
@@ -267,7 +270,7 @@ class Herder:
                 self._collaborators.stopped.changed(name)
             case TasksChanged(name):
                 self._collaborators.units.tasks_changed(name)
-        # What follows changes the store, too, so it is not done in the middle of a change; many changes are one to it.
+        # Following a change may write to the store, so it runs after this change, once for many changes.
         self._follow_soon.post()
 
     def _follow_configs(self) -> None:

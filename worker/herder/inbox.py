@@ -1,4 +1,4 @@
-"""The herder's inbox: actions to do now or later, and the requests that wait for an answer."""
+"""The herder's inbox: actions to run now or later, and requests that wait for an answer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Request(Future[T], Generic[T]):
-    """A result to come, with the step that it is at, for a client that cannot wait any longer."""
+    """A future result with its current stage, which is reported to a client that times out."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -31,25 +31,25 @@ class Request(Future[T], Generic[T]):
 
     @property
     def stage(self) -> tuple[str, float]:
-        """The step that this request is at, and since when (seconds since 1970)."""
+        """The current stage and when it began (seconds since 1970)."""
         return self._stage
 
     def enter(self, stage: str) -> None:
-        """Begin a step: what the worker does from now on, such as ``reading the offsets``."""
+        """Enter a stage, which says what the worker is doing, such as ``reading the offsets``."""
         self._stage = (stage, time.time())
 
     def set_result(self, result: T) -> None:
-        """Answer, unless it was broken off."""
+        """Complete the request, unless it was cancelled."""
         if not self._broken_off:
             super().set_result(result)
 
     def set_exception(self, exception: BaseException | None) -> None:
-        """Fail, unless it was broken off."""
+        """Fail the request, unless it was cancelled."""
         if not self._broken_off:
             super().set_exception(exception)
 
     def follow(self, future: Future[T]) -> None:
-        """Answer with the result of a future, or fail as it does."""
+        """Complete or fail as a future does."""
 
         def done(outcome: Future[T]) -> None:
             if (error := outcome.exception()) is not None:
@@ -60,7 +60,7 @@ class Request(Future[T], Generic[T]):
         future.add_done_callback(done)
 
     def break_off(self, error: ConnectError) -> None:
-        """Fail at once, though work for it still goes on; the outcome of that work is not told any more."""
+        """Fail immediately, although work for the request continues; the outcome of that work is discarded."""
         if not self.done():
             self._broken_off = True
             super().set_exception(error)
@@ -71,18 +71,18 @@ Action: TypeAlias = Callable[[], None]
 
 @dataclass(slots=True)
 class Later:
-    """An action for a later time, unless it is cancelled before."""
+    """An action scheduled for later, which can be cancelled."""
 
     action: Action
     cancelled: bool = field(default=False)
 
     def cancel(self) -> None:
-        """Cancel the action. In the herder's thread, where it would be done."""
+        """Cancel the action. Call this in the thread that would run it."""
         self.cancelled = True
 
 
 class Inbox:
-    """Actions for one thread, which takes them with :meth:`take`. ``post`` may be called from any thread."""
+    """A queue of actions for one thread, which takes them with :meth:`take`. Any thread may call ``post``."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -91,26 +91,26 @@ class Inbox:
         self._numbers = itertools.count()
 
     def post(self, action: Action) -> None:
-        """Have an action done after everything that was posted before."""
+        """Run an action after all actions posted before."""
         self._actions.put(action)
 
     def after(self, seconds: float, action: Action) -> Later:
-        """Have an action done in so many seconds. To be called in the thread that takes alone."""
+        """Run an action in ``seconds``. Call this only in the thread that takes actions."""
         later = Later(action)
         heapq.heappush(self._later, (self._clock() + seconds, next(self._numbers), later))
         return later
 
     @property
     def waiting(self) -> int:
-        """How many actions were posted and not taken yet."""
+        """The number of posted actions not taken yet."""
         return self._actions.qsize()
 
     def close(self) -> None:
-        """Let :meth:`take` return ``None`` after everything that was posted before."""
+        """Close the inbox: :meth:`take` returns ``None`` after all actions posted before."""
         self._actions.put(None)
 
     def take(self) -> Action | None:
-        """Wait for the next action; ``None`` when the inbox is closed. What is due goes before what waits."""
+        """Wait for the next action; return ``None`` when the inbox is closed. Actions that are due go first."""
         while True:
             if (due := self._due()) is not None:
                 return due
@@ -127,12 +127,12 @@ class Inbox:
         return None
 
     def _patience(self) -> float | None:
-        # No lock waits for longer, and whoever waits looks again.
+        # The longest timeout of a lock; the loop waits again after it.
         return min(max(0.0, self._later[0][0] - self._clock()), threading.TIMEOUT_MAX) if self._later else None
 
 
 class Once:
-    """An action that is done once for all who have asked for it until then. In the herder's thread alone."""
+    """An action that runs once for all calls of :meth:`post` made before it runs. Used only in the herder's thread."""
 
     def __init__(self, inbox: Inbox, action: Action) -> None:
         self._inbox = inbox
@@ -140,7 +140,7 @@ class Once:
         self._waits = False
 
     def post(self) -> None:
-        """Have the action done after everything that was posted before, unless it waits for that already."""
+        """Run the action after all actions posted before, unless it is already waiting."""
         if not self._waits:
             self._waits = True
             self._inbox.post(self._do)
@@ -151,10 +151,10 @@ class Once:
 
 
 class Requests:
-    """Has the thread of an inbox handle what other threads ask for. ``begin`` and ``ask`` may be called from any.
+    """Runs requests of other threads in the inbox's thread. Any thread may call ``begin`` and ``ask``.
 
-    Before a client is told that there is no such connector, ``catch_up`` brings this worker up to date, and the
-    request is begun once more: another worker may have answered the client that made it a moment ago.
+    Before a request fails with "no such connector", ``catch_up`` brings this worker up to date and the request is run
+    once more: another worker may have just created the connector.
     """
 
     def __init__(self, inbox: Inbox, catch_up: Callable[[], Future[None]] | None = None) -> None:
@@ -162,13 +162,13 @@ class Requests:
         self._catch_up = catch_up
 
     def begin(self, action: Callable[[Request[T]], None]) -> Request[T]:
-        """Begin with a new request, which ``action`` answers sooner or later; what it raises fails the request."""
+        """Create a request and pass it to ``action``, which completes it eventually; an exception fails the request."""
         request: Request[T] = Request()
         self._inbox.post(lambda: self._attempt(request, action, self._catch_up))
         return request
 
     def ask(self, answer: Callable[[], T]) -> Request[T]:
-        """Answer at once, with what ``answer`` returns."""
+        """Complete a request with the return value of ``answer``."""
         return self.begin(lambda request: request.set_result(answer()))
 
     def _attempt(
@@ -193,7 +193,7 @@ class Requests:
             request.set_exception(error)
 
     def answer_when_written(self, request: Request[T], written: Future[None], result: Callable[[], T]) -> None:
-        """Answer with ``result()`` once a write is in the store's view. In the thread of the inbox alone."""
+        """Complete a request with ``result()`` once a write is in the store's view. Only in the inbox's thread."""
 
         def done() -> None:
             try:

@@ -1,4 +1,4 @@
-"""Inquiries that child processes answer. Used by the herder's thread alone."""
+"""Inquiries to child processes. Used only in the herder's thread."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OnPart: TypeAlias = Callable[[Report], None]
 
 
 class Inquiries:
-    """Asks through ``ask`` and calls back when the answer has come. ``give_up`` ends the process that is asked."""
+    """Sends inquiries with ``ask`` and calls back with the answers. ``give_up`` ends the process of an inquiry."""
 
     def __init__(self, ask: Callable[[int, Inquiry], None], give_up: Callable[[int], None]) -> None:
         self._ask = ask
@@ -34,7 +34,7 @@ class Inquiries:
         self._when_done: list[Action] = []
 
     def put(self, inquiry: Inquiry, on_answer: OnAnswer) -> int:
-        """Ask, and go on with ``on_answer``; the number of the inquiry."""
+        """Send an inquiry, pass its answer to ``on_answer``, and return the inquiry's number."""
         number = next(self._numbers)
         self._waiting[number] = on_answer
         self._ask(number, inquiry)
@@ -47,9 +47,9 @@ class Inquiries:
         go_on: Callable[[Report], None],
         on_part: OnPart = lambda _: None,
     ) -> None:
-        """Ask, and go on with the answer; where there is none, or ``go_on`` raises, the request fails.
+        """Send an inquiry and continue with its answer; fail the request if there is none or ``go_on`` raises.
 
-        Once the request is broken off nothing more is done for it, and a process that does is ended.
+        Once the request is cancelled, nothing more is done for it, and the process that works on it is ended.
         """
         if request.done():
             return
@@ -69,18 +69,18 @@ class Inquiries:
         request.add_done_callback(lambda _: self._abandon(number))
 
     def answered_in_part(self, notice: AnsweredInPart) -> None:
-        """Pass a part of an answer on to the caller that waits for it."""
+        """Pass a partial answer to the caller that waits for it."""
         if notice.request in self._parts:
             self._parts[notice.request](notice.report)
 
     def answered(self, notice: Answered) -> None:
-        """Pass an answer on to the caller that waits for it."""
+        """Pass an answer to the caller that waits for it."""
         self._parts.pop(notice.request, None)
         self._waiting.pop(notice.request)(_outcome(notice.report))
         self._look_what_is_done()
 
     def when_done(self, action: Action) -> None:
-        """Call ``action`` once every process that was asked for a broken off request has ended."""
+        """Call ``action`` once every process working for a cancelled request has ended."""
         self._when_done.append(action)
         self._look_what_is_done()
 

@@ -1,4 +1,4 @@
-"""Requests for log levels: of this worker and its children, or of every worker of the cluster (KIP-976)."""
+"""Requests for log levels: of this worker and its child processes, or of all workers in the cluster (KIP-976)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Document: TypeAlias = dict[str, Any]
 
 
 class LoggerRequests:
-    """Has the herder show and set log levels. Any thread may make the requests."""
+    """Shows and sets log levels. Methods may be called from any thread."""
 
     def __init__(self, requests: Requests, levels: LoggerLevels, configs: ConfigStore) -> None:
         self._requests = requests
@@ -22,19 +22,19 @@ class LoggerRequests:
         self._configs = configs
 
     def levels(self) -> Request[dict[str, Document]]:
-        """The level of every logger of this process."""
+        """Return the level of every logger in this process."""
         return self._requests.ask(self._levels.all)
 
     def level(self, name: str) -> Request[Document]:
-        """The level of one logger."""
+        """Return the level of one logger."""
         return self._requests.ask(lambda: self._levels.one(name))
 
     def set_level(self, name: str, level: str) -> Request[list[str]]:
-        """Set the level of a logger and all below it, in the children too; the names of those changed."""
+        """Set the level of a logger and its children, in child processes too; return the changed loggers."""
         return self._requests.ask(lambda: self._levels.set(name, level_named(level)))
 
     def set_cluster_level(self, name: str, level: str) -> Request[None]:
-        """Have every worker of the cluster set the level of a logger. Any worker may ask for that."""
+        """Set a logger's level on every worker in the cluster. Any worker accepts this request."""
         return self._requests.begin(lambda request: self._set_cluster_level(request, name, level))
 
     def _set_cluster_level(self, request: Request[None], name: str, level: str) -> None:

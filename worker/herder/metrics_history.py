@@ -1,6 +1,6 @@
-"""The histories of connectors: noted every two seconds, and put together with those of the other workers on request.
+"""The throughput and lag of connectors over time, recorded every two seconds and gathered from all workers on request.
 
-The herder's thread alone. Histories are only looked at: a worker that does not answer in time is left out.
+Used only in the herder's thread. Histories are for display: a worker that does not answer in time is left out.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from typing import Final
 from worker.herder.cluster.other_workers import LIVE, OtherWorkers
 from worker.herder.connectors.connectors import Connectors
 from worker.herder.inbox import Inbox, Request, Requests
-from worker.membership.membership import Membership
 from worker.metrics.history import SLOT, History, Part, Point, Recorded
-from worker.metrics.measurements import Measurements, Owners, Values
+from worker.metrics.measurements import Measurements, Values
 from worker.stores.status.store import StatusStore
 
 __all__ = ["Histories", "HistoryRequests"]
@@ -27,43 +26,42 @@ _REMAINING: Final = "source-remaining-"
 
 
 class Histories:
-    """Notes the histories of this worker's tasks, and asks ``owners`` for those of the others, where there are any."""
+    """Records the histories of this worker's tasks, and asks the other workers for theirs."""
 
     def __init__(
         self,
         worker_id: str,
         statuses: StatusStore,
-        membership: Membership,
         measurements: Measurements,
+        others: OtherWorkers,
         inbox: Inbox,
-        owners: Owners | None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._worker_id = worker_id
         self._statuses = statuses
         self._measurements = measurements
         self._inbox = inbox
-        self._others = OtherWorkers(worker_id, statuses, membership, inbox, owners)
+        self._others = others
         self._clock = clock
         self._history = History()
 
     def start(self) -> None:
-        """Note the first points, and then more every two seconds."""
+        """Record the first points, and more every two seconds."""
         now = self._clock()
         self._history.note(now, self._points())
-        # In the middle of the next slot, so that none is missed because a look comes a little later.
+        # In the middle of the next slot, so that no slot is missed if the timer fires slightly late.
         self._inbox.after(SLOT * 1.5 - now % SLOT, self.start)
 
     def forget(self, connector: str) -> None:
-        """Drop the history of a connector that was deleted."""
+        """Forget the history of a deleted connector."""
         self._history.forget(connector)
 
     def recorded(self, connector: str | None = None) -> Recorded:
-        """What this worker has noted, of one connector or all."""
+        """Return this worker's history of one connector, or of all."""
         return self._history.recorded(connector)
 
     def gather(self, request: Request[tuple[Recorded, list[Part]]], connector: str | None, step: int) -> None:
-        """Answer with what this worker has noted, and what the others have, in steps of so many seconds."""
+        """Complete the request with this worker's history and those of the others, in steps of ``step`` seconds."""
         self._others.gather(
             request,
             connector,
@@ -81,7 +79,7 @@ class Histories:
 
 
 class HistoryRequests:
-    """Requests for histories. Any thread may make them."""
+    """Requests for histories. Methods may be called from any thread."""
 
     def __init__(self, requests: Requests, histories: Histories, connectors: Connectors) -> None:
         self._requests = requests
@@ -89,7 +87,7 @@ class HistoryRequests:
         self._connectors = connectors
 
     def gathered(self, connector: str | None, step: int) -> Request[tuple[Recorded, list[Part]]]:
-        """What this worker and the others have noted, of one connector or of all; in steps of so many seconds."""
+        """Return all workers' histories of one connector or of all, in steps of ``step`` seconds."""
 
         def begin(request: Request[tuple[Recorded, list[Part]]]) -> None:
             self._check(connector)
@@ -98,7 +96,7 @@ class HistoryRequests:
         return self._requests.begin(begin)
 
     def own(self, connector: str | None) -> Request[Recorded]:
-        """What this worker has noted: for another that asks."""
+        """Return this worker's history, for another worker."""
 
         def look() -> Recorded:
             self._check(connector)
@@ -112,7 +110,7 @@ class HistoryRequests:
 
 
 def _point(tasks: list[Values]) -> Point:
-    """The point of a connector by the values of its tasks; the lag is unknown if that of one task is."""
+    """The point of a connector, from the values of its tasks; the lag is unknown if one task's lag is unknown."""
     if any(_PARTITIONS in values for values in tasks):
         lags = [values[_LAG] for values in tasks if _LAG in values]
         return Point(_total(tasks, _SENT), sum(lags) if len(lags) == len(tasks) else None, "records")

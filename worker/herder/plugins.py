@@ -1,4 +1,4 @@
-"""Requests for plugins: which are installed, their keys, and whether a configuration is valid."""
+"""Requests for plugins: the installed ones, their config keys, and the validation of configurations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Document: TypeAlias = dict[str, Any]
 
 
 class PluginRequests:
-    """Has the herder ask plugins in a process of their own. Any thread may make the requests."""
+    """Asks plugins, each in its own process. Methods may be called from any thread."""
 
     def __init__(
         self,
@@ -37,17 +37,17 @@ class PluginRequests:
         self._inquiries = inquiries
 
     def registry(self) -> PluginRegistry:
-        """The installed plugins; this answers at once."""
+        """The installed plugins; answered without the herder."""
         return self._registry
 
     def keys(self, name: str, version: str) -> Request[list[Document]]:
-        """The keys of a plugin of any kind; for connectors, those of the framework too."""
+        """Return the config keys of a plugin of any kind; for connectors, including those of the framework."""
         return self._requests.begin(lambda request: self._describe(request, name, version))
 
     def validate(self, plugin: str, config: GivenConfig, connector: str | None = None) -> Request[Document]:
-        """The result of validating a configuration for the connector called ``plugin``, with all its mistakes.
+        """Validate a configuration for the connector plugin ``plugin``; the result has all mistakes.
 
-        With a ``connector``, ``config`` is a change of its configuration, as a PATCH takes it.
+        If ``connector`` is given, ``config`` is a patch of that connector's configuration.
         """
         return self._requests.begin(lambda request: self._validate(request, plugin, config, connector))
 
@@ -76,7 +76,7 @@ class PluginRequests:
         self._inquiries.answer(messages.ValidateConfig(dict(config), self._worker_props), request, answered)
 
     def _listed(self, name: str) -> PluginEntry:
-        """The plugin of any kind that is called ``name`` and listed."""
+        """Return the listed plugin of any kind that ``name`` refers to."""
         for kind in PluginKind:
             try:
                 entry = self._registry.find(kind, name)

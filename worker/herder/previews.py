@@ -1,7 +1,7 @@
 """Requests for previews: what a connector would do with its next records, without doing it.
 
-Whichever worker is asked answers. A child process reads and shows, and changes nothing; a worker that is killed
-meanwhile leaves nothing behind.
+Any worker can answer. A child process reads records and shows the result without changing anything, so a worker that is
+killed meanwhile leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _BEGINS: Final = ("stored", "beginning")
 
 @dataclass(frozen=True, slots=True)
 class PreviewWanted:
-    """How much to show, and whether from the beginning or after the stored offsets."""
+    """The number of records to show, and whether to start at the beginning or after the stored offsets."""
 
     records: int
     seconds: int
@@ -48,16 +48,16 @@ class PreviewWanted:
 
 
 def read_preview(given: Mapping[str, str]) -> PreviewWanted:
-    """The query of a request for a preview. Raises :class:`BadRequestError` with the parameter that is wrong."""
+    """Parse the query of a preview request. Raises :class:`BadRequestError` naming the invalid parameter."""
     records, seconds, size = (_number(given, name) for name in _NUMBERS)
     begin = given.get("from", _BEGINS[0])
     if begin not in _BEGINS:
-        raise BadRequestError(f"from is {begin!r}; it has to be {' or '.join(_BEGINS)}.")
+        raise BadRequestError(f"from is {begin!r}; it must be {' or '.join(_BEGINS)}.")
     return PreviewWanted(records, seconds, size, begin == "beginning")
 
 
 def preview_document(name: str, shown: list[Document], ended: messages.PreviewEnded) -> Document:
-    """The answer to a request for a preview."""
+    """The response to a preview request."""
     return {
         "name": name,
         "records": [document for document in shown if "table" not in document],
@@ -72,12 +72,12 @@ def _number(given: Mapping[str, str], name: str) -> int:
     default, least, most = _NUMBERS[name]
     text = given.get(name, str(default))
     if not (text.isascii() and text.isdigit() and len(text) < 20) or not least <= int(text) <= most:
-        raise BadRequestError(f"{name} is {text!r}; it has to be a number from {least} to {most}.")
+        raise BadRequestError(f"{name} is {text!r}; it must be a number from {least} to {most}.")
     return int(text)
 
 
 class PreviewRequests:
-    """Has the herder show what connectors would do next. Any thread may make the requests."""
+    """Runs previews of connectors. Methods may be called from any thread."""
 
     def __init__(
         self,
@@ -97,13 +97,13 @@ class PreviewRequests:
         self._under_way = 0
 
     def deployed(self, name: str, wanted: PreviewWanted) -> Request[Document]:
-        """What a connector would do with its next records."""
+        """Preview what a deployed connector would do with its next records."""
         return self._requests.begin(lambda request: self._deployed(request, name, wanted))
 
     def given(self, plugin: str, config: GivenConfig, wanted: PreviewWanted) -> Request[Document]:
-        """The same for a configuration that is not deployed, for the connector called ``plugin``.
+        """Preview a configuration that is not deployed, for the connector plugin ``plugin``.
 
-        Where a connector has the name that the configuration gives, its offsets are where the preview begins.
+        If a connector has the name in the configuration, the preview starts at that connector's offsets.
         """
         return self._requests.begin(lambda request: self._given(request, plugin, config, wanted))
 
@@ -117,7 +117,9 @@ class PreviewRequests:
         check_same_class(in_config, plugin, (self._connectors.plugin(in_config), self._connectors.plugin(plugin)))
         name = (config.get("name") or "").strip()
         if not name:
-            raise BadRequestError("The configuration has no name; its offsets and its consumer group go by it.")
+            raise BadRequestError(
+                "The configuration has no name. Set one: the offsets and the consumer group are looked up by it."
+            )
         self._take_place(request)
 
         def validated(report: Report) -> None:
@@ -131,11 +133,11 @@ class PreviewRequests:
     def _take_place(self, request: Request[Document]) -> None:
         if self._under_way >= MOST_AT_ONCE:
             raise UnavailableError(
-                f"This worker has {MOST_AT_ONCE} previews under way. Ask again in a moment, or ask another worker.",
+                f"This worker already runs {MOST_AT_ONCE} previews. Ask again in a moment, or ask another worker.",
                 _AGAIN_AFTER,
             )
         self._under_way += 1
-        # A request may be done in any thread, and the count is the herder's.
+        # A request may complete in any thread, but the count belongs to the herder's.
         request.add_done_callback(lambda _: self._post(self._leave_place))
 
     def _leave_place(self) -> None:

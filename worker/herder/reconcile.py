@@ -1,4 +1,4 @@
-"""The actions that turn what runs into what should run: a function of the two."""
+"""Compares the running units with the desired ones and returns the actions that bring them in line. Pure functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Action", "Desired", "Running", "Start", "Stop", "Tell", "desired_uni
 
 @dataclass(frozen=True, slots=True)
 class Desired:
-    """The way in which a unit should run."""
+    """How a unit should run."""
 
     command: RunConnector | RunTask
     paused: bool = False
@@ -28,7 +28,7 @@ class Desired:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """The way in which a unit runs: what it was started with and told since, and its phase."""
+    """How a unit runs: the command that started it, the commands sent since, and its phase."""
 
     command: RunConnector | RunTask
     phase: Phase = Phase.STARTING
@@ -56,7 +56,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """Tell a running unit something."""
+    """Send a command to a running unit."""
 
     unit: Unit
     command: Pause | Resume | Drain | TakeConfig
@@ -70,9 +70,9 @@ _TAKES_CONFIG: Final = (Phase.STARTING, Phase.RUNNING, Phase.PAUSED)
 def desired_units(
     connectors: Mapping[str, ConnectorEntry], worker: Mapping[str, str], drain: frozenset[str]
 ) -> dict[Unit, Desired]:
-    """Every unit that should run anywhere. ``drain`` names the sinks that are to deliver what is there and stop.
+    """Return every unit that should run on any worker. ``drain`` names the sinks that should drain and stop.
 
-    A paused connector is stopped while its tasks stay, paused; a stopped one has nothing that runs.
+    If a connector is paused, it is stopped and its tasks stay, paused; if it is stopped, none of its units runs.
     """
     desired: dict[Unit, Desired] = {}
     for name, entry in connectors.items():
@@ -89,10 +89,10 @@ def desired_units(
 
 
 def reconcile(desired: Mapping[Unit, Desired], running: Mapping[Unit, Running]) -> list[Action]:
-    """The next actions from ``running`` to ``desired``, for what is not on its way already.
+    """Return the next actions that turn ``running`` into ``desired``, without those already under way.
 
-    A unit whose configuration changed is stopped first and started when it is gone, unless it is a task that goes on
-    with the new one. A failed one stays as it is until somebody restarts it.
+    A unit with a changed configuration is stopped, and started again once it is gone, unless it is a task that can
+    continue with the new configuration. A failed unit stays as it is until it is restarted.
     """
     actions: list[Action] = [
         Stop(unit)
@@ -113,7 +113,7 @@ def _since(entry: ConnectorEntry, task: int) -> int:
 
 
 def _goes_on(now: Running, wanted: Desired) -> bool:
-    """Whether a unit needs no other process for what is wanted of it."""
+    """Whether a unit's process can keep running as desired."""
     if now.since != wanted.since:
         return False
     if now.command == wanted.command:
@@ -124,7 +124,7 @@ def _goes_on(now: Running, wanted: Desired) -> bool:
 
 
 def _to_start(wanted: Desired) -> Desired:
-    # A unit cannot be told anything it is not started for yet, so a drain follows with the next look.
+    # A starting unit accepts no commands yet, so the drain follows at the next call.
     return replace(wanted, drain=False)
 
 

@@ -1,4 +1,4 @@
-"""The settings of a herder, and the stores it works on: fixed when a worker starts."""
+"""A herder's settings and stores, which do not change while a worker runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["ClusterSettings", "HerderCallbacks", "Stores", "WorkerSettings"]
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """The stores of a worker, or of its cluster. Without ``versions`` there is no history of configurations."""
+    """The stores of a worker or of its cluster. Without ``versions``, no history of configurations is kept."""
 
     configs: ConfigStore
     statuses: StatusStore
@@ -31,11 +31,11 @@ class Stores:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSettings:
-    """The way in which a worker works with the others of its cluster; times in seconds.
+    """How a worker takes part in its cluster; times are in seconds.
 
-    ``keys`` is set if the workers sign their requests to each other, ``lease`` is the lease of the worker's children,
-    ``exactly_once`` says whether source tasks write in transactions, so that their former producers are fenced before
-    they start.
+    ``keys`` is set if workers sign their requests to each other. ``lease`` is the lease of the worker's child
+    processes. ``exactly_once`` is whether source tasks write in transactions, so that former producers are fenced
+    before they start.
     """
 
     leader: Leader
@@ -50,7 +50,7 @@ class ClusterSettings:
 
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
-    """The properties of a worker, its id (``host:port``), and how it works with its cluster; alone without one."""
+    """A worker's properties, its id (``host:port``), and its cluster settings, ``None`` in standalone mode."""
 
     props: Mapping[str, str] = field(repr=False)
     id: str
@@ -59,21 +59,21 @@ class WorkerSettings:
 
     @property
     def lease(self) -> Lease | None:
-        """The lease of the worker's children; a standalone worker needs none."""
+        """The lease of the worker's child processes; ``None`` in standalone mode."""
         return self.cluster.lease if self.cluster is not None else None
 
     @property
     def leader(self) -> Leader | None:
-        """The way to ask the leader, if that may be another worker."""
+        """The client for requests to the leader, if another worker may lead."""
         return self.cluster.leader if self.cluster is not None else None
 
 
 @dataclass(frozen=True, slots=True)
 class HerderCallbacks:
-    """The calls from a herder's collaborators back into it.
+    """Callbacks from the herder's collaborators into the herder.
 
-    ``follow_configs`` is called when it may write, ``reconcile`` when something may run or has to stop, and ``refused``
-    with the reason when the cluster does not accept the worker.
+    ``follow_configs`` is called when this worker may write, ``reconcile`` when a unit may start or must stop, and
+    ``refused``, with the reason, when the cluster rejects this worker.
     """
 
     follow_configs: Action

@@ -1,6 +1,6 @@
-"""Snapshots of this worker for scrapes, made every two seconds. The herder's thread alone, but for :attr:`latest`.
+"""Snapshots of this worker for scrapes, taken every two seconds in the herder's thread; any thread may read ``latest``.
 
-A scrape never waits for the herder: it shows the last snapshot, and how old that is.
+A scrape never waits for the herder: it shows the last snapshot and its age.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from worker.metrics.measurements import Measurements
 from worker.metrics.snapshot import ConnectorSeen, GroupSeen, Snapshot
 from worker.stores.status.store import Status
 from worker.supervisor.lifecycle import Phase
-from worker.supervisor.notices import Changed, ClientMeasured, Launched, Measured, Rested
+from worker.supervisor.notices import Changed, ClientMeasured, Launched, Measured, Rested, StillMeasured
 from worker.unit import Unit
 
 __all__ = ["Snapshots"]
@@ -29,7 +29,7 @@ _DEFAULT_PROTOCOL: Final = "sessioned"
 
 
 class Snapshots:
-    """Takes in what units report, and makes snapshots of it."""
+    """Collects the reports of units and takes snapshots of them."""
 
     def __init__(
         self,
@@ -50,15 +50,15 @@ class Snapshots:
         self._inbox = inbox
         self._lives = Lifetimes()
         self.latest: Snapshot | None = None
-        """The last snapshot; any thread may read it."""
+        """The last snapshot, which any thread may read."""
 
     def start(self) -> None:
-        """Make a snapshot, and then another every two seconds."""
+        """Take a snapshot, and another every two seconds."""
         self.latest = self._snapshot()
         self._inbox.after(_INTERVAL, self.start)
 
-    def heard(self, notice: Launched | Rested | Changed | Measured | ClientMeasured) -> None:
-        """Take in what a unit has become or has reported."""
+    def heard(self, notice: Launched | Rested | Changed | Measured | StillMeasured | ClientMeasured) -> None:
+        """Record a unit's new phase or its report."""
         match notice:
             case Launched(unit, pid):
                 self._lives.launched(unit, pid, time.monotonic())
@@ -71,11 +71,13 @@ class Snapshots:
             case Measured():
                 self._measurements.take(notice.unit, notice.values)
                 self._measurements.take_report(notice.unit, notice.details, notice.histograms, notice.own)
+            case StillMeasured(unit):
+                self._measurements.take_unchanged(unit)
             case ClientMeasured(unit, client):
                 self._measurements.take_client(unit, client)
 
     def forget(self, connector: str) -> None:
-        """Drop what was counted of a connector that was deleted."""
+        """Forget the counts of a deleted connector."""
         self._lives.forget(connector)
 
     def _snapshot(self) -> Snapshot:
@@ -93,7 +95,7 @@ class Snapshots:
         )
 
     def _own_statuses(self) -> dict[Unit, Status]:
-        """The statuses of what this worker runs: each unit has one owner, so that a cluster counts it once."""
+        """The statuses of the units that this worker runs; each unit has one owner, so a cluster counts it once."""
         ours = {
             unit: status for unit, status in self._statuses.statuses().items() if status.worker_id == self._worker_id
         }

@@ -1,7 +1,8 @@
-"""False starts: a process that may not go on as it was started is started again, later and later.
+"""Delays repeated starts of a unit whose process the worker ends before it runs. Used only in the herder's thread.
 
-The herder's thread alone. What fails has ``restart.policy``, what a user restarts begins at once; this is for a unit
-that the worker itself ends before it runs, which would go round as fast as processes start if the cause stayed.
+This is neither a failure, for which there is ``restart.policy``, nor a user's restart, which is immediate. It happens
+when a starting process turns out to be outdated. Without a delay, a lasting cause would restart the unit in a tight
+loop.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class _Tried:
 
 
 class StartBackoff:
-    """Remembers false starts until a unit runs; ``reconcile`` starts what is wanted and has waited long enough."""
+    """Counts the ended starts of each unit until it runs; calls ``reconcile`` once a unit may start again."""
 
     def __init__(self, inbox: Inbox, reconcile: Action) -> None:
         self._inbox = inbox
@@ -36,7 +37,7 @@ class StartBackoff:
         self._tried: dict[Unit, _Tried] = {}
 
     def add(self, unit: Unit, command: RunConnector | RunTask) -> None:
-        """Remember a start that the worker ended. The second follows at once, because something has changed."""
+        """Record a start that the worker ended. The second start follows at once, because something has changed."""
         before = self._tried.get(unit)
         times = before.times + 1 if before is not None and before.command == command else 1
         tried = self._tried[unit] = _Tried(command, times, times > 1)
@@ -45,12 +46,12 @@ class StartBackoff:
             self._inbox.after(seconds, lambda: self._waited(unit, tried))
 
     def hold_back(self, unit: Unit, command: RunConnector | RunTask) -> bool:
-        """Whether it is too early to start the unit with this once more."""
+        """Whether it is too early to start the unit again with this command."""
         tried = self._tried.get(unit)
         return tried is not None and tried.waits and tried.command == command
 
     def forget(self, unit: Unit) -> None:
-        """Forget a unit that runs, or was removed."""
+        """Forget a unit that runs or was removed."""
         self._tried.pop(unit, None)
 
     def _waited(self, unit: Unit, tried: _Tried) -> None:

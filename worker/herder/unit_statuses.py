@@ -1,4 +1,4 @@
-"""The statuses of this worker's units in the status store. The herder's thread alone."""
+"""Writes the statuses of this worker's units to the status store. Used only in the herder's thread."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ AT_REST: Final[Mapping[TargetState, State]] = {
     TargetState.PAUSED: State.PAUSED,
     TargetState.STOPPED: State.STOPPED,
 }
-"""The states of connectors that do not run because a user wants it so."""
+"""The states of connectors that a user has paused or stopped."""
 
 
 class UnitStatuses:
-    """Writes statuses while this worker is part of its cluster and its lease lasts.
+    """Writes statuses while this worker is a member of its cluster and its lease has not expired.
 
-    After that somebody else may run the units, and writes their statuses (invariant I6).
+    After that, another worker may run the units, and writes their statuses (invariant I6).
     """
 
     def __init__(self, worker: WorkerSettings, stores: Stores, membership: Membership) -> None:
@@ -36,23 +36,23 @@ class UnitStatuses:
         self._is_part = True
 
     def joined(self) -> None:
-        """Write statuses again: this worker is part of its cluster."""
+        """Resume writing: this worker has joined its cluster."""
         self._is_part = True
 
     def lost(self) -> None:
-        """Write no status any more: this worker is not part of its cluster."""
+        """Stop writing: this worker is no longer a member of its cluster."""
         self._is_part = False
 
     def speaks_for(self, unit: Unit) -> bool:
-        """Whether this worker may write the status of a unit that it runs."""
+        """Whether this worker may write the status of one of its units."""
         return self._may_write() and unit.connector in self._configs.connectors()
 
     def of(self, unit: Unit) -> Status | None:
-        """The status of a unit, whoever has written it."""
+        """Return the status of a unit, whichever worker wrote it."""
         return self._statuses.statuses().get(unit)
 
     def is_ours(self, status: Status) -> bool:
-        """Whether this worker has written a status."""
+        """Whether this worker wrote a status."""
         return status.worker_id == self._worker_id
 
     def put(
@@ -66,7 +66,7 @@ class UnitStatuses:
         drained: bool,
         hanging: Hang | None,
     ) -> None:
-        """Write the status of a unit; one without a version keeps the last that was known."""
+        """Write the status of a unit; without a ``version``, the last known one is kept."""
         if not self.speaks_for(unit):
             return
         before = self.of(unit)
@@ -77,12 +77,12 @@ class UnitStatuses:
         self._statuses.put(unit, status.after(before, time.time_ns() // 1_000_000))
 
     def remove(self, unit: Unit) -> None:
-        """Remove the status of a unit that has ended and is not wanted any more."""
+        """Remove the status of a unit that has ended and should not run any more."""
         if self._may_write():
             self._statuses.remove(unit)
 
     def remove_connector(self, connector: str) -> None:
-        """Remove what is kept of a deleted connector and its tasks."""
+        """Remove the statuses and topics of a deleted connector and its tasks."""
         if not self._may_write():
             return
         self._statuses.remove_topics(connector)
@@ -90,9 +90,9 @@ class UnitStatuses:
             self._statuses.remove(unit)
 
     def remove_leftovers(self, connector: str, running: Collection[Unit]) -> None:
-        """Remove the statuses of former tasks that no worker runs, and so no worker would remove.
+        """Remove the statuses of former tasks that no worker runs, and which no worker would remove otherwise.
 
-        Such a task was given up while it was still there, to be run elsewhere; or its worker was killed.
+        The task was assigned elsewhere before it had ended, or its worker was killed.
         """
         entry = self._configs.connectors().get(connector)
         if entry is None or not self._is_part:
@@ -104,7 +104,7 @@ class UnitStatuses:
                 self._statuses.remove(unit)
 
     def at_rest(self, running: Collection[Unit]) -> dict[Unit, State]:
-        """The connectors of this worker that rest and whose statuses do not tell so yet."""
+        """Return the connectors of this worker that are paused or stopped, but whose statuses do not say so yet."""
         connectors = self._configs.connectors()
         resting = {Unit(name): AT_REST[entry.target] for name, entry in connectors.items() if entry.target in AT_REST}
         assigned = self._membership.assigned(resting).difference(running)

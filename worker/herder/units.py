@@ -1,4 +1,4 @@
-"""The units of this worker: starts and stops them, and keeps their statuses. The herder's thread alone."""
+"""Starts and stops the units of this worker and writes their statuses. Used only in the herder's thread."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _STATES: Final[Mapping[Phase, State]] = {
 
 
 class Units:
-    """The connectors and tasks of this worker. ``may_start`` says whether a unit may be started yet."""
+    """The connectors and tasks of this worker. ``may_start`` is whether a unit may start yet."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Units:
     # -- what happens ------------------------------------------------------------------------------------------------
 
     def heard(self, notice: Changed | Published | Expires | Hangs) -> None:
-        """Handle what the process of a unit has become or has reported."""
+        """Handle a notice from a unit's process."""
         match notice:
             case Changed():
                 self._expiry_restarts.changed(notice)
@@ -90,17 +90,17 @@ class Units:
         if entry is None or entry.target is TargetState.STOPPED or connector is None:
             return
         if not self.speaks_for(Unit(name)):
-            # Whoever runs it says what it wants, and that may be something else by now.
+            # The worker that runs it publishes, and its task configs may differ.
             return
         if connector.phase is Phase.STOPPING or connector.command.config != entry.config:
-            # Of a configuration that is no more; the connector is about to say it again.
+            # From an outdated configuration; the connector will publish again.
             return
         if not notice.configs:
             self._put_status(Unit(name), State.RUNNING, None, drained=True)
         self._publishing.publish(name, entry.config, notice.configs)
 
     def _hangs(self, notice: Hangs) -> None:
-        """Show in which call a unit is stuck, or that it goes on."""
+        """Show the call in which a unit hangs, or that it has returned."""
         unit, hanging, context = notice.unit, notice.hanging, {"context": str(notice.unit)}
         running = self._running.get(unit)
         if running is None:
@@ -109,7 +109,7 @@ class Units:
             told = not_returned(hanging.method, hanging.seconds, hanging.line)
             logger.warning("%s\n%s", told, hanging.trace, extra=context)
         elif running.hanging is not None:
-            logger.info("%s goes on", running.hanging.method, extra=context)
+            logger.info("%s has returned", running.hanging.method, extra=context)
         self._running[unit] = replace(running, hanging=_shown(hanging))
         if running.phase is Phase.STOPPING:
             return
@@ -137,11 +137,11 @@ class Units:
     # -- what is wanted ----------------------------------------------------------------------------------------------
 
     def assigned(self, unit: Unit) -> bool:
-        """Whether this worker is to run a unit."""
+        """Whether a unit is assigned to this worker."""
         return bool(self._membership.assigned([unit]))
 
     def is_current(self, unit: Unit) -> bool:
-        """Whether this worker is to run a unit, and the process of it has the configuration it is to have."""
+        """Whether a unit is assigned to this worker and its process has the current configuration."""
         entry, running = self._configs.connectors().get(unit.connector), self._running.get(unit)
         if entry is None or running is None or not (self.speaks_for(unit) and self.assigned(unit)):
             return False
@@ -149,38 +149,38 @@ class Units:
         return wanted is not None and running.phase is not Phase.STOPPING and running.command == wanted.command
 
     def will_restart(self, unit: Unit) -> bool:
-        """Whether a unit that has failed here is about to be started again by its connector's ``restart.policy``."""
+        """Whether a unit that failed here will soon be restarted by its connector's ``restart.policy``."""
         return unit in self._to_restart
 
     def stop(self, unit: Unit) -> None:
-        """Stop a unit, if it runs; the next :meth:`reconcile` after its end starts it again, if it is to run."""
+        """Stop a unit if it runs; :meth:`reconcile` starts it again once it has ended, if it should run."""
         running = self._running.get(unit)
         if running is not None and running.phase is not Phase.STOPPING:
             self._act(Stop(unit))
 
     def turn_away(self, unit: Unit) -> None:
-        """Stop a unit whose process may not go on as it was started; if it is still wanted so, it is started again."""
+        """Stop a unit whose process is outdated; it is started again if it should still run."""
         running = self._running.get(unit)
         if running is not None and running.phase is not Phase.STOPPING:
             self._start_backoff.add(unit, running.command)
             self._act(Stop(unit))
 
     def fail(self, unit: Unit, reason: str) -> None:
-        """Have a unit fail, if it runs."""
+        """Fail a unit if it runs."""
         running = self._running.get(unit)
         if running is not None and running.phase is not Phase.STOPPING:
             self._supervisor.command(unit, Fail(reason))
 
     def stop_all(self, connector: str) -> None:
-        """Stop a connector and its tasks at once: by the next :meth:`reconcile` they may be wanted again.
+        """Stop a connector and its tasks immediately, although the next :meth:`reconcile` may want them to run again.
 
-        A process that went on would not say again which tasks it wants, and what it said is not kept any more.
+        A process that kept running would not publish its task configs again, and those it has published were removed.
         """
         for unit in [unit for unit in self._running if unit.connector == connector]:
             self.stop(unit)
 
     def restart(self, units: Iterable[Unit]) -> None:
-        """Stop these, as far as they run; the next :meth:`reconcile` after their end starts them again."""
+        """Stop the given units if they run; :meth:`reconcile` starts them again once they have ended."""
         for unit in units:
             running = self._running.get(unit)
             if running is None or running.phase is Phase.STOPPING:
@@ -191,23 +191,23 @@ class Units:
             self._act(Stop(unit))
 
     def when_connector_gone(self, connector: str, action: Action) -> None:
-        """Do this once nothing of a connector runs here."""
+        """Call ``action`` once no unit of a connector runs here."""
         self._await(lambda: not any(unit.connector == connector for unit in self._running), action)
 
     def when_gone(self, units: Collection[Unit] | None, action: Action) -> None:
-        """Do this once none of these runs here, or nothing at all."""
+        """Call ``action`` once none of the given units runs here, or no unit at all."""
         self._await(lambda: self._running.keys().isdisjoint(units) if units is not None else not self._running, action)
 
     def joined(self) -> None:
-        """Write statuses again: this worker is part of its cluster."""
+        """Resume writing statuses: this worker has joined its cluster."""
         self._statuses.joined()
 
     def divided(self) -> None:
-        """Publish again what is not kept yet: the work was divided anew."""
+        """Publish pending task configs again after a rebalance."""
         self._publishing.joined()
 
     def lost(self, within: float) -> None:
-        """Stop everything, by force after ``within`` seconds, and write no status any more."""
+        """Stop all units, kill them after ``within`` seconds, and write no more statuses."""
         self._statuses.lost()
         for unit in list(self._running):
             self._publishing.forget(unit.connector)
@@ -215,12 +215,12 @@ class Units:
             self._supervisor.stop(unit, within)
 
     def tasks_changed(self, connector: str) -> None:
-        """Compare the new task configs of a connector with those it wants, and remove what is left of former tasks."""
+        """Compare a connector's new task configs with the ones it published, and clean up after former tasks."""
         self._publishing.look(connector)
         self._statuses.remove_leftovers(connector, self._running)
 
     def forget(self, connector: str, *, with_statuses: bool) -> None:
-        """Stop a connector that was deleted, and remove its statuses: the leader does so for what runs nowhere."""
+        """Stop a deleted connector; the leader also removes the statuses of units that no worker runs."""
         self._publishing.forget(connector)
         self.stop_all(connector)
         self._restarts = {unit: times for unit, times in self._restarts.items() if unit.connector != connector}
@@ -228,7 +228,7 @@ class Units:
             self._statuses.remove_connector(connector)
 
     def reconcile(self, drain: frozenset[str]) -> None:
-        """Take the next steps from what runs to what should run; ``drain`` names the sinks that are to drain."""
+        """Take the next steps towards what should run; ``drain`` names the sinks that should drain."""
         connectors = self._configs.connectors()
         desired = desired_units(connectors, self._worker_props, drain)
         assigned = self._membership.assigned(desired)
@@ -269,13 +269,13 @@ class Units:
         self._supervisor.start(unit, command)
 
     def _take_over_restarts(self, unit: Unit) -> None:
-        """Continue another worker's count of restarts. Their times are not known, so they count as made just now."""
+        """Continue another worker's restart count. The restart times are unknown, so all count as made now."""
         before = self._statuses.of(unit)
         if before is not None and (not self._statuses.is_ours(before) or unit not in self._restarts):
             self._restarts[unit] = (time.monotonic(),) * before.restarts
 
     def _restart_later(self, unit: Unit) -> None:
-        """Start a failed unit again after a while, if its connector's ``restart.policy`` says so."""
+        """Schedule a restart of a failed unit if its connector's ``restart.policy`` says so."""
         entry, failed = self._configs.connectors().get(unit.connector), self._running[unit]
         if entry is None:
             return
@@ -283,7 +283,7 @@ class Units:
         before = policy.recent(self._restarts.get(unit, ()), now)
         if (delay := policy.delay(before, now)) is None:
             return
-        logger.info("%s is started again in %.1f s (restart.policy)", unit, delay, extra={"context": str(unit)})
+        logger.info("%s will be restarted in %.1f s (restart.policy)", unit, delay, extra={"context": str(unit)})
 
         def again() -> None:
             self._to_restart.discard(unit)
@@ -296,7 +296,7 @@ class Units:
         self._inbox.after(delay, again)
 
     def _gone(self, unit: Unit) -> None:
-        """Write or remove the status of a unit that has ended as it was asked to."""
+        """Write or remove the status of a unit that has ended as requested."""
         entry = self._configs.connectors().get(unit.connector)
         if entry is None or (unit.is_task and unit.task >= len(entry.task_configs)):
             self._restarting.discard(unit)
@@ -321,7 +321,7 @@ class Units:
             action()
 
     def speaks_for(self, unit: Unit) -> bool:
-        """Whether this worker may write the status of a unit that it runs: it is still part of its cluster."""
+        """Whether this worker may write the status of one of its units: it is still a member of its cluster."""
         return self._statuses.speaks_for(unit)
 
     def _put_status(self, unit: Unit, state: State, trace: str | None, *, drained: bool = False) -> None:
@@ -331,7 +331,7 @@ class Units:
         self._statuses.put(unit, state, trace, version, restarts, drained=drained, hanging=hanging)
 
     def _recent_restarts(self, unit: Unit) -> int:
-        """The number of restarts by ``restart.policy`` that count now."""
+        """The number of restarts by ``restart.policy`` that still count."""
         restarts, entry = self._restarts.get(unit), self._configs.connectors().get(unit.connector)
         if not restarts or entry is None:
             return 0
@@ -339,7 +339,7 @@ class Units:
 
 
 def _told(running: Running, command: Pause | Resume | Drain | TakeConfig) -> Running:
-    """How a unit runs that has been told something."""
+    """The running unit after a command was sent to it."""
     match command:
         case TakeConfig(config):
             assert isinstance(running.command, RunTask)

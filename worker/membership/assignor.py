@@ -1,13 +1,13 @@
-"""The assignors, which divide connectors and tasks among the workers. Pure: state goes in and comes out, with the time.
+"""The assignors, which distribute connectors and tasks over the workers. Pure functions of the state and the time.
 
-:func:`assign` is the incremental cooperative assignor (KIP-415, KIP-726): a worker keeps its units, except for any
-above its fair share, and units that nobody holds are given out. The units of a worker that has gone wait up to
-``scheduled.rebalance.max.delay.ms`` for its return. A unit is given away only in a round in which its former holder no
-longer reports it, so none is run twice. A worker that is drained gives up all it holds, at once, and is given nothing,
-as long as another one stays. :func:`round_robin` is the eager assignor.
+:func:`assign` is the incremental cooperative assignor (KIP-415, KIP-726): a worker keeps its units, except those above
+its fair share, and unassigned units are distributed. The units of a worker that has left wait up to
+``scheduled.rebalance.max.delay.ms`` for its return. A unit moves to another worker only in a round in which its former
+owner no longer reports it, so no unit runs twice. A draining worker gives up all its units at once and gets no new
+ones, as long as another worker remains. :func:`round_robin` is the eager assignor.
 
-A leader that dies takes its state along: the next one starts from the members' reports, and treats a unit that none of
-them reports as new, assigned at once.
+The state of a leader dies with it: the next leader starts from the members' reports, and treats a unit that no member
+reports as new, so it is assigned at once.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _NOTHING: Final[frozenset[Unit]] = frozenset()
 class AssignorState:
     """The state that the leader keeps from round to round.
 
-    ``previous`` holds the units that should be running after the last round, lost ones included; ``scheduled`` is the
-    time in ms until which reassigning these, or a revocation, is put off; ``candidates`` are workers that held nothing
-    meanwhile.
+    ``previous`` holds the units that should run after the last round, including lost ones; ``scheduled`` is the time in
+    ms until which reassigning them, or revoking units, is delayed; ``candidates`` are workers that have had no units
+    since.
     """
 
     previous: frozenset[Unit] = _NOTHING
@@ -56,7 +56,7 @@ class Increments:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """The outcome of a round. ``delay`` in ms; ``owners`` maps units to workers once all have applied their changes."""
+    """The result of a round. ``delay`` in ms; ``owners`` maps units to workers once all have applied their changes."""
 
     state: AssignorState
     increments: Mapping[str, Increments]
@@ -66,7 +66,7 @@ class Round:
 
 @dataclass(slots=True)
 class _Plan:
-    """A round in the making. ``takers`` are the workers that may be given units."""
+    """A round in progress. ``takers`` are the workers that may get units."""
 
     loads: dict[str, set[Unit]]
     takers: frozenset[str]
@@ -78,7 +78,7 @@ class _Plan:
         self.revoked.setdefault(worker, set()).update(taken)
 
     def give(self, units: Iterable[Unit]) -> None:
-        """Give each unit to the worker that has the fewest of its kind."""
+        """Give each unit to the worker with the fewest units of its kind."""
         for unit in sorted(units, key=lambda unit: (unit.is_task, unit)):
             least = min(self.takers, key=lambda worker: (_count(self.loads[worker], tasks=unit.is_task), worker))
             self.loads[least].add(unit)
@@ -93,7 +93,7 @@ def units_of(tasks: Mapping[str, int]) -> frozenset[Unit]:
 
 
 def round_robin(configured: Iterable[Unit], members: Iterable[str]) -> dict[str, frozenset[Unit]]:
-    """Deal everything out anew, the connectors first, to the members in their order (the eager protocol)."""
+    """Distribute all units anew, connectors first, over the members in their order (the eager protocol)."""
     hands: dict[str, set[Unit]] = {member: set() for member in sorted(members)}
     ordered = sorted(configured, key=lambda unit: (unit.is_task, unit))
     for member, unit in zip(cycle(hands), ordered, strict=False):
@@ -112,11 +112,11 @@ def assign(
     last_generation: int,
     draining: Set[str] = frozenset(),
 ) -> Round:
-    """Carry out one round: from the units that each worker reports to its changes. Times in ms.
+    """Run one round: turn the units that each worker reports into its changes. Times in ms.
 
-    The workers that are ``draining`` are rid of their units, unless all are.
-    ``last_generation`` is the one this worker last completed. If it is not that of ``state``, other rounds came in
-    between, and the state is dropped.
+    Workers that are ``draining`` lose their units, unless all workers are draining. ``last_generation`` is the last
+    generation this worker completed. If it is not that of ``state``, there were rounds in between, and the state is
+    dropped.
     """
     if state.generation != last_generation:
         state = AssignorState()
@@ -181,7 +181,7 @@ def _revoke_drained(plan: _Plan) -> None:
 def _handle_lost(
     state: AssignorState, plan: _Plan, lost: frozenset[Unit], now: int, max_delay: int
 ) -> tuple[AssignorState, frozenset[Unit], int]:
-    """Decide about the lost units: return those to give out now, and how long the others wait."""
+    """Decide about lost units: return those to assign now, and how long the others wait."""
     at_rest = replace(state, candidates=frozenset(), scheduled=None)
     if not lost and not state.revoked_before:
         return at_rest, _NOTHING, 0
@@ -198,7 +198,7 @@ def _handle_lost(
 
 
 def _give_to_candidates(plan: _Plan, candidates: frozenset[str], lost: frozenset[Unit]) -> frozenset[Unit]:
-    """Deal the lost units to the candidates that still hold nothing; return them if there are no such candidates."""
+    """Give the lost units to candidates that still have none; return the units if there are no such candidates."""
     workers = [worker for worker in sorted(candidates & plan.takers) if not plan.loads[worker]]
     if not workers:
         return lost

@@ -1,8 +1,8 @@
 """The broker's group coordinator, reached through kafka-python; the only module that uses its internals.
 
-Everything runs in one thread, on kafka-python's event loop: :meth:`Coordinator.run` drives it. Joining has a connection
-of its own, since a broker answers nothing else on it while a rebalance is under way; heartbeats go over another, also
-meanwhile.
+Everything runs in one thread, on kafka-python's event loop, which :meth:`Coordinator.run` drives. Joining has its own
+connection, because a broker answers nothing else on it during a rebalance; heartbeats use another one, also during a
+rebalance.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class GroupSettings:
 
 @dataclass(frozen=True, slots=True)
 class GroupMemberData:
-    """A member as the leader sees it; ``instance_id`` is set for static ones."""
+    """A member as the leader sees it; ``instance_id`` is set for static members."""
 
     member_id: str
     instance_id: str | None
@@ -92,7 +92,7 @@ Assign = Callable[[str, str, int, Sequence[GroupMemberData]], Mapping[str, bytes
 class Coordinator:
     """Joins the group, sends heartbeats, leaves.
 
-    ``alive`` is told when, by ``clock``, a request was sent that the broker has answered, or slightly earlier.
+    ``alive`` is called with the time, by ``clock``, at or shortly before which an answered request was sent.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class Coordinator:
     # -- the loop ----------------------------------------------------------------------------------------------------
 
     def run(self, main: Callable[[], Awaitable[None]], *others: Callable[[], Awaitable[None]]) -> None:
-        """Run these coroutines on the loop, in this thread, until ``main`` has ended; then close."""
+        """Run the coroutines on the loop, in this thread, until ``main`` has ended; then close."""
         try:
             for other in others:
                 self._net.call_soon(other)
@@ -134,7 +134,7 @@ class Coordinator:
             return  # the loop has ended
 
     async def wait(self, seconds: float | None) -> None:
-        """Wait until :meth:`wake` is called, at most this long."""
+        """Wait until :meth:`wake` is called, but no longer than this."""
         await self._wakeup(seconds)
 
     async def sleep(self, seconds: float) -> None:
@@ -142,7 +142,7 @@ class Coordinator:
         await self._net.sleep(seconds)
 
     def connection(self) -> dict[str, float]:
-        """What the connections to the broker have carried, under Kafka Connect's names."""
+        """Traffic on the connections to the broker, under Kafka Connect's names."""
         known = self._metrics.metrics.items()
         values = {name.name: metric.value() for name, metric in known if name.group == f"{_CONNECT}-metrics"}
         return {name: float(value) for name, value in values.items() if math.isfinite(value)}
@@ -151,14 +151,14 @@ class Coordinator:
 
     @property
     def is_member(self) -> bool:
-        """Whether there is a generation to send heartbeats for."""
+        """Whether this member has a generation to send heartbeats for."""
         return not self._member._generation.is_lost()
 
     def join(self, offer: Sequence[tuple[str, bytes]]) -> Callable[[], JoinedGroup | None]:
-        """Begin to join with these protocols and their metadata; :meth:`wait` ends when it is done.
+        """Start joining with these protocols and their metadata; :meth:`wait` returns when it is done.
 
-        Returns a function that gives ``None`` while joining goes on and then its outcome, or raises one of the errors
-        of :mod:`worker.membership.events`.
+        Returns a function that returns ``None`` while joining, and then the result, or raises an error of
+        :mod:`worker.membership.events`.
         """
         attempt = self._net.call_soon_with_future(self._join, offer)
         attempt.add_both(lambda _: self.wake())
@@ -185,7 +185,7 @@ class Coordinator:
         finally:
             self._joining = False
         if member.state is not MemberState.REBALANCING:
-            raise NotJoinedError("The generation was lost meanwhile", at_once=True)
+            raise NotJoinedError("The group has moved on to another generation", at_once=True)
         if not assignment:
             raise NotJoinedError("The leader did not know this worker yet")
         member.state = MemberState.STABLE
@@ -213,7 +213,7 @@ class Coordinator:
         return NotJoinedError(_text(error))
 
     async def beat(self) -> bool:
-        """Send a heartbeat. Returns whether the group wants all members to join again; raises the errors of a join."""
+        """Send a heartbeat. Returns whether all members must join again; raises the errors of joining."""
         member, generation = self._member, self._member._generation
         if member.coordinator_id is None:
             await self._find()
@@ -259,12 +259,12 @@ class Coordinator:
         return int(str(self._member.coordinator_id).removeprefix("coordinator-"))
 
     def forget(self) -> None:
-        """Drop the generation, and abort a join. The member keeps its id, which the broker may know."""
+        """Drop the generation and abort joining. The member keeps its id, which the broker may know."""
         self._abort_join()
         self._member.reset_generation(self._member._generation.member_id)
 
     async def leave(self, reason: str) -> None:
-        """Leave the group, if that takes only a moment. A static member does not leave: it may come back."""
+        """Leave the group if that takes only a moment. A static member does not leave, because it may come back."""
         self._abort_join()
         self._member.state = MemberState.STABLE
         await self._member.maybe_leave_group_async(reason, _LEAVE_MS)

@@ -1,4 +1,4 @@
-"""Events that a group member tells the herder, and errors of joining and heartbeats."""
+"""Events that a group member sends to the herder, and errors of joining and heartbeats."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 
 
 class NotJoinedError(ConnectError):
-    """Joining failed this time but may work the next; ``at_once`` if there is no reason to wait."""
+    """Joining failed but may work next time; ``at_once`` if there is no reason to wait."""
 
     def __init__(self, message: str, *, at_once: bool = False) -> None:
         super().__init__(message)
@@ -31,20 +31,20 @@ class NotJoinedError(ConnectError):
 
 
 class GenerationLostError(ConnectError):
-    """The group has gone on without this member: its units may be another's by now."""
+    """The group has moved on without this member: other workers may run its units."""
 
 
 class MemberRefusedError(ConnectError):
-    """The broker refuses this member for good; the message says what to change."""
+    """The broker refuses this member permanently; the message says what to change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """The work of a group as its leader has divided it.
+    """The assignment of a group's work, as its leader made it.
 
     ``owners`` has the URL of the worker that runs each unit, ``reported`` the units that members still held when the
-    round began. ``members`` are the URLs of all workers, those that run nothing too, and ``draining`` of those that are
-    to be rid of their work.
+    round began. ``members`` are the URLs of all workers, including those without units, and ``draining`` those being
+    drained.
     """
 
     owners: Mapping[Unit, str]
@@ -55,11 +55,11 @@ class Division:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """A round is over. ``held`` are the units that this worker runs from now on, ``revoked`` those it must give up.
+    """A round is complete. ``held`` are this worker's units from now on, ``revoked`` those it must give up.
 
-    When the revoked units are gone the herder calls ``rejoin(reason)`` without an offset. The member takes part in no
-    other round before, so that no unit is given away while it still runs here. With ``mismatch`` the leader knew older
-    configurations than a member, and nothing changed. The leader alone has the ``division`` of the work.
+    When the revoked units are gone, the herder calls ``rejoin(reason)`` without an offset. The member joins no other
+    round before that, so no unit is assigned elsewhere while it still runs here. ``mismatch`` means that the leader
+    knew older configurations than a member, and nothing changed. Only the leader has the ``division`` of the work.
     """
 
     generation: int
@@ -80,7 +80,7 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """This worker no longer holds anything: stop every unit, and kill those not gone after ``within`` seconds.
+    """This worker has lost all its units: stop every unit, and kill those not gone after ``within`` seconds.
 
     Complete ``stopped`` when all are gone; only then does the member join again.
     """
@@ -91,7 +91,7 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The broker refuses this worker for good, and trying again would not help; the member has ended."""
+    """The broker refuses this worker permanently; the member has ended."""
 
     message: str
 

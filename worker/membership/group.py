@@ -1,10 +1,10 @@
-"""This worker as a member of the cluster's group: one thread that joins, sends heartbeats and leaves.
+"""This worker's membership of the cluster's group: one thread that joins, sends heartbeats and leaves.
 
-It tells the herder its decisions as events, and the herder tells it when units have stopped. Nothing survives
-``kill -9`` at any instant: the broker notices after ``session.timeout.ms``, and a new process joins holding nothing.
-A unit is never another's while it may still run here (invariant I6): revoked units are stopped before this member
-joins again, and a member that loses its generation, or has not heard from the broker for two thirds of its session,
-tells the herder to drop everything, waits for that, and then joins holding nothing.
+It sends its decisions to the herder as events, and the herder says when units have stopped. No state survives a ``kill
+-9`` at any instant: the broker notices after ``session.timeout.ms``, and a new process joins without units. A unit
+never belongs to another worker while it may still run here (invariant I6): revoked units are stopped before this member
+joins again. A member that loses its generation, or has not heard from the broker for two thirds of its session, has the
+herder drop all units, waits for that, and then joins without units.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ _MARGIN: Final = 0.1
 
 
 class GroupMember:
-    """This worker in the group. Methods may be called from any thread and return at once.
+    """This worker's group membership. Methods may be called from any thread and return at once.
 
-    ``props`` are the worker's resolved properties, and others reach it at ``url``. ``tell`` is given the events, in
-    the member's thread. ``snapshot`` is asked for the configurations, read at least to the given offset if possible;
-    -1 means as far as they are read already. ``on_session`` is told until when the session certainly lasts,
-    ``LONG_AGO`` if it is over.
+    ``props`` are the worker's resolved properties; other workers reach it at ``url``. ``tell`` receives the events, in
+    the member's thread. ``snapshot`` returns the configurations, read at least to the given offset if possible; -1
+    means as far as they were read already. ``on_session`` is called with the time until which the session certainly
+    lasts, ``LONG_AGO`` if it is over.
     """
 
     def __init__(
@@ -124,25 +124,25 @@ class GroupMember:
     # -- for every thread --------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin to join. Raises ``ConfigError`` where the settings of Kafka clients cannot be used for that."""
+        """Start joining. Raises ``ConfigError`` if the Kafka client settings cannot be used for it."""
         self._coordinator = self._new_coordinator()
         self._thread = threading.Thread(target=self._run, args=(self._coordinator,), name="group-member", daemon=True)
         self._thread.start()
 
     def rejoin(self, reason: str, config_offset: int | None = None) -> None:
-        """Take part in another round.
+        """Join another round.
 
-        Without ``config_offset`` this also says that the revoked units of the last round are gone. With it, there are
-        newer configurations; nothing happens if the last round had them already.
+        Without ``config_offset``, this also says that the revoked units of the last round are gone. With it, there are
+        newer configurations; nothing happens if the last round already used them.
         """
         self._post(lambda: self._asked_to_join(reason, config_offset))
 
     def leave(self, for_seconds: float | None) -> None:
-        """Drop all units, leave the group, and join again after ``for_seconds``; with ``None`` stay away."""
+        """Drop all units, leave the group, and join again after ``for_seconds``; if ``None``, stay away."""
         self._post(lambda: self._asked_to_leave(for_seconds))
 
     def drain(self, *, draining: bool) -> None:
-        """Ask the leader to give this worker's units to others, and no more to it; or take units again."""
+        """Ask the leader to give this worker's units to others and assign it no more; or take units again."""
         self._post(lambda: self._asked_to_drain(draining=draining))
 
     def close(self) -> None:
@@ -172,7 +172,11 @@ class GroupMember:
                 lambda: self._guarded(self._watch(coordinator)),
             )
         except Exception as error:
-            logger.exception("This worker's membership of the group %s has failed", self._config.group_id)
+            logger.exception(
+                "This worker's membership of the group %s has failed. This is a bug in Sluice: please report it with "
+                "this trace",
+                self._config.group_id,
+            )
             self._drop("its membership of the group has failed", 0)
             self._tell(Refused(f"The membership of the group {self._config.group_id} has failed: {error}"))
 
@@ -369,10 +373,10 @@ class GroupMember:
     # -- losing and leaving ------------------------------------------------------------------------------------------
 
     def _drop(self, reason: str, within: float) -> None:
-        """Let go of everything, and have the herder stop all units."""
+        """Give up all units, and have the herder stop them."""
         if not self._joined:
             return
-        logger.warning("Stopping everything this worker runs: %s", reason)
+        logger.warning("Stopping all connectors and tasks of this worker: %s", reason)
         self._held, self._last, self._version = frozenset(), None, -1
         self._joined, self._stopping, self._wanted = False, False, True
         self._join_at, self._lapsed = None, False
@@ -395,7 +399,7 @@ class GroupMember:
         elif not self._ended:
             raise MemberRefusedError(
                 f"Connectors or tasks did not stop within {longest:g} s after this worker lost its place in the group "
-                f"{self._config.group_id}, and others may run them by now: restart the worker"
+                f"{self._config.group_id}, and other workers may run them already. Restart this worker"
             )
 
     async def _leave(self, coordinator: Coordinator) -> None:
@@ -425,7 +429,7 @@ class GroupMember:
 
     @property
     def _certain(self) -> float:
-        """How long a session certainly lasts, in seconds from a heartbeat."""
+        """How long a session certainly lasts, in seconds after a heartbeat."""
         return self._session * (1 - _MARGIN)
 
     def _session_left(self) -> float:
@@ -440,8 +444,8 @@ class GroupMember:
     def _until_next_beat(self) -> float:
         """Return the seconds until the next heartbeat.
 
-        A member hears of another round only by its heartbeats, and all members wait for the last one to join. A round
-        that revoked units is soon followed by another, so heartbeats are more frequent for a while.
+        Members learn of a new round only from heartbeats, and all members wait for the last one to join. A round that
+        revoked units is soon followed by another, so heartbeats are more frequent for a while.
         """
         longest = min(self._config.heartbeat_interval_ms / 1000, self._session / 3, _BEAT_SECONDS)
         is_recent = time.monotonic() - self._round_at < _AFTER_ROUND_SECONDS
@@ -468,7 +472,7 @@ class GroupMember:
             return
 
     async def _watch(self, coordinator: Coordinator) -> None:
-        """Have everything stopped before the session ends if the broker does not answer."""
+        """Stop all units before the session ends if the broker does not answer."""
         while not self._ended:
             await coordinator.sleep(self._session / 30)
             now = self._clock()

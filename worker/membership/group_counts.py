@@ -1,4 +1,4 @@
-"""What a group member has counted since it started. Each change makes a new value, which any thread may read."""
+"""Counts and times of a group member since it started. Each change makes a new value, so any thread may read it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["GroupCounts"]
 
 @dataclass(frozen=True, slots=True)
 class GroupCounts:
-    """The rounds and heartbeats of a member; times are those of ``time.monotonic``, in seconds."""
+    """The rounds and heartbeats of a member; times are ``time.monotonic`` seconds."""
 
     rounds: int = 0
     round_seconds: float = 0.0
@@ -22,7 +22,7 @@ class GroupCounts:
     connection: Mapping[str, float] = field(default_factory=dict)
 
     def joined(self, began: float, now: float) -> GroupCounts:
-        """The counts after another round."""
+        """Return the counts after another round."""
         seconds = now - began
         return replace(
             self,
@@ -33,9 +33,9 @@ class GroupCounts:
         )
 
     def not_joined(self) -> GroupCounts:
-        """The counts after an attempt to join that failed."""
+        """Return the counts after a failed attempt to join."""
         return replace(self, failed_joins=self.failed_joins + 1)
 
     def beaten(self, now: float, connection: Mapping[str, float]) -> GroupCounts:
-        """The counts after a heartbeat that was answered, and what the connection has carried by then."""
+        """Return the counts after an answered heartbeat, with the connection's traffic so far."""
         return replace(self, heartbeats=self.heartbeats + 1, last_heartbeat=now, connection=connection)

@@ -1,4 +1,4 @@
-"""The leader's part in a round: reads the metadata of all members and assigns their shares, in the member's thread."""
+"""The leader's part in a round, in the member's thread: reads all members' metadata and assigns their shares."""
 
 from __future__ import annotations
 
@@ -37,9 +37,8 @@ _NOTHING: Final[frozenset[Unit]] = frozenset()
 class Leader:
     """Assigns work to the members while this worker leads.
 
-    ``owners`` maps each unit to the URL of the worker that runs it, as of the last round; ``reported`` are the units
-    that members said they held when that round began, ``members`` the URLs of all of them, and ``draining`` of those
-    that are to be rid of their work.
+    ``owners`` maps each unit to the URL of the worker that runs it since the last round; ``reported`` are the units
+    that members held when that round began, ``members`` the URLs of all members, and ``draining`` those being drained.
     """
 
     def __init__(self, config: DistributedConfig, snapshot: Callable[[int], Future[ConfigSnapshot]]) -> None:
@@ -55,13 +54,13 @@ class Leader:
         self.draining: frozenset[str] = frozenset()
 
     def completed(self, generation: int) -> None:
-        """Note that this worker got its share of a generation, no matter which worker led it."""
+        """Record that this worker got its share of a generation, whichever worker led it."""
         self._last_generation = generation
 
     def assign(
         self, leader: str, protocol: str, generation: int, members: Sequence[GroupMemberData]
     ) -> Mapping[str, bytes]:
-        """Return each member's encoded assignment. Waits a moment if this worker has yet to read configurations."""
+        """Return each member's encoded assignment. Waits a moment if this worker has to read configurations first."""
         version = VERSIONS[protocol]
         metadata = {member.member_id: decode_metadata(member.metadata) for member in members}
         self.reported = _NOTHING.union(*(_held(item) for item in metadata.values()))
@@ -81,12 +80,12 @@ class Leader:
         return {member: encode_assignment(assignment, version) for member, assignment in assignments.items()}
 
     def _read(self, newest: int) -> ConfigSnapshot | None:
-        """Return the configurations, or ``None`` if they cannot be read as far as a member has read them."""
+        """Return the configurations; ``None`` if they cannot be read as far as a member has read them."""
         try:
             snapshot = self._snapshot(newest).result(self._patience)
         except (TimeoutError, ConnectError) as error:
             logger.warning(
-                "This worker leads but could not read the configurations up to offset %d, and tries again: %r",
+                "This worker leads but could not read the configurations up to offset %d; it will try again: %r",
                 newest,
                 error,
             )

@@ -1,4 +1,4 @@
-"""A worker's place in its cluster: whether it leads, and which connectors and tasks it runs."""
+"""A worker's membership of its cluster: whether it leads, and which connectors and tasks it runs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _LEAVE_SECONDS: Final = 5.0
 
 
 class Membership(Protocol):
-    """This worker's place in the cluster. Used by the herder's thread alone; only :meth:`close` waits."""
+    """This worker's membership of the cluster. Used only in the herder's thread; only :meth:`close` blocks."""
 
     @property
     def is_leader(self) -> bool:
@@ -44,71 +44,71 @@ class Membership(Protocol):
 
     @property
     def generation(self) -> int:
-        """The generation of the assignment; statuses carry it."""
+        """The generation of the assignment, which statuses carry."""
 
     @property
     def leader_url(self) -> str | None:
-        """The URL of the leader, if it is known."""
+        """The URL of the leader, if known."""
 
     @property
     def members(self) -> frozenset[str]:
-        """The URLs of all workers of the cluster. Only the leader knows; for others there are none."""
+        """The URLs of all workers of the cluster; empty on a worker that does not lead."""
 
     @property
     def draining(self) -> frozenset[str]:
-        """The URLs of the workers that are to be rid of their work; whoever does not lead knows of itself alone."""
+        """The URLs of the workers being drained; a worker that does not lead only knows about itself."""
 
     @property
     def rebalancing(self) -> bool:
-        """Whether this worker waits for its place in the cluster, or for another round."""
+        """Whether this worker waits to join its cluster, or for another round."""
 
     @property
     def counts(self) -> GroupCounts | None:
-        """What the member of the group has counted; ``None`` if there is no group."""
+        """The counts of the group member; ``None`` without a group."""
 
     def assigned(self, units: Iterable[Unit]) -> frozenset[Unit]:
         """Return those of the units that this worker runs."""
 
     def owner_url(self, unit: Unit) -> str | None:
-        """Return the URL of the worker that runs this unit. Only the leader knows units of others."""
+        """Return the URL of the worker that runs this unit. Only the leader knows other workers' units."""
 
     def may_run_tasks(self, connector: str) -> bool:
-        """Whether any worker may still run a task of a connector. Only the leader knows; others say yes."""
+        """Whether any worker may still run a task of a connector. Only the leader knows; other workers return true."""
 
     def start(self, tell: Tell, snapshot: Snapshot) -> None:
-        """Join the cluster; ``tell`` is given the events, with which :meth:`happened` is to be called."""
+        """Join the cluster; ``tell`` receives the events, which must be passed to :meth:`happened`."""
 
     def happened(self, event: Joined | Lost) -> None:
-        """Take in an event; the properties above are as of the last event taken in."""
+        """Process an event; the properties above reflect the last event processed."""
 
     def rejoin(self, reason: str, config_offset: int | None = None) -> None:
-        """Have the work divided anew. Without an offset this also says that the revoked units are gone."""
+        """Request a rebalance. Without an offset, this also says that the revoked units are gone."""
 
     def drain(self, *, draining: bool) -> None:
-        """Have the leader give this worker's work to others, and no more to it; or take work again.
+        """Have the leader give this worker's units to others and assign it no more; or take units again.
 
-        Raises :class:`~worker.errors.BadRequestError` where work cannot be given away so.
+        Raises :class:`~worker.errors.BadRequestError` if units cannot be given away.
         """
 
     def leave(self, for_seconds: float | None) -> None:
-        """Leave the cluster, and join it again after ``for_seconds``; with ``None`` stay away."""
+        """Leave the cluster and join again after ``for_seconds``; if ``None``, stay away."""
 
     def close(self) -> None:
-        """Leave the cluster for good. All units must have stopped before."""
+        """Leave the cluster permanently. All units must have stopped before."""
 
 
 class Member(Protocol):
-    """Takes part in the group in a thread of its own, as :class:`~worker.membership.group.GroupMember` does."""
+    """Is a member of the group in its own thread; see :class:`~worker.membership.group.GroupMember`."""
 
     @property
     def counts(self) -> GroupCounts:
-        """What it has counted."""
+        """The member's counts."""
 
     def start(self) -> None:
-        """Begin to join."""
+        """Start joining."""
 
     def rejoin(self, reason: str, config_offset: int | None = None) -> None:
-        """Take part in another round."""
+        """Join another round."""
 
     def drain(self, *, draining: bool) -> None:
         """Give units away, or take units again."""
@@ -124,7 +124,7 @@ class Member(Protocol):
 
 
 class GroupMembership:
-    """The place of a worker in its group. ``member`` makes the group member, at the start."""
+    """A worker's membership of its group. ``member`` creates the group member at the start."""
 
     def __init__(self, url: str, member: Callable[[Tell, Snapshot], Member]) -> None:
         self._url = url
@@ -136,29 +136,29 @@ class GroupMembership:
         self._draining = False
 
     def start(self, tell: Tell, snapshot: Snapshot) -> None:
-        """Begin to join the group."""
+        """Start joining the group."""
         self._member = self._make(tell, snapshot)
         self._member.start()
 
     def happened(self, event: Joined | Lost) -> None:
-        """Take in an event."""
+        """Process an event."""
         self._joined = event if isinstance(event, Joined) else None
         if self._joined is not None:
             self._generation = self._joined.generation
 
     def rejoin(self, reason: str, config_offset: int | None = None) -> None:
-        """Take part in another round; see :meth:`~worker.membership.group.GroupMember.rejoin`."""
+        """Join another round; see :meth:`~worker.membership.group.GroupMember.rejoin`."""
         if config_offset is not None:
             self._asked_offset = max(self._asked_offset, config_offset)
         if self._member is not None:
             self._member.rejoin(reason, config_offset)
 
     def drain(self, *, draining: bool) -> None:
-        """Have this worker's work given to others, or take work again."""
+        """Have this worker's units given to others, or take units again."""
         if self._joined is not None and self._joined.protocol_version == EAGER:
             raise BadRequestError(
-                "A worker can be drained only where work moves without stopping everything: set connect.protocol to "
-                "sessioned or compatible on every worker."
+                "A worker can only be drained with incremental rebalancing: set connect.protocol to sessioned or "
+                "compatible on every worker."
             )
         self._draining = draining
         if self._member is not None:
@@ -170,7 +170,7 @@ class GroupMembership:
             self._member.leave(for_seconds)
 
     def close(self) -> None:
-        """Leave the group, and wait a moment until that is done."""
+        """Leave the group, and wait a moment for that."""
         if self._member is not None:
             self._member.close()
             self._member.join(_LEAVE_SECONDS)
@@ -182,7 +182,7 @@ class GroupMembership:
 
     @property
     def generation(self) -> int:
-        """The generation that this worker is in or was last in; -1 before the first."""
+        """The generation that this worker is or was last in; -1 before the first."""
         return self._generation
 
     @property
@@ -198,7 +198,7 @@ class GroupMembership:
 
     @property
     def draining(self) -> frozenset[str]:
-        """The URLs of the workers that are to be rid of their work, as far as this one knows."""
+        """The URLs of the workers being drained, as far as this one knows."""
         division = self._joined.division if self._joined is not None else None
         others = division.draining - {self._url} if division is not None else frozenset()
         return others | {self._url} if self._draining else others
@@ -210,7 +210,7 @@ class GroupMembership:
 
     @property
     def counts(self) -> GroupCounts:
-        """What the member has counted."""
+        """The member's counts."""
         return self._member.counts if self._member is not None else GroupCounts()
 
     def assigned(self, units: Iterable[Unit]) -> frozenset[Unit]:
@@ -218,7 +218,7 @@ class GroupMembership:
         return self._joined.held.intersection(units) if self._joined is not None else frozenset()
 
     def owner_url(self, unit: Unit) -> str | None:
-        """Return the URL of the worker that holds this unit; a worker that does not lead knows only its own units."""
+        """Return the URL of the worker that holds this unit; unless this worker leads, only its own units are known."""
         if self._joined is None:
             return None
         if unit in self._joined.held:
@@ -226,10 +226,10 @@ class GroupMembership:
         return self._joined.division.owners.get(unit) if self._joined.division is not None else None
 
     def may_run_tasks(self, connector: str) -> bool:
-        """Whether a task of a connector was assigned in the last round, or still held by a member when it began.
+        """Whether a task of a connector was assigned in the last round, or was still held by a member when it began.
 
-        True, too, while a round with newer configurations is to come, which may assign one. A worker that is not in the
-        round has been out of the group for a session: its tasks have ended with its lease.
+        Also true while a round with newer configurations is due, which may assign one. A worker that is not in the
+        round has been out of the group for a session, so its tasks have ended with its lease.
         """
         joined = self._joined
         if joined is None or joined.division is None or joined.mismatch or joined.config_offset < self._asked_offset:
@@ -239,7 +239,7 @@ class GroupMembership:
 
 
 class SoloMembership:
-    """Always the leader, with everything assigned; see :class:`Membership`."""
+    """Always the leader, with all units assigned; see :class:`Membership`."""
 
     is_leader = True
     generation = 0
@@ -268,12 +268,14 @@ class SoloMembership:
         """Do nothing: no events come."""
 
     def rejoin(self, _reason: str, _config_offset: int | None = None) -> None:
-        """Do nothing: there is nobody to divide the work with."""
+        """Do nothing: there is no other worker."""
 
     def drain(self, *, draining: bool) -> None:
-        """Refuse: there is nobody who could take the work."""
+        """Refuse: no other worker could take the units."""
         if draining:
-            raise BadRequestError("This worker is alone: there is no other that could take its work.")
+            raise BadRequestError(
+                "A standalone worker cannot be drained: there is no other worker to take its connectors and tasks."
+            )
 
     def leave(self, _for_seconds: float | None) -> None:
         """Do nothing: there is no group to leave."""

@@ -1,8 +1,8 @@
-"""The bytes of the ``connect`` group protocol: the metadata of members, and the assignments of the leader.
+"""The bytes of the ``connect`` group protocol: the members' metadata and the leader's assignments.
 
 Versions 0 (``default``, eager), 1 (``compatible``, KIP-415) and 2 (``sessioned``, KIP-507) share one layout; only the
-later ones carry the assignment held, revocations and the delay. Byte for byte as Apache Kafka Connect's, but for one
-byte after the metadata of a worker that is drained, which Kafka Connect does not read.
+later ones carry the held assignment, revocations and the delay. Byte for byte like Apache Kafka Connect's, except for
+one byte after the metadata of a draining worker, which Kafka Connect does not read.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ _OFFERED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """The leader's assignment to a member: in version 0 all units that it is to run, later only changes.
+    """The leader's assignment for a member: in version 0 all its units, in later versions only changes.
 
-    ``delay``, in ms, is how long after it the member joins again.
+    ``delay``, in ms, is how long to wait before joining again.
     """
 
     leader: str
@@ -69,9 +69,9 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class MemberMetadata:
-    """The metadata that a member joins with. ``held`` is ``None`` if it holds nothing, and always in version 0.
+    """The metadata with which a member joins. ``held`` is ``None`` if it holds no units, and always in version 0.
 
-    A member that is ``draining`` is to be given nothing, and to be rid of what it holds; not in version 0.
+    A ``draining`` member loses its units and gets no new ones; not in version 0.
     """
 
     url: str
@@ -109,7 +109,7 @@ def decode_metadata(data: bytes) -> MemberMetadata:
 
 
 def encode_assignment(assignment: Assignment, version: int) -> bytes:
-    """Encode the assignment for a member, in the version that the group has agreed on."""
+    """Encode a member's assignment in the version that the group has agreed on."""
     data = (
         struct.pack(">hh", version, assignment.error)
         + _string(assignment.leader)
@@ -151,7 +151,7 @@ def _units(units: Iterable[Unit]) -> bytes:
 
 
 class _Reader:
-    """Takes one field after the other. A null array or string counts as empty, as the Java worker reads it."""
+    """Reads one field after the other. A null array or string counts as empty, as in Java."""
 
     def __init__(self, what: str, data: bytes) -> None:
         self._what = what
@@ -202,6 +202,6 @@ class _Reader:
 
     def _malformed(self, why: str) -> DataError:
         return DataError(
-            f"The {self._what} of a member of the connect group is malformed: {why}. "
-            "Make sure that only workers of one Connect cluster use this group.id"
+            f"The {self._what} of a member of the connect group is malformed: {why}. Make sure that only workers of "
+            "one Connect cluster use this group.id"
         )

@@ -1,7 +1,7 @@
-"""The metrics of Kafka Connect that are served: to which group each belongs, and what it means.
+"""The Kafka Connect metrics that are served: their groups and descriptions.
 
-A group is a ``type`` of Java's MBeans. What a task reports and is not here is not served, so that a task cannot add
-series of its own (invariant I9).
+A group is a ``type`` of Java's MBeans. Metrics that a task reports but that are not listed here are not served, so that
+a task cannot add series (invariant I9).
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ __all__ = ["ERRORS", "TASK_METRICS", "Dialect", "Group", "Metric"]
 
 
 class Dialect(Enum):
-    """The names of metrics, by whose dashboards ask for them."""
+    """The names of metrics, by the dashboards that use them."""
 
     STRIMZI = "strimzi"
     CONFLUENT = "confluent"
 
 
 class Group(Enum):
-    """A group of metrics: the beginning of its names in each dialect."""
+    """A group of metrics: the prefix of its names in each dialect."""
 
     WORKER = ("kafka_connect_worker", "kafka_connect_connect_worker_metrics")
     REBALANCE = ("kafka_connect_worker_rebalance", "kafka_connect_connect_worker_rebalance_metrics")
@@ -46,7 +46,7 @@ class Group(Enum):
 
 
 class Metric:
-    """A metric of a task: its group, and its meaning."""
+    """A metric of a task: its group and description."""
 
     __slots__ = ("group", "help")
 

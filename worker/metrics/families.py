@@ -1,4 +1,4 @@
-"""From a snapshot of a worker to families of metrics: a function of values."""
+"""Turns a snapshot of a worker into families of metrics. Pure functions."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ _CLIENT_HELP: Final = "A statistic of the task's Kafka client, as Java's client 
 
 
 class _Collected:
-    """The families as they grow, in the order in which their names came up."""
+    """The families collected so far, in the order in which their names first appeared."""
 
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
         self.families: dict[str, Family] = {}
 
     def add(self, name: str, labels: Labels, value: float, text: str, kind: Kind | None = None) -> None:
-        """Add a series under this very name; it is a counter if that ends so, unless another ``kind`` is given."""
+        """Add a series with exactly this name; it is a counter if the name ends like one, unless ``kind`` is given."""
         family = self.families.get(name)
         if family is None:
             by_name = Kind.COUNTER if name.endswith("_total") else Kind.GAUGE
@@ -70,9 +70,9 @@ class _Collected:
         family.series.append((labels, value))
 
     def of(self, group: Group, attribute: str, labels: Labels, value: float, text: str) -> None:
-        """Add a series of Kafka Connect, with and without ``_total`` for Confluent's two versions.
+        """Add a Kafka Connect series, with and without ``_total`` for Confluent's two versions.
 
-        These are gauges, because a counter of OpenMetrics has both names.
+        These are gauges, because an OpenMetrics counter cannot have both names.
         """
         name = group.named(self.dialect, attribute)
         if self.dialect is Dialect.STRIMZI:
@@ -83,7 +83,7 @@ class _Collected:
             self.add(name.removesuffix("_total"), labels, value, text, Kind.GAUGE)
 
     def fact(self, group: Group, attribute: str, labels: Labels, value: str, text: str) -> None:
-        """Add a series that says a word, as the value of a label."""
+        """Add a series whose value is a word, as a label."""
         label = attribute.replace("-", "_")
         if self.dialect is Dialect.STRIMZI:
             self.add(group.named(self.dialect, attribute), (*labels, (label, value)), 1.0, text)
@@ -99,16 +99,16 @@ class _Collected:
 
     @property
     def client_label(self) -> str:
-        """The label for the id of a client."""
+        """The label for a client id."""
         return "clientid" if self.dialect is Dialect.STRIMZI else "client_id"
 
 
 def families(
     seen: Snapshot, dialect: Dialect, now: float, use: Callable[[int], ProcessUse | None], own: int, version: str
 ) -> Iterable[Family]:
-    """Every series of a worker.
+    """Return every series of a worker.
 
-    ``use`` tells what a process uses, ``own`` is the worker's own process, ``version`` that of Sluice.
+    ``use`` returns what a process uses, ``own`` is the worker's own process, ``version`` Sluice's version.
     """
     to = _Collected(dialect)
     _worker(to, seen, now, version)
@@ -275,7 +275,7 @@ def _client(to: _Collected, client: ClientSeen) -> None:
 
 
 def _processes(to: _Collected, seen: Snapshot, use: Callable[[int], ProcessUse | None], own: int) -> None:
-    """The worker's process, under the names that every Prometheus client has, and those of its units."""
+    """The worker's process, under the names of every Prometheus client, and the processes of its units."""
     if (found := use(own)) is not None:
         to.add("process_cpu_seconds_total", (), found.cpu_seconds, "CPU seconds of the worker's own process.")
         to.add("process_resident_memory_bytes", (), found.resident_bytes, "Memory of the worker's own process.")
@@ -287,7 +287,7 @@ def _processes(to: _Collected, seen: Snapshot, use: Callable[[int], ProcessUse |
 
 
 def _used_by_units(seen: Snapshot, use: Callable[[int], ProcessUse | None]) -> Iterator[tuple[Labels, ProcessUse]]:
-    """What each unit with a process of its own uses, and all those together that several units share."""
+    """What each unit with its own process uses, and what the units in shared processes use together."""
     shared: list[ProcessUse] = []
     for pid, units in units_of_processes(seen.lives.processes).items():
         if (found := use(pid)) is not None:

@@ -1,4 +1,4 @@
-"""The histograms that tasks keep: their names and the bounds of their buckets."""
+"""The histograms of tasks: their names and bucket bounds."""
 
 from __future__ import annotations
 
@@ -21,4 +21,4 @@ BOUNDS: Final[Mapping[str, tuple[float, ...]]] = {
     COMMIT: _OF_CALLS,
     LATENCY: _OF_LATENCY,
 }
-"""The upper bounds of the buckets in seconds; what is longer is in one more. Few: each is a series of every task."""
+"""The upper bounds of the buckets in seconds, without the last bucket. Few, because each is a series of every task."""

@@ -1,6 +1,6 @@
 """The last five minutes of each connector, for charts: its rate and its lag, every two seconds.
 
-Nothing of this is stored: a worker that starts begins anew. Memory is bounded (invariant I9): 2.4 KB a connector.
+Nothing is stored: a worker that restarts begins anew. Memory is bounded (invariant I9): 2.4 KB for each connector.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _UNKNOWN: Final = math.nan
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A connector at one moment: records a second, and how far it is behind, in ``unit``; ``None`` is unknown."""
+    """A connector at one moment: records per second, and its lag in ``unit``; ``None`` is unknown."""
 
     rate: float
     lag: float | None
@@ -33,7 +33,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """The rates and lags of a connector, one after the other; the last ones are the newest."""
+    """The rates and lags of a connector, oldest first."""
 
     unit: str | None
     rate: Sequence[float | None]
@@ -42,7 +42,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one worker knows: of its own tasks. The last values are those of step number ``end`` since 1970."""
+    """What one worker knows about its own tasks. The last values are those of step number ``end`` since 1970."""
 
     end: int
     connectors: Mapping[str, Series]
@@ -57,14 +57,14 @@ class _Ring:
 
 
 class History:
-    """Keeps points. Used by one thread; what :meth:`recorded` returns may be read by any."""
+    """Keeps points. Used by one thread; the result of :meth:`recorded` may be read by any."""
 
     def __init__(self) -> None:
         self._newest = 0
         self._rings: dict[str, _Ring] = {}
 
     def note(self, at: float, points: Mapping[str, Point]) -> None:
-        """Keep the points of the connectors that have one at this time, in seconds since 1970."""
+        """Record the points of connectors at this time, in seconds since 1970."""
         slot = int(at // SLOT)
         if slot < self._newest or slot - self._newest >= _SLOTS:
             # The clock was set, or the machine slept.
@@ -88,11 +88,11 @@ class History:
         ring.lags[slot % _SLOTS] = _UNKNOWN if point.lag is None else point.lag
 
     def forget(self, connector: str) -> None:
-        """Drop the points of a connector that was deleted."""
+        """Forget the points of a deleted connector."""
         self._rings.pop(connector, None)
 
     def recorded(self, connector: str | None = None) -> Recorded:
-        """A copy of everything, or of one connector's points."""
+        """A copy of all points, or of one connector's."""
         rings = {
             name: _Ring(ring.unit, ring.newest, ring.rates[:], ring.lags[:])
             for name, ring in self._rings.items()
@@ -102,7 +102,7 @@ class History:
 
 
 class Recorded:
-    """The points of a worker at one moment. Nobody changes it."""
+    """The points of a worker at one moment. Immutable."""
 
     def __init__(self, newest: int, rings: Mapping[str, _Ring]) -> None:
         self._newest = newest
@@ -127,9 +127,9 @@ class Recorded:
 
 
 def added(parts: Sequence[Part]) -> Part:
-    """What several workers know, added up; the lag of a connector is unknown where one that runs tasks of it has none.
+    """Combine what several workers know; a connector's lag is unknown if a worker that runs its tasks has none.
 
-    The newest step is one that all of them have, unless a worker is more than two steps behind.
+    The newest step is one that all workers have, unless a worker is more than two steps behind.
     """
     newest = max((part.end for part in parts), default=0)
     end = max(min((part.end for part in parts), default=0), newest - 2)

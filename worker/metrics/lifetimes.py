@@ -1,4 +1,4 @@
-"""The lives of this worker's units: how many have started or failed to, which process runs each, how long it ran."""
+"""The lifetimes of this worker's units: successful and failed starts, processes, and time spent running."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LIVE: Final = (*_UP, Phase.STOPPING)
 
 @dataclass(frozen=True, slots=True)
 class Starts:
-    """How many starts there were: those that came to run, and those that failed before."""
+    """The number of starts: those that reached the running state, and those that failed before."""
 
     succeeded: int = 0
     failed: int = 0
@@ -26,7 +26,7 @@ class Starts:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """The shares of a unit's life in which it ran and was paused, from 0 to 1."""
+    """The shares of a unit's lifetime in which it ran and was paused, from 0 to 1."""
 
     running: float
     paused: float
@@ -34,7 +34,7 @@ class Shares:
 
 @dataclass(frozen=True, slots=True)
 class LifetimesSeen:
-    """The lives at one moment. ``processes`` are the ids of those that run."""
+    """The lifetimes at one moment. ``processes`` are process ids."""
 
     connectors: Starts
     tasks: Starts
@@ -78,16 +78,16 @@ class Lifetimes:
         self._failures: Counter[Unit] = Counter()
 
     def launched(self, unit: Unit, pid: int, now: float) -> None:
-        """Note that a process begins to run a unit."""
+        """Record that a process starts running a unit."""
         self._lives[unit] = _Life(now, changed=now, pid=pid)
 
     def rested(self, unit: Unit) -> None:
-        """Note that a unit goes on without a process."""
+        """Record that a unit continues without a process."""
         if unit in self._lives:
             self._lives[unit].pid = None
 
     def changed(self, unit: Unit, phase: Phase, now: float) -> None:
-        """Note that a unit has come into a phase."""
+        """Record that a unit has entered a phase."""
         life = self._lives.get(unit)
         if life is None:
             life = self._lives[unit] = _Life(now, changed=now)
@@ -104,11 +104,11 @@ class Lifetimes:
             del self._lives[unit]
 
     def forget(self, connector: str) -> None:
-        """Drop the counts of a connector that was deleted."""
+        """Forget the counts of a deleted connector."""
         self._failures = Counter({unit: count for unit, count in self._failures.items() if unit.connector != connector})
 
     def seen(self, now: float) -> LifetimesSeen:
-        """How it is now."""
+        """Return the current state."""
         return LifetimesSeen(
             Starts(self._succeeded[False], self._failed[False]),
             Starts(self._succeeded[True], self._failed[True]),

@@ -1,7 +1,7 @@
-"""The measurements of tasks: this worker's, and the other workers' as they report them. Used by the herder's thread.
+"""The measurements of tasks: this worker's, and those that other workers report. Used only in the herder's thread.
 
 A request for a status is answered at once with what is known, and makes this worker ask the others for newer values; a
-request for the lag waits for their answers. Nothing is stored: a worker that starts asks again.
+request for the lag waits for their answers. Nothing is stored: a worker that restarts asks again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _HAS_VALUES: Final = frozenset((State.RUNNING, State.PAUSED, State.FAILED))
 
 
 class TaskMeasured(NamedTuple):
-    """The latest of a task: its values, and its loads if it is a bulk sink."""
+    """The latest measurements of a task: its values, and its loads if it is a bulk sink."""
 
     values: Values | None
     loads: Document | None
@@ -53,13 +53,13 @@ class Owners(Protocol):
     """Asks other workers about the tasks that they run."""
 
     def measured(self, url: str, connector: str) -> Future[Mapping[int, TaskMeasured]]:
-        """The latest of a connector's tasks on the worker at ``url``, by task number."""
+        """The latest measurements of a connector's tasks on the worker at ``url``, by task number."""
 
     def history(self, url: str, connector: str | None, step: int) -> Future[Part]:
         """The history of the tasks on the worker at ``url``, of one connector or all, in steps of so many seconds."""
 
     def own_numbers(self, url: str, connector: str) -> Future[list[dict[str, Any]]]:
-        """What the plugin measures of itself in those of a connector's tasks that the worker at ``url`` runs."""
+        """The plugin metrics of a connector's tasks on the worker at ``url``."""
 
 
 class _Question(NamedTuple):
@@ -98,7 +98,7 @@ class Measurements:
         self._waiting: list[_Waiting] = []
 
     def take(self, unit: Unit, values: Values) -> None:
-        """Keep the latest values of a task of this worker."""
+        """Keep the latest values of one of this worker's tasks."""
         self._own[unit] = self._own.get(unit, _NOTHING)._replace(values=values)
         self._taken[unit] = time.monotonic()
 
@@ -109,7 +109,7 @@ class Measurements:
         histograms: Mapping[str, tuple[float, ...]],
         own: Mapping[OwnSeries, OwnValue | None],
     ) -> None:
-        """Keep the latest of a task of this worker that only scrapes show; ``own`` is what has changed of these."""
+        """Keep the latest values that only scrapes show; ``own`` has the changed plugin metrics."""
         before = self._reports.get(unit, _UNSEEN)
         changed: Mapping[OwnSeries, OwnValue] = before.own
         if own:
@@ -117,33 +117,39 @@ class Measurements:
             changed = {series: value for series, value in every.items() if value is not None}
         self._reports[unit] = replace(before, values=values, histograms=histograms, at=time.time(), own=changed)
 
+    def take_unchanged(self, unit: Unit) -> None:
+        """Note that the latest values of a task of this worker hold on."""
+        if (before := self._reports.get(unit)) is not None:
+            self._taken[unit] = time.monotonic()
+            self._reports[unit] = replace(before, at=time.time())
+
     def take_client(self, unit: Unit, client: ClientSeen) -> None:
-        """Keep the latest of a client of a task of this worker."""
+        """Keep the latest statistics of one of a task's clients."""
         before = self._reports.get(unit, _UNSEEN)
         others = [other for other in before.clients if other.client_id != client.client_id]
         self._reports[unit] = replace(before, clients=(*others[-_MOST_CLIENTS:], client))
 
     def drop_report(self, unit: Unit) -> None:
-        """Drop what only scrapes show: the unit has ended."""
+        """Forget what only scrapes show: the unit has ended."""
         self._reports.pop(unit, None)
 
     def reports(self) -> dict[Unit, TaskSeen]:
-        """The latest of each task of this worker, with what statuses show."""
+        """The latest values of each of this worker's tasks, including those shown in statuses."""
         return {
             unit: replace(seen, values={**(self._own.get(unit, _NOTHING).values or {}), **seen.values})
             for unit, seen in self._reports.items()
         }
 
     def own_numbers_of(self, unit: Unit) -> Mapping[OwnSeries, OwnValue]:
-        """The latest that the plugin of a task of this worker measures of itself."""
+        """The latest plugin metrics of one of this worker's tasks."""
         return self._reports.get(unit, _UNSEEN).own
 
     def take_loads(self, unit: Unit, loads: Loads) -> None:
-        """Keep the latest loads of a task of this worker."""
+        """Keep the latest loads of one of this worker's tasks."""
         self._own[unit] = self._own.get(unit, _NOTHING)._replace(loads=asdict(loads))
 
     def of(self, unit: Unit, status: Status) -> Values | None:
-        """The latest values of a task, unless another worker reported them than the one that runs it now."""
+        """The latest values of a task, unless they were reported by a worker that no longer runs it."""
         return self._latest(unit, status).values
 
     def loads_of(self, unit: Unit, status: Status) -> Document | None:
@@ -157,7 +163,7 @@ class Measurements:
         return told.measured if told is not None and told.worker_id == status.worker_id else _NOTHING
 
     def fresh(self) -> dict[Unit, Values]:
-        """The values of those tasks of this worker that have reported in the last thirty seconds."""
+        """The values of this worker's tasks that have reported in the last thirty seconds."""
         since = time.monotonic() - _FRESH
         return {
             unit: measured.values
@@ -166,7 +172,7 @@ class Measurements:
         }
 
     def totals(self) -> dict[str, float]:
-        """The values of this worker's tasks, added up; without a lag if that of one of the sinks is unknown."""
+        """The sums of this worker's tasks; without a lag if the lag of one sink is unknown."""
         totals: dict[str, float] = {}
         all_values = [measured.values or {} for measured in self._own.values()]
         for values in all_values:
@@ -177,7 +183,7 @@ class Measurements:
         return totals
 
     def forget(self, connector: str) -> None:
-        """Drop the values of a connector that was deleted."""
+        """Forget the values of a deleted connector."""
         self._own = {unit: measured for unit, measured in self._own.items() if unit.connector != connector}
         self._reports = {unit: seen for unit, seen in self._reports.items() if unit.connector != connector}
         self._taken = {unit: at for unit, at in self._taken.items() if unit.connector != connector}
@@ -185,7 +191,7 @@ class Measurements:
         self._answered = {asked: at for asked, at in self._answered.items() if asked.connector != connector}
 
     def refresh(self, connector: str) -> None:
-        """Ask the other workers, unless they were asked a moment ago; nobody waits for the answers."""
+        """Ask the other workers, unless they were asked a moment ago; does not wait for the answers."""
         self._ask(connector)
 
     def gather(self, connector: str, go_on: Action) -> None:
@@ -198,7 +204,7 @@ class Measurements:
         self._inbox.after(_PATIENCE, lambda: self._end(waiting))
 
     def _ask(self, connector: str) -> set[_Question]:
-        """Ask each worker that was not asked just now; return the questions that are still open."""
+        """Ask each worker that was not asked just now; return the open requests."""
         if self._owners is None or (leader := self._membership.leader_url) is None:
             return set()
         scheme, now = urlsplit(leader).scheme, time.monotonic()

@@ -1,4 +1,4 @@
-"""The push of metrics to a collector of OpenTelemetry: OTLP over HTTP, under the names that a scrape has."""
+"""Pushes metrics to an OpenTelemetry collector: OTLP over HTTP, with the names of a scrape."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TIMEOUT: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class OtlpSettings:
-    """Where to push to, how often in seconds, and with which headers."""
+    """Where to push, how often in seconds, and with which headers."""
 
     endpoint: str
     interval: float
@@ -34,7 +34,7 @@ class OtlpSettings:
 
 
 def parse_headers(text: str) -> dict[str, str]:
-    """The headers in a list of ``NAME=VALUE``; ``ValueError`` if it is none. It never shows a value."""
+    """Parse a list of ``NAME=VALUE`` headers. Raises ``ValueError``, which never shows a value."""
     pairs = [part.partition("=") for part in text.split(",") if part.strip()]
     if not all(name.strip() and mark for name, mark, _ in pairs):
         raise ValueError("Write it as NAME=VALUE,NAME=VALUE")
@@ -42,10 +42,10 @@ def parse_headers(text: str) -> dict[str, str]:
 
 
 class OtlpPush:
-    """Pushes from a thread of its own. A collector that does not answer costs nothing but a line in the log.
+    """Pushes from its own thread. A collector that does not answer costs only a line in the log.
 
-    ``snapshot`` gives the worker's last snapshot at once. Raises :class:`~connect.errors.ConnectError` where the
-    packages for it are missing.
+    ``snapshot`` returns the worker's last snapshot at once. Raises :class:`~connect.errors.ConnectError` if the
+    packages for it are not installed.
     """
 
     def __init__(self, settings: OtlpSettings, snapshot: Callable[[], Snapshot | None], version: str) -> None:
@@ -64,13 +64,13 @@ class OtlpPush:
         self._thread = threading.Thread(target=self._loop, name="otlp", daemon=True)
 
     def start(self) -> None:
-        """Begin to push."""
+        """Start pushing."""
         # It would log each failure with its trace; one line when it begins to fail is enough.
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
         self._thread.start()
 
     def close(self) -> None:
-        """Push no more. A push that is under way is left behind with its thread."""
+        """Stop pushing. A push in progress is abandoned with its thread."""
         self._stopped.set()
         self._exporter.shutdown()
 

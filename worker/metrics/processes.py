@@ -1,4 +1,4 @@
-"""What the operating system says of processes: CPU time, memory, open files."""
+"""What processes use, from the operating system: CPU time, memory, open files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _USER, _SYSTEM, _STARTED, _PAGES = 11, 12, 19, 21
 
 @dataclass(frozen=True, slots=True)
 class ProcessUse:
-    """What a process has used; ``started`` is in seconds since the machine has."""
+    """What a process uses; ``started`` is in seconds since the machine started."""
 
     cpu_seconds: float
     resident_bytes: int
@@ -29,7 +29,7 @@ class ProcessUse:
 
 
 def use_of(pid: int) -> ProcessUse | None:
-    """What a process uses; ``None`` if it is gone, or is no business of ours."""
+    """Return what a process uses; ``None`` if it is gone or belongs to another user."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
         files = len(os.listdir(f"/proc/{pid}/fd"))  # noqa: PTH208 - names alone, of which there may be many
@@ -48,7 +48,7 @@ Use: TypeAlias = Callable[[int], ProcessUse | None]
 
 
 def processes_document(processes: Mapping[Unit, int], use: Use = use_of) -> list[dict[str, Any]]:
-    """The worker's own process, and each of these that is still there, those with the most memory first."""
+    """The worker's own process, and each of the given ones that still exists, those with the most memory first."""
     own = _document([], os.getpid(), use(os.getpid()))
     units = [_document(units, pid, use(pid)) for pid, units in units_of_processes(processes).items()]
     found = sorted(filter(None, units), key=lambda item: -item["resident_bytes"])
@@ -64,7 +64,7 @@ def units_of_processes(processes: Mapping[Unit, int]) -> dict[int, list[Unit]]:
 
 
 def _document(units: Sequence[Unit], pid: int, used: ProcessUse | None) -> dict[str, Any] | None:
-    """A process; it has the name of a connector if all that it runs is of that, and of a task if that is all."""
+    """A process; with the name of a connector or task if it runs nothing else."""
     if used is None:
         return None
     names = {unit.connector for unit in units}

@@ -1,4 +1,4 @@
-"""The progress of the worker: a line in the log while records move."""
+"""Logs the worker's progress while records move."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _PARTITIONS: Final = "partition-count"
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The counts of all tasks at one moment. ``lag`` is that of the sinks, unknown if that of one of them is.
+    """The counts of all tasks at one moment. ``lag`` is that of the sinks; unknown if one sink's lag is unknown.
 
-    ``sinks`` says whether there are any.
+    ``sinks`` is whether there are any.
     """
 
     at: float
@@ -35,13 +35,13 @@ class Progress:
 
     @classmethod
     def of(cls, totals: Mapping[str, float], at: float) -> Progress:
-        """The progress in the totals of the metrics."""
+        """Create it from the totals of the metrics."""
         return cls(at, totals.get(_READ, 0.0), totals.get(_WRITTEN, 0.0), totals.get(_LAG), _PARTITIONS in totals)
 
     def line(self, before: Progress) -> str | None:
-        """One line, with the rates since ``before``; ``None`` if nothing has moved.
+        """One line with the rates since ``before``; ``None`` if nothing has moved.
 
-        A total falls when a task leaves this worker and takes its counts along; that is no movement.
+        A total that falls because a task left this worker is not movement.
         """
         read, written = max(0.0, self.read - before.read), max(0.0, self.written - before.written)
         if not read and not written:
@@ -50,13 +50,13 @@ class Progress:
         read_rate, written_rate = read / seconds, written / seconds
         lag = f", lag {'unknown' if self.lag is None else f'{self.lag:,.0f}'}" if self.sinks else ""
         return (
-            f"{self.read:,.0f} records read ({read_rate:,.0f}/s), {self.written:,.0f} written ({written_rate:,.0f}/s)"
-            f"{lag}"
+            f"{self.read:,.0f} records read ({read_rate:,.0f}/s), {self.written:,.0f} written "
+            f"({written_rate:,.0f}/s){lag}"
         )
 
 
 class ProgressLog:
-    """Writes the line every two seconds, from a thread of its own that only asks and logs."""
+    """Writes the line every two seconds, from its own thread, which only asks and logs."""
 
     def __init__(self, totals: Callable[[], Future[dict[str, float]]]) -> None:
         self._totals = totals
@@ -64,11 +64,11 @@ class ProgressLog:
         self._thread = threading.Thread(target=self._loop, name="progress", daemon=True)
 
     def start(self) -> None:
-        """Begin to write."""
+        """Start writing."""
         self._thread.start()
 
     def close(self) -> None:
-        """Write a last line if there is anything new to say, and end."""
+        """Write a last line if something has changed, and end."""
         self._stopped.set()
         self._thread.join()
 

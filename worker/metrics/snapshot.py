@@ -1,4 +1,4 @@
-"""What a worker knows at one moment, for scrapes: nobody changes it any more, so that any thread may read it."""
+"""What a worker knows at one moment, for scrapes: immutable, so that any thread may read it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["ClientSeen", "ConnectorSeen", "GroupSeen", "OwnSeries", "OwnValue", 
 
 @dataclass(frozen=True, slots=True)
 class ConnectorSeen:
-    """A connector of this worker: the class that its configuration names, and ``source``, ``sink`` or ``unknown``."""
+    """A connector of this worker: its class as configured, and ``source``, ``sink`` or ``unknown``."""
 
     class_name: str
     type: str
@@ -37,7 +37,7 @@ OwnSeries: TypeAlias = tuple[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class OwnValue:
-    """A number of a plugin's own, and a sentence about it."""
+    """A metric recorded by a plugin, and its description."""
 
     value: float
     help: str
@@ -46,7 +46,7 @@ class OwnValue:
 def own_values(
     changes: Iterable[tuple[str, Sequence[str], str, float | None]],
 ) -> dict[OwnSeries, OwnValue | None]:
-    """What has changed of a plugin's own numbers, as its process says it; ``None`` is there no longer."""
+    """The changes of a plugin's metrics, as its process reports them; ``None`` marks a removed one."""
     return {
         (str(name), tuple(map(str, labels))): None if value is None else OwnValue(float(value), str(text))
         for name, labels, text, value in changes
@@ -66,7 +66,7 @@ class TaskSeen:
 
 @dataclass(frozen=True, slots=True)
 class GroupSeen:
-    """This worker in its group: counts since it has started, times in seconds; ``None`` is not yet."""
+    """This worker in its group: counts since it started, times in seconds; ``None`` means not yet."""
 
     client_id: str
     leader_url: str | None
@@ -85,9 +85,10 @@ class GroupSeen:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One look. ``at`` is seconds since 1970; the statuses are those of this worker's own units.
+    """A snapshot. ``at`` is in seconds since 1970; the statuses are those of this worker's own units.
 
-    ``group`` is ``None`` in a worker that stands alone; ``inbox`` is how many requests and notices wait for the herder.
+    ``group`` is ``None`` in a standalone worker; ``inbox`` is the number of requests and notices waiting for the
+    herder.
     """
 
     at: float

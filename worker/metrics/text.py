@@ -1,4 +1,4 @@
-"""Families of metrics, and their form for Prometheus and as OpenMetrics.
+"""Families of metrics, and their text formats for Prometheus and OpenMetrics.
 
 prometheus-client writes the same in 80 to 180 ms of CPU for the 20,000 series of 300 connectors, while it holds the
 interpreter; this takes a tenth of that (``docs/adr/0017-metrics-written-by-hand.md``). Its parsers read this in tests.
@@ -25,7 +25,7 @@ _ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 class Kind(Enum):
-    """The kinds of metrics. A gauge may have a name that ends in ``_total``."""
+    """The kinds of metrics. A gauge's name may end in ``_total``."""
 
     GAUGE = "gauge"
     COUNTER = "counter"
@@ -34,7 +34,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """The sum of all values, the upper bounds of the buckets, and how many values are in each and above the last."""
+    """The sum of all values, the upper bounds of the buckets, and the number of values in each and above the last."""
 
     total: float
     bounds: tuple[float, ...]
@@ -58,7 +58,7 @@ def accepts_openmetrics(accept: str) -> bool:
 
 
 def exposition(families: Iterable[Family], *, openmetrics: bool) -> bytes:
-    """The text that is scraped. Families without series are left out, and so are values that are no numbers."""
+    """Return the text to scrape. Families without series and values that are not numbers are left out."""
     lines: list[str] = []
     shown: dict[Labels, str] = {}
     for family in families:

@@ -1,4 +1,4 @@
-"""Assembly of a task's plugins from its configurations: classes by name, configs by class, secrets filled in."""
+"""Assembles the plugins of a connector or task from its configuration, with values of config providers filled in."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ R = TypeVar("R", SourceRecord, SinkRecord)
 
 @dataclass(frozen=True)
 class Assembly:
-    """Everything a connector or task process makes from configurations.
+    """The plugins and configurations of a connector or task.
 
     ``props`` is the connector's configuration and ``worker_props`` the worker's, both with their references to config
-    providers resolved: what is in them may be secret.
+    providers resolved, so that they may hold secrets.
     """
 
     worker_props: Mapping[str, str]
@@ -65,9 +65,9 @@ class Assembly:
         redaction: Redaction,
         on_ttl: OnTtl = lambda _: None,
     ) -> Assembly:
-        """Fill in what the config providers have; it is hidden by ``redaction`` from now on.
+        """Resolve references to config providers; ``redaction`` hides the values from now on.
 
-        ``on_ttl`` is told if that holds for a time only in the configuration of the connector, or of its task.
+        ``on_ttl`` is called if values in the configuration of the connector or its task expire.
         """
         providers = providers_of(worker, redaction)
         resolved = _resolved(worker, providers)
@@ -77,7 +77,7 @@ class Assembly:
         return cls(resolved, connector, providers, redaction, on_ttl)
 
     def task_config(self, props: Mapping[str, str]) -> Config:
-        """The configuration of one task as its class reads it, with its references resolved."""
+        """The typed configuration of a task, with its references resolved."""
         config_class = self.connector_class.task_class.config_class
         resolved = _resolved(props, self.providers, self.on_ttl)
         self.redaction.add(_passwords(config_class, resolved))
@@ -89,8 +89,8 @@ class Assembly:
     def engine_config(self, props: Mapping[str, str]) -> Config:
         """The configuration of the engine's task, which runs tasks of the connector with ``props``.
 
-        Its originals are those properties as a task of the connector is to read them, references resolved. What
-        is wrong with them is said here, before anything runs.
+        Its originals are those properties as a task of the connector reads them, references resolved. Mistakes in them
+        are raised here, before anything runs.
         """
         assert self.engine_class is not None
         config_class = self.engine_class.config_class
@@ -98,10 +98,10 @@ class Assembly:
         return config_class.parse(self.with_worker_keys(config_class, own))
 
     def with_worker_keys(self, config_class: type[Config], props: Mapping[str, str]) -> Mapping[str, str]:
-        """The properties of a plugin, with the worker's value of each internal key of it that is a key of the worker.
+        """The properties of a plugin, with the worker's values of its internal keys that are also keys of the worker.
 
-        By such keys the worker says what connectors may do, such as ``jdbc.allowed.drivers``. What a connector's
-        configuration says of them counts for nothing.
+        Such keys limit what connectors may do, such as ``jdbc.allowed.drivers``. Values of them in a connector's
+        configuration are ignored.
         """
         internal = {key.name for key in config_class.definitions() if key.internal}
         ruled = internal & {key.name for key in WorkerConfig.definitions()}
@@ -111,9 +111,9 @@ class Assembly:
         return own | {key: self.worker_props[key] for key in ruled if key in self.worker_props}
 
     def check_spark(self, task_props: Mapping[str, str] | None = None) -> None:
-        """Refuse keys of Spark that the worker's file does not let a connector have, nor its task.
+        """Refuse Spark keys that the worker's file does not allow in a connector or its task.
 
-        This is not left to validation: a configuration may have been stored before the policy was tightened.
+        Validation alone does not suffice: a configuration may have been stored before the policy was tightened.
         """
         for refused in refused_spark_keys(self.worker_props, {**self.props, **(task_props or {})}):
             raise refused
@@ -125,31 +125,31 @@ class Assembly:
 
     @cached_property
     def distributed(self) -> DistributedConfig | None:
-        """The configuration of a worker of a cluster; ``None`` if this is a standalone worker."""
+        """The configuration of a distributed worker; ``None`` if this is a standalone one."""
         if not (self.worker_props.get("group.id") and self.worker_props.get("offset.storage.topic")):
             return None
         return DistributedConfig.parse(self.worker_props)
 
     @property
     def supports_exactly_once(self) -> bool:
-        """Whether sources are exactly once here (KIP-618): ``preparing`` changes only how the leader writes."""
+        """Whether sources are exactly once here (KIP-618); ``preparing`` changes only how the leader writes."""
         return self.distributed is not None and self.distributed.exactly_once_source_support.lower() == "enabled"
 
     @cached_property
     def plugins(self) -> PluginRegistry:
-        """The plugins there are."""
+        """All plugins of the worker."""
         config, worker = self.worker, self.worker_props.get(WORKER_ID)
         return PluginRegistry.discover(config.plugin_path or (), config.plugin_import_allowlist, worker)
 
     @cached_property
     def connector_entry(self) -> PluginEntry:
-        """The connector that ``connector.class`` names, in the version that is asked for."""
+        """The plugin that ``connector.class`` names, in the requested version."""
         name, version = self.props["connector.class"], self.props.get(CONNECTOR_VERSION)
         return self.plugins.find(PluginKind.CONNECTOR, name, version)
 
     @cached_property
     def registry(self) -> PluginRegistry:
-        """The plugins there are, those that come with the connector first."""
+        """All plugins, with those that come with the connector first."""
         return self.plugins.beside(self.connector_entry)
 
     @cached_property
@@ -166,9 +166,9 @@ class Assembly:
 
     @cached_property
     def engine_class(self) -> type[Task[Any]] | None:
-        """The task that runs the connector's tasks by an engine (``engine``); ``None`` if they run in this process.
+        """The class of the task that runs the connector's tasks in an engine (``engine``); ``None`` if they run here.
 
-        A connector whose own task is neither a source's nor a sink's has an engine of its own.
+        A connector whose own task is neither a source's nor a sink's is its own engine.
         """
         engine = self.props.get("engine", "").strip()
         own = getattr(self.connector_class, "task_class", Task)
@@ -179,9 +179,9 @@ class Assembly:
         return loaded
 
     def hide_secrets(self) -> None:
-        """Hide every secret that the connector's configuration holds, whichever of its plugins the key belongs to.
+        """Hide all secrets in the connector's configuration, whichever plugin they belong to.
 
-        Plugins are given what belongs to others, too, and so they may tell of it. One that there is not has no secrets.
+        Each plugin sees the keys of the others and may log them. A plugin that cannot be found has no secrets.
         """
         if (task_class := getattr(self.connector_class, "task_class", None)) is not None:
             self.redaction.add(_passwords(task_class.config_class, self.props))
@@ -209,7 +209,7 @@ class Assembly:
 
     @property
     def hang_limits(self) -> Limits:
-        """When a call of the plugin counts as hanging: as the connector says, or else the worker."""
+        """When a call of the plugin counts as hanging, by the connector's configuration or else the worker's."""
         own, ours = self.config, self.worker
         warning, timeout = own.task_hang_warning_ms, own.task_hang_timeout_ms
         return Limits(
@@ -225,9 +225,9 @@ class Assembly:
 
     @property
     def dedicated_offsets_topic(self) -> str | None:
-        """The topic that holds the offsets of this connector alone; ``None`` if they are with those of all connectors.
+        """The connector's own offsets topic; ``None`` if its offsets are in the worker's.
 
-        In a transaction offsets are on the cluster of the records, where the worker's topic is another of that name.
+        Offsets in a transaction are on the cluster of the records, where the worker's topic name is another topic.
         """
         topic = self.source_config.offsets_storage_topic
         if self.distributed is None or topic not in (None, self.distributed.offset_storage_topic):
@@ -250,9 +250,9 @@ class Assembly:
         return config_class.parse(self.with_worker_keys(config_class, self.props))
 
     def effective_props(self) -> dict[str, str]:
-        """The connector's configuration, its plugins, and where it names no converters its class's or the worker's.
+        """The connector's configuration, with the converters of its class or of the worker where it names none.
 
-        Where there are several versions of one it says which is meant, for who does not know of the connector.
+        It names the version of each plugin that has several, for readers that do not know the connector.
         """
         inherited = {name: value for name, value in self.worker_props.items() if name in _OF_THE_WORKER}
         for role in ("key", "value", "header"):
@@ -295,7 +295,7 @@ class Assembly:
         return SinkChain(steps, self.converters(), tolerance)
 
     def converters(self) -> Converters:
-        """The converters: the connector's own where it names them, else the worker's."""
+        """The converters: the connector's where it names them, else the worker's."""
         return Converters(self._converter("key"), self._converter("value"), self._converter("header"))
 
     def _converter(self, role: str) -> Any:

@@ -1,4 +1,4 @@
-"""The work of a child process: one connector, one task, or one inquiry, as its first command says."""
+"""Runs a child process: a connector, a task, several of them, or an inquiry, by its first command."""
 
 from __future__ import annotations
 
@@ -54,32 +54,32 @@ _FEWER_BROKERS: Final = (
 
 
 class Loop(Protocol):
-    """The loop around a task."""
+    """The loop that runs a task."""
 
     def run(self) -> None:
-        """Move data until the worker says stop."""
+        """Move data until the worker sends a stop."""
 
     def close(self) -> None:
         """Release clients and plugins."""
 
 
 def main(connection: Connection, lease: str | None) -> None:
-    """The main function of a child process, which ends with the ``lease`` of its worker if that has one."""
+    """Run a child process, which ends with the ``lease`` of its worker, if it has one."""
     if lease is not None:
         watch_lease(lease)
     run(Line(connection), log_to_worker=True)
 
 
 def run(line: Line, *, log_to_worker: bool) -> None:
-    """Do what the first command says until it is done, has failed or is stopped.
+    """Carry out the first command until it is done, has failed or is stopped.
 
-    Without ``log_to_worker`` this is a thread, and what belongs to the process is left alone.
+    Without ``log_to_worker`` this is a thread of a test, and leaves the log and output of the process alone.
     """
     link = Link(line)
     try:
         first = link.open()
     except (EOFError, OSError):
-        return  # a process that was started ahead, whose worker is gone
+        return  # a process that was started in advance, whose worker is gone
     if isinstance(first, messages.RunUnits):
         Household(line, _live).serve()
         return
@@ -92,7 +92,7 @@ def run(line: Line, *, log_to_worker: bool) -> None:
 
 
 def _live(first: messages.Command, link: Link, redaction: Redaction, watch: Watch) -> None:
-    """Do what the first command says until it is done, has failed or is stopped."""
+    """Carry out the first command until it is done, has failed or is stopped."""
     try:
         match first:
             case messages.RunConnector():
@@ -102,7 +102,7 @@ def _live(first: messages.Command, link: Link, redaction: Redaction, watch: Watc
             case _ if isinstance(first, messages.Inquiry):
                 link.send(answer(first, link, redaction))
             case _:
-                raise ConnectError(f"A process cannot begin with {type(first).__name__}.")
+                raise ConnectError(f"A process cannot start with the command {type(first).__name__}.")
     except BaseException as error:
         # Whatever a plugin raises, SystemExit too, is the reason of the failure (invariant I7).
         link.send(_needs_main_thread(link, error) or messages.Failed(redaction.told(failure_trace(error))))
@@ -111,7 +111,7 @@ def _live(first: messages.Command, link: Link, redaction: Redaction, watch: Watc
 
 
 def _needs_main_thread(link: Link, error: BaseException | None) -> messages.NeedsProcess | None:
-    """What to say of a plugin that handles signals and has found that it cannot: alone it has the main thread."""
+    """The report for a plugin that cannot install a signal handler here; in its own process it has the main thread."""
     while link.shares and error is not None:
         if isinstance(error, ValueError) and str(error).endswith(_NOT_MAIN_THREAD):
             return messages.NeedsProcess()
@@ -156,7 +156,7 @@ def _run_task(command: messages.RunTask, link: Link, redaction: Redaction, watch
 def _dead_letters(
     command: messages.RunTask, assembly: Assembly, clients: Clients, control: Control, counts: ErrorCounts
 ) -> DeadLetterQueue | LoadDeadLetters | None:
-    """The dead letter queue of the task, if it is to have one."""
+    """The dead letter queue of the task, if it is configured."""
     config = assembly.config
     topic = config.errors_deadletterqueue_topic_name
     if not topic:
@@ -185,7 +185,7 @@ def _task_and_loop(
     number: int,
     queue: Reporter | None,
 ) -> tuple[Task[Any], Loop]:
-    """The task, made but not started, and the loop of its kind around it."""
+    """Make the task, without starting it, and the loop for its kind."""
     task_class = _task_class(assembly)
     name = class_name(task_class)
     if issubclass(task_class, SourceTask):
@@ -207,8 +207,8 @@ def _task_and_loop(
         sink = task_class(config, context)
         return sink, SinkLoop(assembly, control, clients, sink, context, tolerance)
     raise ConnectError(
-        f"{name}, the task_class of {class_name(assembly.connector_class)}, is none of SourceTask, SinkTask, "
-        "BulkSourceTask and BulkSinkTask; make it a subclass of one."
+        f"{name}, the task_class of {class_name(assembly.connector_class)}, has to be a subclass of SourceTask, "
+        "SinkTask, BulkSourceTask or BulkSinkTask."
     )
 
 
@@ -241,8 +241,8 @@ def _stop(task: Task[Any], loop: Loop, tolerance: Tolerance, watch: Watch) -> No
     except Exception as error:
         logger.warning("The task failed to stop: %s", error, exc_info=True)
     try:
-        # What was reported last: the record that the task fails with, or one that it gave up while it closed.
+        # The record that the task has failed with, or one that it gave up while it closed.
         tolerance.flush()
     except Exception as error:
-        logger.warning("The reports of the last records that were given up may be lost: %s", error)
+        logger.warning("Reports about the last failed records may be lost: %s", error)
     loop.close()

@@ -1,4 +1,4 @@
-"""The Kafka clients of one task, made when they are asked for."""
+"""The Kafka clients of one task, made on first use."""
 
 from __future__ import annotations
 
@@ -59,8 +59,9 @@ _RESETS: Final = {
 
 
 class Clients:
-    """Makes the clients of one task with the worker's and the connector's settings; each belongs to who
-    asked for it. ``tell`` is given the statistics of those that move records.
+    """Makes the clients of one task, with the worker's and the connector's settings, for the caller to close.
+
+    ``tell`` receives the statistics of those that move records.
     """
 
     def __init__(
@@ -102,27 +103,27 @@ class Clients:
         return _producer(roles.dlq_producer_properties(self._worker, self._props, self._task))
 
     def transactional_dlq_producer(self) -> tuple[Producer, float]:
-        """The same with transactions, and how many seconds one may last."""
+        """The transactional producer of a sink's dead letter queue, and how many seconds a transaction may last."""
         properties = roles.dlq_producer_properties(self._worker, self._props, self._task, exactly_once=True)
         timeout = float(properties.properties.get("transaction.timeout.ms", _TRANSACTION_TIMEOUT_MS))
         return _producer(properties), timeout / 1000
 
     def publisher_settings(self) -> dict[str, PropertyValue]:
-        """The settings of :meth:`dlq_producer` by librdkafka's names, for one that is made in another process."""
+        """The settings of :meth:`dlq_producer` by librdkafka's names, for a producer in another process."""
         return dict(roles.dlq_producer_properties(self._worker, self._props, self._task).properties)
 
     def dlq_consumer(self) -> Consumer:
-        """The consumer of the dead letter queue. It says when it is at the end of a partition."""
+        """The consumer of the dead letter queue, which reports the ends of partitions."""
         return _consumer(roles.dlq_consumer_properties(self._worker, self._props, self._task))
 
     def dlq_topic(self, topic: NewTopic) -> None:
-        """Create the topic of the dead letter queue, unless it is there."""
+        """Create the topic of the dead letter queue if it is missing."""
         client = _admin(roles.dlq_admin_properties(self._worker, self._props, self._task))
         if describe(client, topic.name) is None and create(client, topic) is Creation.FORBIDDEN:
             raise forbidden(topic)
 
     def sink_consumer(self) -> Consumer:
-        """The consumer of a sink task. It says when it is at the end of a partition."""
+        """The consumer of a sink task, which reports the ends of partitions."""
         return _consumer(self._sink_consumer_properties, self._statistics())
 
     def topic_creator(self) -> TopicCreator:
@@ -131,19 +132,19 @@ class Clients:
         return TopicCreator(lambda: self.admin, groups)
 
     def batch_limits(self) -> BatchLimits:
-        """The limits of topics that take smaller batches than a source's producer sends."""
+        """The batch limits of topics that take smaller batches than a source's producer sends."""
         batch_size = self._source_producer_properties.properties.get("batch.size", _BATCH_SIZE)
         return BatchLimits(lambda: self.admin, int(batch_size))
 
     @property
     def admin(self) -> AdminClient:
-        """The admin client of a task: the same until :meth:`rest`."""
+        """The admin client of a task, which is kept until :meth:`rest`."""
         if self._admin_client is None:
             self._admin_client = _admin(roles.admin_properties(self._worker, self._props, self._task))
         return self._admin_client
 
     def rest(self) -> None:
-        """Let go of the admin client until it is needed again."""
+        """Close the admin client until it is needed again."""
         self._admin_client = None
 
     @property
@@ -153,7 +154,7 @@ class Clients:
 
     @property
     def sink_is_cooperative(self) -> bool:
-        """Whether rebalances of the sink's group take and give partitions one by one."""
+        """Whether rebalances of the sink's group are incremental (cooperative)."""
         properties = self._sink_consumer_properties.properties
         if properties.get("group.protocol") == "consumer":
             return True
@@ -161,20 +162,20 @@ class Clients:
 
     @property
     def offset_reset(self) -> str:
-        """The beginning of a sink without an offset, or with one that is gone: ``earliest``, ``latest`` or ``none``."""
+        """Where a sink starts without a valid offset: ``earliest``, ``latest`` or ``none``."""
         reset = str(self._sink_consumer_properties.properties["auto.offset.reset"])
         return _RESETS.get(reset, reset)
 
     @property
     def max_poll_records(self) -> int:
-        """Most records of one ``put``."""
+        """The maximum number of records of one ``put``."""
         return int(self._sink_consumer_properties.runtime.get("max.poll.records", "500"))
 
     def _statistics(self) -> TakeStatistics | None:
         return None if self._tell is None else ToldStatistics(self._tell).take
 
     def source_producer_java_properties(self) -> dict[str, str]:
-        """The settings of a source's producer by their Java names, for a client that is not ours."""
+        """The settings of a source's producer by their Java names, for a Java client."""
         self._source_producer_properties  # noqa: B018 - making them is the check
         overrides = _below("producer.override.", self._props)
         return {
@@ -185,14 +186,14 @@ class Clients:
         }
 
     def source_producer_settings(self) -> dict[str, PropertyValue]:
-        """The settings of a source's producer by librdkafka's names, for one that is made in another process."""
+        """The settings of a source's producer by librdkafka's names, for a producer in another process."""
         return dict(_told(self._source_producer_properties).properties)
 
     def sink_consumer_java_properties(self) -> dict[str, str]:
-        """The settings of the sink's consumer by their Java names, for a client that is not ours.
+        """The settings of the sink's consumer by their Java names, for a Java client.
 
-        What a connector overrides has passed for our own client first. Settings that would load a class into a JVM are
-        without effect there, and do not reach this one.
+        A connector's overrides were validated for librdkafka first: settings that would load a class into a JVM have no
+        effect there, and are not passed on.
         """
         self._sink_consumer_properties  # noqa: B018 - making them is the check
         overrides = _below("consumer.override.", self._props)
@@ -204,7 +205,7 @@ class Clients:
         }
 
     def sink_consumer_settings(self) -> dict[str, PropertyValue]:
-        """The settings of the sink's consumer by librdkafka's names, for one that is made in another process."""
+        """The settings of the sink's consumer by librdkafka's names, for a consumer in another process."""
         return dict(self._sink_consumer_properties.properties)
 
     @cached_property
@@ -219,7 +220,7 @@ class Clients:
 def _telling(
     tell: Callable[[messages.ClientMetrics], None], redaction: Redaction
 ) -> Callable[[messages.ClientMetrics], None]:
-    """Hide secrets in what is told: a ``client.id`` is a label of metrics and may come from a config provider (I8)."""
+    """Hide secrets in statistics: a ``client.id`` is a label of metrics and may come from a config provider (I8)."""
     return lambda report: tell(replace(report, client_id=redaction.told(report.client_id)))
 
 
@@ -251,7 +252,7 @@ def _told(properties: ClientProperties) -> ClientProperties:
 
 
 class Publisher:
-    """Publishes what a sink task tells of its work, such as the answers of a server; makes topics that are missing."""
+    """Publishes records that a sink task reports, such as the responses of a server, and creates missing topics."""
 
     def __init__(self, clients: Clients) -> None:
         self._clients = clients

@@ -1,6 +1,8 @@
-"""The work of a connector's process: start the connector, publish its task configs, wait for what comes.
+"""Runs a connector: starts it, publishes its task configs, and waits for commands.
 
-A connector that watches nothing is stopped after that and its process ends, though it counts as running.
+A connector that watches nothing is stopped once its task configs are published, and its process ends though it counts
+as running. Task configs are checked before they leave the process: the leader would refuse values that are not text
+again and again, or write them where nobody could read them.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ TaskConfigs: TypeAlias = Sequence[Mapping[str, str | None]]
 class ConnectorRuntimeContext:
     """Gives a connector its part of the runtime; see :class:`connect.connector.ConnectorContext`.
 
-    All but the offset reader may be used from threads of the connector's own.
+    Everything but the offset reader may be used from threads of the connector.
     """
 
     def __init__(self, link: Link, control: Control, reader: OffsetReader | None = None) -> None:
@@ -48,7 +50,7 @@ class ConnectorRuntimeContext:
         self.offset_storage_reader: OffsetReader = reader or WorkerOffsetReader(control)
 
     def request_task_reconfiguration(self) -> None:
-        """Have the task configs computed again."""
+        """Ask for the task configs to be computed again."""
         self._link.inbox.put(messages.Reconfigure())
 
     def raise_error(self, error: Exception) -> None:
@@ -56,16 +58,16 @@ class ConnectorRuntimeContext:
         self._link.inbox.put(ErrorRaised(error))
 
     def wait(self, seconds: float) -> bool:
-        """Wait, unless the connector is stopped first."""
+        """Wait, until the connector is stopped at the latest."""
         return not self._stopped.wait(seconds)
 
     def close(self) -> None:
-        """End every wait."""
+        """End all waits."""
         self._stopped.set()
 
 
 def run_connector(command: messages.RunConnector, link: Link, redaction: Redaction, watch: Watch) -> None:
-    """Run one connector until the worker says stop; what it raises is raised."""
+    """Run a connector until the worker sends a stop. Raises what the connector raises."""
     control = Control(link, watch)
     assembly = Assembly.resolve(command.worker, command.config, redaction, reload_after_ttl(link, command.config))
     assembly.hide_secrets()
@@ -93,7 +95,7 @@ def run_connector(command: messages.RunConnector, link: Link, redaction: Redacti
 
 
 def _unresolved(assembly: Assembly, written: Mapping[str, str]) -> Iterator[str]:
-    """The warning about references without a value in any config provider: as in Kafka Connect they stay as written."""
+    """The warning about references that no config provider resolves: as in Kafka Connect, they stay as written."""
     for key, value in written.items():
         if has_reference(value) and assembly.props.get(key) == value:
             # I8: what is written may be a password that only looks so.
@@ -109,7 +111,7 @@ def _attend(
     assembly: Assembly,
     written: Mapping[str, str],
 ) -> None:
-    """Publish the task configs, and again whenever that is asked for, until the connector is to stop or to rest."""
+    """Publish the task configs, now and on request, until the connector has to stop or rest."""
     control.send(messages.Started(assembly.version, assembly.connector_class.needs_process))
     control.reconfiguring = True
     while control.poll():
@@ -145,19 +147,16 @@ def _task_configs(
 
 
 def _task_class(assembly: Assembly) -> dict[str, str]:
-    """The class of the tasks, which we do not need and a worker of Kafka Connect that takes over cannot do without.
-
-    Under Java's name if the connector has one.
-    """
+    """The class of the tasks, by its Java name if it has one: Kafka Connect needs it if it takes over the connector."""
     written = assembly.props["connector.class"]
     java = assembly.connector_entry.java_task(written)
     return {_TASK_CLASS: java or class_name(assembly.connector_class.task_class)}
 
 
 def checked_task_configs(connector: str, given: object) -> TaskConfigs:
-    """The result of a connector's ``task_configs``; a :class:`~connect.errors.ConnectError` names a mistake in it.
+    """Check the result of a connector's ``task_configs``. Raises a :class:`~connect.errors.ConnectError` for a mistake.
 
-    Values are not shown: what a plugin confuses may be a password (invariant I8).
+    The error does not show values: a value in the wrong place may be a password (invariant I8).
     """
     for fault in _faults(given):
         raise ConnectError(

@@ -1,7 +1,7 @@
-"""The end of the pipe in a child process: commands in, reports out, and the state the worker wants its task in.
+"""The commands of the worker as a task sees them: whether it should stop, pause or drain, and answers to its requests.
 
-Commands arrive in one inbox, which the task's thread empties between two pieces of work and while it waits. So
-pausing, stopping and waiting are one thing, and no flag is shared between threads.
+Commands arrive in one inbox, which the task's thread empties between two pieces of work and while it waits. So no flag
+is shared between threads, and every wait ends on a command.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Reply: TypeAlias = messages.OffsetsRead | messages.OffsetsCommitted | messages.O
 
 
 class Control:
-    """Knows what the worker wants of this task. Used by the task's thread alone."""
+    """The state that the worker wants a task to be in. Used by the task's thread alone."""
 
     def __init__(self, link: Link, watch: Watch | None = None, *, paused: bool = False) -> None:
         self.watch = Watch(link.send, str, link.exit) if watch is None else watch
@@ -37,7 +37,7 @@ class Control:
         self.reconfiguring = False
         self.resting = False
         self.takes_configs = False
-        """Whether somebody will ask for new configurations; else they are declined."""
+        """Whether the task takes new configurations while it runs; otherwise they are declined."""
         self._config: dict[str, str] | None = None
         self._is_woken = False
         self._link = link
@@ -46,15 +46,15 @@ class Control:
 
     @property
     def cpu(self) -> Callable[[], float]:
-        """Tells how many seconds of a core this task has taken."""
+        """Returns the CPU seconds of this task."""
         return self._link.cpu
 
     def send(self, report: Report) -> None:
-        """Tell the worker something."""
+        """Send a report to the worker."""
         self._link.send(report)
 
     def poll(self) -> bool:
-        """Take in what the worker has said so far; whether the task may go on moving data."""
+        """Take in all commands so far. Returns whether the task may go on moving data."""
         while True:
             try:
                 self._apply(self._link.inbox.get_nowait())
@@ -62,12 +62,12 @@ class Control:
                 return not (self.stopping or self.paused)
 
     def is_stopping(self) -> bool:
-        """Take in what the worker has said so far; whether the task is to stop."""
+        """Take in all commands so far. Returns whether the task has to stop."""
         self.poll()
         return self.stopping
 
     def wait(self, seconds: float) -> bool:
-        """Wait so long, or until the task is to stop or pause; whether it may go on moving data."""
+        """Wait so many seconds, or until the task has to stop or pause. Returns whether it may go on moving data."""
         deadline = time.monotonic() + seconds
         while not (self.stopping or self.paused):
             left = deadline - time.monotonic()
@@ -77,7 +77,7 @@ class Control:
         return False
 
     def wait_unless_stopped(self, seconds: float) -> bool:
-        """Wait so long, or until the task is to stop; whether it may finish what it has begun."""
+        """Wait so many seconds, or until the task has to stop. Returns whether it may finish its work."""
         deadline = time.monotonic() + seconds
         while not self.stopping:
             left = deadline - time.monotonic()
@@ -87,11 +87,11 @@ class Control:
         return False
 
     def wake(self) -> None:
-        """Have the next :meth:`wait_for_wish` end, or the one under way. From any thread."""
+        """End the current or next :meth:`wait_for_wish`. From any thread."""
         self._link.wake()
 
     def wait_for_wish(self, descriptors: Collection[int], seconds: float) -> bool:
-        """Wait at most so many seconds: until a descriptor is readable, the task is woken or the worker says something.
+        """Wait until a descriptor is readable, the task is woken or a command arrives, for at most so many seconds.
 
         Returns whether a descriptor is readable or the task was woken.
         """
@@ -118,11 +118,11 @@ class Control:
         return bool(ready - {bell})
 
     def wait_for_command(self, seconds: float | None = None) -> None:
-        """Wait until the worker says something, or for so long."""
+        """Wait for a command, for at most so many seconds."""
         self._take(seconds)
 
     def rest(self) -> None:
-        """Say that the task is paused, and when it goes on again; returns when it may, or is to stop."""
+        """Report that the task is paused, and return when it may resume or has to stop."""
         if self.stopping:
             return
         self.send(messages.Paused())
@@ -132,35 +132,35 @@ class Control:
             self.send(messages.Resumed())
 
     def await_stop(self) -> None:
-        """Say that the task is drained, and wait until it is to stop."""
+        """Report that the task is drained, and wait for the stop."""
         self.send(messages.Drained())
         while not self.stopping:
             self.wait_for_command()
 
     @property
     def has_config(self) -> bool:
-        """Whether there is a configuration that the task is to go on with."""
+        """Whether a new configuration waits for the task."""
         return self._config is not None
 
     def take_config(self) -> dict[str, str] | None:
-        """The newest configuration that the task is to go on with, once."""
+        """Return the newest configuration that waits for the task, once."""
         config, self._config = self._config, None
         return config
 
     def decline(self) -> None:
-        """Say that the task is to be started anew with its new configuration."""
+        """Report that the task has to be started again with its new configuration."""
         self.send(messages.Declined())
 
     def request(self) -> int:
-        """A number for a request whose answer :meth:`reply` fetches."""
+        """The number of a new request, whose answer :meth:`reply` returns."""
         return next(self._requests)
 
     def reply(self, request: int) -> Reply | None:
-        """The answer to a request, once it is there."""
+        """The answer to a request; ``None`` until it arrives."""
         return self._replies.pop(request, None)
 
     def await_reply(self, request: int, seconds: float) -> Reply | None:
-        """Wait for the answer to a request; ``None`` when it does not come in time, or the task is to stop first."""
+        """Wait for the answer to a request; ``None`` if it does not come in time or the task has to stop first."""
         deadline = time.monotonic() + seconds
         while (answer := self.reply(request)) is None:
             left = deadline - time.monotonic()
@@ -207,7 +207,7 @@ class Control:
             ):
                 self._replies[request] = command
             case _:
-                raise ConnectError(f"A running task was sent {type(command).__name__}, which it does not know.")
+                raise ConnectError(f"A running task was sent the unknown command {type(command).__name__}.")
 
     def _hear_config(self, config: dict[str, str]) -> None:
         if self.takes_configs:

@@ -1,4 +1,4 @@
-"""The entry of a child process. The worker itself names this function, and imports nothing of what runs in children."""
+"""The entry of a child process, which the worker names without importing the modules that run in children."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["main"]
 
 
 def main(connection: Connection, lease: str | None) -> None:
-    """The main function of a child process; see :func:`worker.runtime.child.main`."""
+    """Run a child process; see :func:`worker.runtime.child.main`."""
     from worker.runtime import child  # noqa: PLC0415 - see above
 
     child.main(connection, lease)

@@ -1,9 +1,9 @@
-"""A process that several units share: each lives in a thread, and all speak with the worker through one pipe.
+"""Runs several units in one process, each in its own thread, with one pipe to the worker.
 
-What belongs to a process is divided where it can be: lines of the log and what is printed go to the unit that speaks,
-and each unit's threads have a working directory and umask of their own. Secrets are hidden in the lines of all
-(invariant I8). A unit that has ended left no thread behind; one that does leave some keeps the worker waiting, which
-then ends the process. Crash points: those of each unit, all at once.
+The resources of the process are divided where possible: log lines and output belong to the unit whose thread wrote
+them, and the threads of each unit have their own working directory and umask. Secrets are hidden in the lines of all
+units (invariant I8). A unit has ended when none of its threads is left; if it leaves some behind, the worker kills the
+process after a while. Crash points: those of each unit, all at once.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _LOOKS: Final = 6
 _GIVES_BACK: Final = 30.0
 
 Live: TypeAlias = Callable[[messages.Command, Link, Redaction, Watch], None]
-"""Does what the first command of a unit says."""
+"""Carries out the first command of a unit."""
 
 
 class _Member:
-    """A unit of this process, as its threads know it."""
+    """A unit of this process, and its threads."""
 
     def __init__(self, line: Line, seat: int) -> None:
         self.link = Link(line, seat, ThreadTimes(self.threads))
@@ -53,7 +53,7 @@ class _Member:
         self._context.run(_MEMBER.set, self)
 
     def hear(self, command: messages.Command) -> None:
-        """Take in a command; what is said of it is said for the unit."""
+        """Take in a command, in the context of the unit."""
         try:
             self._context.run(self.link.hear, command)
         except Exception:
@@ -61,24 +61,24 @@ class _Member:
             self._context.run(logger.exception, "What the worker says is not understood")
 
     def threads(self) -> list[threading.Thread]:
-        """The threads that the unit has started and that have not ended."""
+        """The running threads that the unit has started."""
         with self._lock:
             self._threads = [thread for thread in self._threads if thread.is_alive()]
             return self._threads.copy()
 
     def has_started(self, thread: threading.Thread) -> None:
-        """Take note of a thread of the unit."""
+        """Note that the unit has started a thread."""
         with self._lock:
             self._threads = [*self.threads(), thread]
 
     def await_threads(self) -> None:
-        """Return when no thread is left that the unit has started."""
+        """Wait until all threads of the unit have ended."""
         deadline = time.monotonic() + _PATIENCE
         for thread in self.threads():
             thread.join(max(0.0, deadline - time.monotonic()))
         if left := self.threads():
             names = ", ".join(sorted(thread.name for thread in left))
-            logger.warning("It has ended and left threads behind, for which its process has to be ended: %s", names)
+            logger.warning("It has ended and left threads behind, so that its process has to be killed: %s", names)
         for thread in left:
             thread.join()
 
@@ -87,7 +87,7 @@ _MEMBER: ContextVar[_Member | None] = ContextVar("member", default=None)
 
 
 class _Voices:
-    """Gives what is said to the link of the unit that speaks, or to the process's own."""
+    """Sends reports to the link of the unit whose thread makes them, or to that of the process."""
 
     def __init__(self, own: Link) -> None:
         self._own = own
@@ -102,7 +102,7 @@ class _Voices:
 
 
 class Household:
-    """Runs units in this process, with which the worker speaks through one ``line``."""
+    """Runs units in this process, which has one ``line`` to the worker."""
 
     def __init__(self, line: Line, live: Live) -> None:
         self._line = line
@@ -113,7 +113,7 @@ class Household:
         self._shortened = threading.Condition()
         self._warning, self._timeout = 0.0, _LONGEST_SILENCE
         self._stacks = -1
-        # Below is what belongs to the thread of serve.
+        # Used by the thread of serve alone.
         self._members: dict[int, _Member] = {}
         self._latest = 0
 
@@ -137,7 +137,7 @@ class Household:
             self._pass_on(said.seat, said.message)
 
     def _pass_on(self, seat: int, command: messages.Command) -> None:
-        """Have a unit hear a command; the first to a new seat says what is to live there."""
+        """Pass a command on to a unit; the first command to a new seat starts a unit."""
         if seat <= self._latest:
             if (member := self._members.get(seat)) is not None and not member.link.closed:
                 member.hear(command)
@@ -159,29 +159,29 @@ class Household:
                 self._shorten(report)
             link.send(report)
 
-        # Who watches over a call that has to be ended can do no more than say so: the worker ends this process.
+        # The watch cannot end a call that hangs; it reports it, and the worker kills this process.
         self._live(first, link, self._redaction, Watch(say, self._redaction.told, lambda: None, lookout=self._lookout))
         member.await_threads()
         link.close(messages.Ended())
 
     def _shorten(self, watched: messages.Watched) -> None:
-        """Watch over the process by the shortest limits that its units have, from now on."""
+        """Watch the process by the shortest limits of its units."""
         with self._shortened:
             self._warning = min(filter(None, (self._warning, watched.warning)), default=0.0)
             self._timeout = min(filter(None, (self._timeout, watched.timeout)))
             self._link.send(messages.Watched(self._warning, self._timeout))
             self._put_off()
-            # Who waits by the longer limit would look too late.
+            # The watching thread still waits by the longer limit.
             self._shortened.notify()
 
     def _put_off(self) -> float:
-        """Have stacks written if this is not done again within the time returned."""
+        """Have stacks written unless this is called again within the returned time."""
         period = min(filter(None, (self._warning, self._timeout))) / 2
         faulthandler.dump_traceback_later(period, repeat=True, file=self._stacks)
         return period
 
     def _watch_silence(self) -> None:
-        """Have stacks written while no Python runs; the worker judges."""
+        """Have stacks written while no Python runs, for the worker to judge."""
         looked, before = time.monotonic(), math.inf
         given_back = looked
         while True:
@@ -198,14 +198,14 @@ class Household:
 
 
 def _have_own_folder() -> None:
-    """Give this thread, and those that it starts, a working directory and umask of their own."""
+    """Give this thread, and those that it starts, their own working directory and umask."""
     if ctypes.CDLL(None, use_errno=True).unshare(_CLONE_FS) != 0:
         # Some containers forbid it.
-        logger.debug("Units share the working directory: %s", os.strerror(ctypes.get_errno()))
+        logger.debug("The units of this process share its working directory: %s", os.strerror(ctypes.get_errno()))
 
 
 def _let_threads_inherit() -> None:
-    """Have every thread begin in the context of the one that starts it, as Python 3.14 can, and know its unit."""
+    """Start every thread in the context of its creator, as Python 3.14 can, and note its unit."""
     start = threading.Thread.start
 
     def start_in_context(thread: threading.Thread) -> None:

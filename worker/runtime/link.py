@@ -1,4 +1,4 @@
-"""The pipe to the worker, through which all of a process speaks and hears, and a unit's part of it."""
+"""The pipe of a process to its worker, and the part of it that belongs to one unit."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ __all__ = ["ErrorRaised", "Line", "Link", "Woken"]
 
 
 class Line:
-    """Sends from any thread, and receives in one.
+    """The pipe of a process to its worker. Sends from any thread, and receives in one.
 
-    When the worker is gone, ``on_orphaned`` is called from a thread that speaks or hears: a process exits at once, with
-    all that it started, because whoever takes over its work must not find it still writing (invariant I6).
+    When the worker is gone, the thread that sends or receives calls ``on_orphaned``. A process then exits at once, with
+    everything that it has started, because it must not write after another has taken over its work (invariant I6).
     """
 
     def __init__(self, connection: Connection, on_orphaned: Callable[[], None] = exit_with_descendants) -> None:
@@ -39,16 +39,16 @@ class Line:
         return command
 
     def exit(self) -> None:
-        """End this process at once, with all that it started."""
+        """End this process at once, and everything that it has started."""
         self._on_orphaned()
 
     def send(self, report: Report) -> None:
-        """Tell the worker something."""
+        """Send a report to the worker."""
         data = encode(report)
         with self._lock:
             self._outbox.append(data)
             if self._sending:
-                # A finalizer or a signal handler logs in the middle of a send of its thread: that goes first.
+                # Called in the middle of a send by the same thread, from a finalizer or a signal handler that logs.
                 return
             self._sending = True
             try:
@@ -62,28 +62,28 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class ErrorRaised:
-    """Put into the inbox by another thread of this process: something that its task's thread is to fail with."""
+    """Makes the task fail with an error. Put into the inbox by another thread."""
 
     error: Exception
 
 
 @dataclass(frozen=True, slots=True)
 class Woken:
-    """Put into the inbox by any thread of the task: it wants to be polled."""
+    """Makes the runtime poll the task. Put into the inbox by any thread of the task."""
 
 
 class Link:
     """A unit's part of the pipe to the worker. ``send`` may be called from any thread; ``inbox`` has the commands.
 
-    In a process that several units share each has a ``seat`` there, a number from 1 on; ``cpu`` tells how many seconds
-    of a core the unit has taken, asked by its thread.
+    In a shared process, ``seat`` is the number of the unit, from 1 on. ``cpu`` returns the CPU seconds of the unit,
+    when its thread calls it.
     """
 
     def __init__(self, line: Line, seat: int = 0, cpu: Callable[[], float] = time.process_time) -> None:
         self.cpu = cpu
         self.inbox: SimpleQueue[Command | ErrorRaised | Woken] = SimpleQueue()
         self.when_stopped: Callable[[], None] = lambda: None
-        """Called from the reading thread when the worker asks to stop."""
+        """Called from the reading thread when a stop arrives."""
         self._line = line
         self._seat = seat
         self._lock = threading.Lock()
@@ -93,23 +93,23 @@ class Link:
 
     @property
     def shares(self) -> bool:
-        """Whether other units live in this process."""
+        """Whether this process is shared."""
         return self._seat > 0
 
     @property
     def speaker(self) -> object:
-        """Who speaks here: one and the same."""
+        """The link itself; see :class:`worker.runtime.log.Voice`."""
         return self
 
     @property
     def closed(self) -> bool:
-        """Whether nothing more is said here."""
+        """Whether nothing more is sent."""
         return self._closed
 
     def open(self) -> Command:
-        """Wait for the first command, which says what to run, and go on reading in the background.
+        """Wait for the first command, and read the following ones in a thread.
 
-        After :class:`messages.RunUnits` that is left to others.
+        After :class:`messages.RunUnits` the caller reads them.
         """
         first = self._line.receive()
         assert not isinstance(first, Addressed)
@@ -118,18 +118,18 @@ class Link:
         return first
 
     def exit(self) -> None:
-        """End this process at once, with all that it started."""
+        """End this process at once, and everything that it has started."""
         self._line.exit()
 
     def send(self, report: Report) -> None:
-        """Tell the worker something."""
+        """Send a report to the worker."""
         if not self._closed:
             self._line.send(Addressed(self._seat, report) if self.shares else report)
 
     def hear(self, command: Command) -> None:
         """Take in a command. Called by one thread."""
         if isinstance(command, messages.SetLogLevel):
-            # At once, and not when the task looks: it may be the one that hangs whose log is wanted.
+            # Now, not when the task reads its inbox: the log of a task that hangs may be what is wanted.
             set_level(command.logger, command.level)
             return
         if isinstance(command, messages.Stop):
@@ -137,24 +137,24 @@ class Link:
         self._put(command)
 
     def wake(self) -> None:
-        """Put a word for the task into its inbox, unless one is there already. From any thread."""
+        """Wake the task, unless that is under way. From any thread."""
         if not self._is_woken:
             self._is_woken = True
             self._put(Woken())
 
     def has_woken(self) -> None:
-        """Note that the task has found the word."""
+        """Note that the task was woken."""
         self._is_woken = False
 
     def bell(self) -> int:
-        """Return a descriptor that is readable while the inbox has something, to wait for it together with others."""
+        """Return a descriptor that becomes readable with the inbox, to wait for it together with others."""
         with self._lock:
             if self._bell is None:
                 self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
             return self._bell
 
     def close(self, last: Report) -> None:
-        """Say one thing more and then nothing, where the process goes on without this unit."""
+        """Send a last report, in a process that goes on without this unit."""
         self.send(last)
         self._closed = True
         with self._lock:

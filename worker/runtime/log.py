@@ -1,4 +1,4 @@
-"""The log of a child process: its lines go to the worker, without secrets, among them the records given up."""
+"""The log of a child process: sends its lines, without secrets, to the worker; also reports failed records."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ _FORMATTER: Final = logging.Formatter("%(message)s")
 
 
 class Voice(Protocol):
-    """Where lines of the log go: the link of this process, or that of the unit which speaks, if several share it."""
+    """Where log lines are sent: the link of this process or, in a shared one, that of the unit whose thread logs."""
 
     @property
     def speaker(self) -> object:
-        """Who speaks now."""
+        """The link that receives lines of the current thread."""
 
     def send(self, report: messages.LogRecord) -> None:
         """Tell the worker."""
 
 
 def send_log(voice: Voice, redaction: Redaction) -> None:
-    """Send all that this process logs to the worker, and what else Python would write to standard error."""
+    """Send the log of this process to the worker, with unhandled errors, which Python writes to standard error."""
     root = logging.getLogger()
     root.handlers[:] = [PipeHandler(voice, redaction)]
     root.setLevel(logging.INFO)
@@ -51,10 +51,10 @@ def send_log(voice: Voice, redaction: Redaction) -> None:
 
 
 def send_output(voice: Voice, redaction: Redaction) -> int:
-    """Send what this process prints to the worker, line by line, and have it write stacks when it crashes.
+    """Send the output of this process to the worker, line by line, and let a crash write its stacks there.
 
-    What Python prints goes the way of the log, without secrets; what C code and other programs print goes to the
-    worker as it is. Returns the descriptor for stacks.
+    Output of Python becomes log lines without secrets; output of C code and other programs goes to the worker as it is.
+    Returns the descriptor for stacks.
     """
     sys.stdout, sys.stderr = (_lines(_Printed(voice, redaction, number)) for number in (1, 2))
     os.register_at_fork(after_in_child=_print_plainly)
@@ -80,7 +80,7 @@ def _print_plainly() -> None:
 
 
 class _Printed(io.RawIOBase):
-    """The lines that Python prints, each a line of the log. May be written to from any thread."""
+    """A stream that turns printed lines into log lines. May be written to from any thread."""
 
     def __init__(self, voice: Voice, redaction: Redaction, number: int) -> None:
         super().__init__()
@@ -94,7 +94,7 @@ class _Printed(io.RawIOBase):
         return True
 
     def fileno(self) -> int:
-        """The descriptor for programs that are to print to the same place."""
+        """The descriptor for programs that print to the same place."""
         return self._number
 
     def write(self, data: Any) -> int:
@@ -137,7 +137,7 @@ class PipeHandler(logging.Handler):
         self._redaction = redaction
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Send one record. One that its own arguments break is sent as it was written, with what is wrong."""
+        """Send a record. If its arguments do not fit its text, send the text with the error."""
         try:
             text = _FORMATTER.format(record)
         except Exception as error:
@@ -148,7 +148,7 @@ class PipeHandler(logging.Handler):
 
 @dataclass(slots=True)
 class LogReporter:
-    """Writes failures to the log, as ``errors.log.*`` say."""
+    """Writes failed records to the log, by ``errors.log.*``."""
 
     connector: str
     task: int
@@ -156,7 +156,7 @@ class LogReporter:
     counts: ErrorCounts = field(default_factory=ErrorCounts)
 
     def report(self, failure: Failure) -> None:
-        """Write one failure."""
+        """Write a failure."""
         # With tolerance none the error ends the task and is logged there, once.
         if self.config.errors_log_enable and self.config.tolerates_errors:
             self.counts.total_errors_logged += 1
@@ -166,10 +166,10 @@ class LogReporter:
                 logger.error("%s\n%s", self.text(failure), failure.trace.rstrip())
 
     def flush(self) -> None:
-        """Do nothing: no line is held back."""
+        """Do nothing: no line is buffered."""
 
     def text(self, failure: Failure) -> str:
-        """The line for a failure, in Kafka Connect's form."""
+        """The log line of a failure, in Kafka Connect's format."""
         where = _where(failure, with_messages=self.config.errors_log_include_messages)
         return (
             f"Error encountered in task {self.connector}-{self.task}. Executing stage '{failure.stage.value}' "
@@ -178,7 +178,7 @@ class LogReporter:
 
 
 def failure_trace(error: BaseException) -> str:
-    """The trace of a connector or task that has failed: what went wrong, in one line, and then where."""
+    """The trace of a failed connector or task: the error in one line, then the traceback."""
     text, kind = str(error), type(error).__name__
     told = text if isinstance(error, ConnectError) and text else f"{kind}: {text}" if text else kind
     return f"{' '.join(told.split())}\n\n{stack_trace(error)}"

@@ -1,4 +1,4 @@
-"""Counters and gauges of a task, under Kafka Connect's names, and the topics that it uses (KIP-158)."""
+"""Counters and gauges of a task, under Kafka Connect's names, and its active topics (KIP-158)."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ __all__ = ["ActiveTopics", "OwnMeasurements", "TaskMetrics", "measurements_of", 
 
 
 class ActiveTopics:
-    """Tells the worker of each topic when it is used first, and again after :meth:`forget`.
+    """Reports each topic to the worker on first use, and again after :meth:`forget`.
 
-    So the topics of a connector that were reset come back with the next records.
+    So topics that a user has reset come back with the next records.
     """
 
     def __init__(self, send: Callable[[messages.ActiveTopics], None], *, enabled: bool) -> None:
@@ -33,13 +33,13 @@ class ActiveTopics:
         self._told: set[str] = set()
 
     def see(self, topics: Iterable[str]) -> None:
-        """Note that records of these topics have passed."""
+        """Report those of these topics that are new."""
         if self._enabled and (new := set(topics) - self._told):
             self._told |= new
             self._send(messages.ActiveTopics(sorted(new)))
 
     def forget(self) -> None:
-        """Tell of every topic again that is used from now on."""
+        """Report every topic again that is used from now on."""
         self._told.clear()
 
 
@@ -53,12 +53,12 @@ _Series: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
 class TaskMetrics:
     """The counters and gauges of one task, and its ``timings``. Used by the task's thread alone.
 
-    ``cpu`` tells how many seconds of a core it has taken.
+    ``cpu`` returns the CPU seconds of the task.
     """
 
     def __init__(
         self,
-        send: Callable[[messages.Metrics], None],
+        send: Callable[[messages.Metrics | messages.Unchanged], None],
         errors: ErrorCounts,
         cpu: Callable[[], float] = time.process_time,
         pace: ReportPace | None = None,
@@ -71,6 +71,7 @@ class TaskMetrics:
         self._counters: Counter[str] = Counter()
         self._gauges: dict[str, float] = {}
         self._seen: object = None
+        self._sent: messages.Metrics | None = None
         self._own = OwnMeasurements()
         self.timings = Timings(time.monotonic())
 
@@ -96,18 +97,18 @@ class TaskMetrics:
         self._gauges |= values
 
     def own(self, measurements: Iterable[Measurement]) -> None:
-        """Take the numbers of the plugin's own; those that are missing are not told any more."""
+        """Set the measurements of the plugin; former ones that are missing are removed."""
         self._own.take(measurements)
 
     def due(self) -> bool:
-        """Whether it is time to report again; gauges that cost something are set only then."""
+        """Whether a report is due; gauges that are costly to compute are set only then."""
         return self._pace.due()
 
     def report(self) -> None:
-        """Send everything to the worker. While nothing moves, the next report is due later."""
+        """Send everything to the worker. While little moves, the next report is due later."""
         now = time.monotonic()
         values, histograms = self.values(), {name: tuple(kept) for name, kept in self.timings.histograms().items()}
-        # That the rates and means of what has moved before pass away is no reason to report often.
+        # Rates and means that fall to zero are no reason to report often.
         seen = {name: value for name, value in values.items() if not name.endswith(RATE)}, histograms
         rates = self._rates.look(now, self._counters)
         self._gauges |= rates
@@ -116,17 +117,19 @@ class TaskMetrics:
         )
         self._pace.reported(changed=seen != self._seen or bool(report.own))
         self._seen = seen
-        self._send(replace(report, cpu=self._cpu()))
+        cpu = self._cpu()
+        self._send(messages.Unchanged(cpu) if report == self._sent else replace(report, cpu=cpu))
+        self._sent = replace(report, own=[])
 
     def values(self) -> dict[str, float]:
-        """Everything counted and measured so far."""
+        """All counters and gauges."""
         errors: Mapping[str, int] = asdict(self._errors)
         named = {name.replace("_", "-"): float(value) for name, value in errors.items() if value}
         return {**{name: float(value) for name, value in self._counters.items()}, **self._gauges, **named}
 
 
 class OwnMeasurements:
-    """The numbers of a plugin's own, of which only what has changed is told. For one thread (I9: at most 5,000)."""
+    """The measurements of a plugin, of which only changes are sent. For one thread (I9: at most 5,000)."""
 
     def __init__(self) -> None:
         self._told: dict[_Series, Measurement] = {}
@@ -134,7 +137,7 @@ class OwnMeasurements:
         self._is_warned = False
 
     def take(self, measurements: Iterable[Measurement]) -> None:
-        """Take all that there are now. Those that cannot be shown are left out, with a warning."""
+        """Set all measurements. Those with invalid names are left out, with a warning."""
         self._now = {}
         for each in measurements:
             if len(self._now) >= _MOST_OWN or not _is_named_well(each):
@@ -143,7 +146,7 @@ class OwnMeasurements:
             self._now[each.name, each.labels] = each
 
     def changes(self) -> list[tuple[str, list[str], str, float | None]]:
-        """What is other than when this was asked last."""
+        """The changes since the last call."""
         changed: list[tuple[str, list[str], str, float | None]] = [
             (name, list(chain(*labels)), each.help, float(each.value))
             for (name, labels), each in self._now.items()
@@ -159,8 +162,9 @@ class OwnMeasurements:
         if not self._is_warned:
             self._is_warned = True
             logger.warning(
-                "The measurement %r is left out, and perhaps others: a name and labels have small letters, digits and "
-                "underscores, connector and task are the runtime's, the help is one line, and a task has at most %d.",
+                "The measurement %r is left out, and perhaps others. Names and labels may have lower-case letters, "
+                "digits and underscores, the labels connector and task are reserved, the help has to be one line, "
+                "and a task may have at most %d measurements.",
                 name,
                 _MOST_OWN,
             )
@@ -173,18 +177,18 @@ def _is_named_well(each: Measurement) -> bool:
 
 
 def remaining_gauges(task: SourceTask[Any]) -> dict[str, float]:
-    """The gauges of what a source task has left to read. A task that cannot tell goes on all the same."""
+    """The gauges of what a source task has left to read; none if the task raises an error."""
     try:
         return {f"source-remaining-{unit}": float(amount) for unit, amount in task.remaining().items()}
     except Exception as error:
-        logger.warning("The task does not tell what remains: %s", error)
+        logger.warning("The task failed to report what remains to be read: %s", error)
         return {}
 
 
 def measurements_of(task: SourceTask[Any]) -> list[Measurement]:
-    """The numbers of a task's own. A task that cannot tell goes on all the same."""
+    """The measurements of a source task; none if the task raises an error."""
     try:
         return list(task.measurements())
     except Exception as error:
-        logger.warning("The task does not tell its measurements: %s", error)
+        logger.warning("The task failed to report its measurements: %s", error)
         return []

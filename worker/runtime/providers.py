@@ -25,14 +25,14 @@ __all__ = [
 ]
 
 OnTtl: TypeAlias = Callable[[int], None]
-"""Called with the milliseconds for which the values hold that a configuration has of config providers."""
+"""Called with the milliseconds after which values of config providers in a configuration expire."""
 
 _SECRET_PARAMETERS: Final = ("password", "passphrase", "secret", "token", "key")
 _RELOAD_ACTION: Final = "config.action.reload"
 
 
 class _Remembered(ConfigProvider):
-    """A provider whose every value is hidden (invariant I8)."""
+    """A provider whose values are all hidden (invariant I8)."""
 
     def __init__(self, provider: ConfigProvider, redaction: Redaction) -> None:
         self._provider = provider
@@ -51,7 +51,7 @@ class _Remembered(ConfigProvider):
 
 
 def providers_of(worker: Mapping[str, str], redaction: Redaction) -> dict[str, ConfigProvider]:
-    """The providers that ``config.providers`` lists, configured, by their aliases."""
+    """The configured providers of ``config.providers``, by their aliases."""
     aliases = provider_aliases(worker)
     if not aliases:
         return {}
@@ -65,12 +65,12 @@ def provider_aliases(worker: Mapping[str, str]) -> list[str]:
 
 
 def provider_registry(worker: Mapping[str, str]) -> PluginRegistry:
-    """The plugins there are, which providers are needed for before the configuration can be read as a whole."""
+    """All plugins of the worker, found before its configuration can be parsed, which needs the providers."""
     return PluginRegistry.discover(_list(worker, "plugin.path"), _list(worker, "plugin.import.allowlist"))
 
 
 def provider_class(alias: str, worker: Mapping[str, str]) -> str:
-    """The class that an alias stands for, as it is written."""
+    """The class name of an alias, as written."""
     key = f"config.providers.{alias}.class"
     if not (name := worker.get(key)):
         raise ConfigError(key, None, f"config.providers lists {alias}, so its class must be named here")
@@ -78,7 +78,7 @@ def provider_class(alias: str, worker: Mapping[str, str]) -> str:
 
 
 def provider_secrets(worker: Mapping[str, str]) -> Iterator[str]:
-    """The parameters of config providers that are secret by their names: a provider need not say which they are."""
+    """Yield the parameters of config providers whose names suggest a secret: providers do not declare them."""
     for key, value in worker.items():
         if key.startswith("config.providers.") and ".param." in key and key.lower().endswith(_SECRET_PARAMETERS):
             yield value
@@ -87,7 +87,7 @@ def provider_secrets(worker: Mapping[str, str]) -> Iterator[str]:
 def provider_of(
     alias: str, worker: Mapping[str, str], registry: PluginRegistry, redaction: Redaction
 ) -> ConfigProvider:
-    """The provider that an alias stands for, configured; what it gives is hidden."""
+    """The configured provider of an alias; its values are hidden."""
     loaded = registry.load(PluginKind.CONFIG_PROVIDER, provider_class(alias, worker))
     reads_files = issubclass(loaded, (FileConfigProvider, DirectoryConfigProvider))
     provider: ConfigProvider = loaded(own_files(worker)) if reads_files else loaded()
@@ -100,9 +100,9 @@ def provider_of(
 
 
 def reload_after_ttl(link: Link, connector: Mapping[str, str]) -> OnTtl:
-    """The callback that restarts this process when its values expire, unless its ``connector`` does not want that.
+    """The callback that asks for a restart of this unit when its values expire, unless ``config.action.reload=none``.
 
-    As in Kafka Connect the key is read as it is written, without references.
+    As in Kafka Connect, that key of the ``connector`` is read without resolving references.
     """
 
     def reload(ttl_ms: int) -> None:

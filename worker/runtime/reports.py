@@ -1,7 +1,7 @@
-"""When a task reports its measurements, and those of its Kafka client: less often while little moves.
+"""When a task reports its metrics, and those of its Kafka client: less often while little moves.
 
-A report costs the task, the supervisor and the herder a wake-up each, which is most of what tasks with little to do
-cost. So reports of the tasks of one process that are not urgent fall on the same moments.
+Each report wakes the task, the supervisor and the herder, which is most of the cost of tasks with little to do. So the
+tasks of one process make their reports at the same moments, unless they are urgent.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ _SOON: Final = 1.0
 _LITTLE_MOVES: Final = 2.5
 _AT_REST: Final = 5.0
 _LONGEST_REST: Final = 20.0
+_MOST_EARLY: Final = 0.6
+"""The part of its pause by which a report may be early."""
 _MANY: Final = 100
-"""A task that counts this much between two reports makes the next one soon."""
+"""A task that counts so much between two reports makes the next one soon."""
 
 _SELDOM_SECONDS: Final = 20.0
 _ALWAYS_MOVING: Final = frozenset(
@@ -31,15 +33,16 @@ _ALWAYS_MOVING: Final = frozenset(
         *("request-latency-avg", "request-latency-max"),
     }
 )
-"""What changes although no record moves: a client that waits asks again and again."""
+"""Values that change although no record moves, since a client that waits sends requests."""
 _WITHOUT_CLIENT: Final = {"connection-count": 0.0, "requests-in-flight": 0.0}
 
 
 class ReportPace:
-    """Says when the next report of a task is due: ``next_report``. Used by the task's thread alone.
+    """Decides when the next report of a task is due: ``next_report``. Used by the task's thread alone.
 
-    A report that is not due soon is moved by at most half of its pause, to a moment at which the other tasks of this
-    process report too; ``phase`` tells these moments from those of other processes.
+    A report that is not due soon is moved to a moment at which the other tasks of this process report too. ``phase``
+    shifts these moments, so that processes differ. Those of a longer pause are also those of the shorter ones, so a
+    task at rest is never later than its pause.
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic, phase: float | None = None) -> None:
@@ -52,11 +55,11 @@ class ReportPace:
         self._pause = _LITTLE_MOVES
 
     def due(self) -> bool:
-        """Whether it is time to report."""
+        """Whether a report is due."""
         return self._now() >= self.next_report
 
     def counted(self, amount: int) -> None:
-        """Note that something has moved; a task that rested, or that moves much, reports soon."""
+        """Note that something was counted; a task that rested, or that moves much, reports soon."""
         self._counted += amount
         if not self._is_soon and (self._rests or self._counted >= _MANY):
             self._is_soon = True
@@ -73,11 +76,13 @@ class ReportPace:
         self.next_report = self._shared_moment(now + self._pause)
 
     def _shared_moment(self, at: float) -> float:
-        return round((at - self._phase) / self._pause) * self._pause + self._phase
+        """The last shared moment up to ``at``, or the next one if that is too soon."""
+        moment = (at - self._phase) // self._pause * self._pause + self._phase
+        return moment if at - moment < _MOST_EARLY * self._pause else moment + self._pause
 
 
 class ToldStatistics:
-    """Tells what a client says of itself. Used by the task's thread alone."""
+    """Reports the statistics of a Kafka client. Used by the task's thread alone."""
 
     def __init__(
         self, tell: Callable[[messages.ClientMetrics], None], now: Callable[[], float] = time.monotonic
@@ -89,14 +94,14 @@ class ToldStatistics:
         self._due = 0.0
 
     def take(self, seen: ClientStatistics) -> None:
-        """Tell these, unless they differ from those told last only in what always moves, and that was lately."""
+        """Report statistics, unless only values that always change have changed since a recent report."""
         self._seen = seen
         if self._told is None or self._now() >= self._due or _of_records(seen) != _of_records(self._told):
             self._told, self._due = seen, self._now() + _SELDOM_SECONDS
             self._tell(messages.ClientMetrics(seen.kind, seen.client_id, seen.values, seen.lags))
 
     def rest(self) -> None:
-        """Tell that there is no client any more, for now."""
+        """Report that the client is closed for now."""
         if self._seen is not None:
             self.take(replace(self._seen, values={**self._seen.values, **_WITHOUT_CLIENT}))
 

@@ -1,6 +1,6 @@
-"""How long the parts of a task's work take, and how much they move at once: for scrapes, not for statuses.
+"""Rates, means and maxima of the last seconds: how fast counters grow, and how long the parts of a task's work take.
 
-All of it is noted once a batch or once a call, never once a record.
+All of them are recorded once a batch or once a call, never once a record.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ _LEAST: Final = 1.0
 _RATE_SECONDS: Final = 10.0
 _COUNT: Final = "-total"
 RATE: Final = "-rate"
-"""How the name of a rate ends."""
+"""The suffix of the name of a rate."""
 
 
 class Rates:
-    """How fast counters grow, per second, over the last ten seconds or as long as they were looked at."""
+    """How fast counters grow, per second, over the last ten seconds or since the first look."""
 
     def __init__(self, now: float) -> None:
         self._samples: deque[tuple[float, dict[str, int]]] = deque([(now, {})])
 
     def look(self, now: float, counters: Mapping[str, int]) -> dict[str, float]:
-        """The rate of each counter, ``x-rate`` of ``x-total``, at this moment."""
+        """The current rate of each counter: ``x-rate`` of ``x-total``."""
         self._samples.append((now, dict(counters)))
         while len(self._samples) > 2 and self._samples[1][0] <= now - _RATE_SECONDS:
             self._samples.popleft()
@@ -43,7 +43,7 @@ class Rates:
 
 
 class Window:
-    """The mean and the greatest of the values of the last thirty seconds, as they were at each look."""
+    """The mean and the maximum of the values of the last thirty seconds, as of each look."""
 
     __slots__ = ("_count", "_greatest", "_looks", "_total")
 
@@ -52,13 +52,13 @@ class Window:
         self._count, self._total, self._greatest = 0, 0.0, 0.0
 
     def add(self, value: float) -> None:
-        """Take in a value."""
+        """Add a value."""
         self._count += 1
         self._total += value
         self._greatest = max(self._greatest, value)
 
     def look(self, now: float) -> tuple[float, float] | None:
-        """Mean and greatest; ``None`` if there was no value."""
+        """The mean and the maximum; ``None`` without values."""
         if self._count:
             self._looks.append((now, self._count, self._total, self._greatest))
             self._count, self._total, self._greatest = 0, 0.0, 0.0
@@ -71,7 +71,7 @@ class Window:
 
 
 class Timings:
-    """Takes notes under Kafka Connect's names. Used by the task's thread alone."""
+    """Counters, sizes and durations for scrapes, under Kafka Connect's names. Used by the task's thread alone."""
 
     def __init__(self, now: float) -> None:
         self._rates = Rates(now)
@@ -87,18 +87,18 @@ class Timings:
         self._counters[name] += amount
 
     def gauge(self, name: str, value: float) -> None:
-        """Note how much it is now."""
+        """Set a gauge."""
         self._gauges[name] = value
 
     def size(self, name: str, value: float) -> None:
-        """Note how much it was this time."""
+        """Add a size to a window."""
         window = self._sizes.get(name)
         if window is None:
             window = self._sizes[name] = Window()
         window.add(value)
 
     def took(self, name: str, seconds: float) -> None:
-        """Note how long it took this time; ``name`` is one of :mod:`worker.metrics.histograms`."""
+        """Add a duration to a window and a histogram; ``name`` is one of :mod:`worker.metrics.histograms`."""
         window = self._times.get(name)
         if window is None:
             window = self._times[name] = Window()
@@ -106,20 +106,20 @@ class Timings:
         self._fill(name, seconds)
 
     def late(self, seconds: float) -> None:
-        """Note how old the first record of a batch was when it was delivered. A clock that is behind makes it 0."""
+        """Add the age of the first record of a delivered batch; 0 if clocks differ so that it is negative."""
         self._fill(LATENCY, max(0.0, seconds))
 
     def committed(self, seconds: float) -> None:
-        """Note that offsets were committed, and how long it took."""
+        """Add a successful commit of offsets and its duration."""
         self.took(COMMIT, seconds)
         self._commits.add(1.0)
 
     def not_committed(self) -> None:
-        """Note that a commit of offsets has failed."""
+        """Add a failed commit of offsets."""
         self._commits.add(0.0)
 
     def values(self, now: float) -> dict[str, float]:
-        """The counters with their rates, and means and greatest values of the last thirty seconds, where any."""
+        """The counters with their rates, the gauges, and the means and maxima of the last thirty seconds."""
         counts = {name: float(count) for name, count in self._counters.items()}
         values = {**counts, **self._rates.look(now, self._counters), **self._gauges}
         for windows, end in ((self._sizes, ""), (self._times, "-time-ms")):
@@ -133,7 +133,7 @@ class Timings:
         return values
 
     def histograms(self) -> Mapping[str, list[float]]:
-        """The sum of all seconds, and how many were in each bucket, by name of the histogram."""
+        """The histograms by name: the sum of all seconds, then the counts of the buckets."""
         return {name: list(kept) for name, kept in self._histograms.items()}
 
     def _fill(self, name: str, seconds: float) -> None:

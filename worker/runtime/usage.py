@@ -1,4 +1,4 @@
-"""What threads take of a core."""
+"""The CPU time and memory that the units of a shared process use."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing import Final
 __all__ = ["ThreadTimes", "give_back", "share_arenas"]
 
 _CLOCK_OF_THREAD: Final = 0b110
-"""How Linux marks the number of a clock as the one of the CPU time of a thread, beside the thread's id."""
+"""The bits by which Linux marks a clock id as the CPU clock of a thread; the others are the thread's id."""
 
 _ARENA_MAX: Final = -8
 _ARENAS: Final = 2
 
 
 class ThreadTimes:
-    """The CPU time of the thread that asks and of some others, those that have ended as they were seen last.
+    """The CPU time of the calling thread and of some others; of ended threads, as it was at the last call.
 
-    Threads that no Python has started, such as those of a Kafka client, are not counted, and need no lock of Python.
+    Threads that Python has not started, such as those of a Kafka client, are not counted: they run beside Python.
     """
 
     def __init__(self, threads: Callable[[], Iterable[threading.Thread]]) -> None:
@@ -30,10 +30,10 @@ class ThreadTimes:
         self._ended = 0.0
 
     def __call__(self) -> float:
-        """How many seconds of a core they have taken so far."""
+        """Their CPU seconds so far."""
         seen: dict[int, float] = {}
         for thread in self._threads():
-            # By its id: the clock of a thread that has just ended may not be asked for by what Python has for that.
+            # By its id: time.pthread_getcpuclockid may crash for a thread that has just ended.
             if (number := thread.native_id) is not None and number != threading.get_native_id():
                 with contextlib.suppress(OSError):
                     seen[number] = time.clock_gettime(~number << 3 | _CLOCK_OF_THREAD)
@@ -43,15 +43,15 @@ class ThreadTimes:
 
 
 def share_arenas() -> None:
-    """Let all threads that start from now on share a few arenas: by default there are eight for each processor.
+    """Let threads that start from now on share two malloc arenas, in place of eight for each processor.
 
-    Each keeps what its threads have needed at their busiest.
+    Each arena keeps the memory that its threads have needed at their busiest. Does nothing without glibc.
     """
     with contextlib.suppress(AttributeError):
         ctypes.CDLL(None).mallopt(_ARENA_MAX, _ARENAS)
 
 
 def give_back() -> None:
-    """Give memory back that is not used any more, such as that of starts; takes some milliseconds."""
+    """Return unused memory, such as that of starts, to the system, within milliseconds. Does nothing without glibc."""
     with contextlib.suppress(AttributeError):
         ctypes.CDLL(None).malloc_trim(0)

@@ -1,12 +1,12 @@
-"""The watch over the calls of a plugin: notices one that does not return, and tells in which line it is.
+"""Watches the calls of a plugin: reports one that does not return, with the line that it has reached.
 
-A thread of its own looks from time to time which call is under way. Time counts only while it can look, so that a
-machine that was suspended makes nothing hang. While C code lets no thread of Python run, :mod:`faulthandler` writes the
-stacks instead, to where the worker reads what this process prints, and the supervisor decides.
+A separate thread looks at the current call from time to time. Time counts only while that thread can look, so that no
+call seems to hang because the machine was suspended. While C code lets no Python thread run, :mod:`faulthandler` writes
+the stacks instead, into the output of this process, and the supervisor decides.
 
-Crash points: a call that has outlasted ``task.hang.timeout.ms`` is ended as a crash would end it, so at most
-uncommitted work is done again (invariant I3). Either the call has returned by then, and the process lives, or nothing
-more is done after it: one lock decides.
+Crash points: a call that exceeds ``task.hang.timeout.ms`` is ended as by a crash, so that only uncommitted work is
+repeated (invariant I3). Either the call has returned and the process goes on, or nothing is done after it: one lock
+decides.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ Say: TypeAlias = Callable[[messages.Hanging | messages.HangOver | messages.Watch
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """After how many seconds a call is reported, and after how many its process is ended; 0 is never.
+    """The seconds after which a call is reported, and after which its process is ended; 0 is never.
 
-    ``stop`` is how long the process has to end when it is asked to.
+    ``stop`` is how many seconds the process has to end after a stop.
     """
 
     warning: float
@@ -56,12 +56,12 @@ class Limits:
 
     @property
     def shortest(self) -> float:
-        """The first of the two, 0 without any."""
+        """The shorter limit; 0 without limits."""
         return min((limit for limit in (self.warning, self.timeout) if limit), default=0.0)
 
 
 class _Call:
-    """One call of the plugin, from the frame of the runtime that makes it."""
+    """A call of the plugin, and the frame of the runtime that makes it."""
 
     __slots__ = ("_watch", "before", "frame", "name", "patience", "reported", "thread")
 
@@ -85,11 +85,11 @@ class _Call:
 
 
 class Watch:
-    """Knows the call that is under way. The thread of the task enters and leaves calls, another looks at them.
+    """Watches the calls of one unit. The task's thread enters and leaves calls, another looks at them.
 
-    ``hide`` takes secrets out of a text; ``end`` ends this process at once; ``stacks`` is the descriptor to which
-    stacks are written while no Python runs, if this is a process; ``lookout`` is the thread that looks, if this is not
-    the only watch of its process. Before :meth:`begin` nothing is watched.
+    ``hide`` removes secrets from a text; ``end`` ends this process at once; ``stacks`` is the descriptor for stacks
+    while no Python runs, if this is a process; ``lookout`` is the thread that looks, if the process has several
+    watches. Nothing is watched before :meth:`begin`.
     """
 
     def __init__(
@@ -129,14 +129,14 @@ class Watch:
             threading.Thread(target=self._look_on, args=(tick, self._stacks), name="watch", daemon=True).start()
 
     def stopping(self) -> None:
-        """Tell which call keeps this process from ending, in good time before the worker kills it. From any thread."""
+        """Log which call keeps this process from ending, well before the worker kills it. From any thread."""
         if self._limits.stop and not self._closed.is_set():
             self._last_look = threading.Timer(self._limits.stop * _OF_STOP, self._tell_what_does_not_stop)
             self._last_look.daemon = True
             self._last_look.start()
 
     def close(self) -> None:
-        """Watch nothing more."""
+        """Stop watching."""
         self._closed.set()
         if self._lookout is not None:
             self._lookout.remove(self)
@@ -144,12 +144,12 @@ class Watch:
             self._last_look.cancel()
 
     def call(self, name: str, patience: int = 1) -> _Call:
-        """Watch what a ``with`` block does; what takes long by its nature is reported ``patience`` times later."""
+        """Watch a ``with`` block. ``patience`` multiplies the limit of the warning, for calls that are slow."""
         return _Call(self, name, patience)
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Watch nothing while the plugin has the runtime wait for it; the call counts from its beginning after that."""
+        """Do not watch while the plugin lets the runtime wait; after that, the time of the call starts anew."""
         call = self._call
         if call is None or call.thread != threading.get_ident():
             yield
@@ -163,7 +163,7 @@ class Watch:
             self.enter(again)
 
     def enter(self, call: _Call | None) -> _Call | None:
-        """Let this call be the one under way; return the one that was."""
+        """Make this the current call, and return the former one."""
         with self._lock:
             before, self._call = self._call, call
             is_over = self._is_over
@@ -194,7 +194,7 @@ class Watch:
             faulthandler.cancel_dump_traceback_later()
 
     def look(self, seconds: float) -> None:
-        """Look at the call under way, for which so much more time has passed."""
+        """Look at the current call, for which so many more seconds have passed."""
         call = self._call
         if call is not self._seen or call is None:
             if self._seen is not None and self._lasted >= self._limits.warning:
@@ -248,17 +248,17 @@ class Lookout:
         self._thread = threading.Thread(target=self._look_on, name="lookout", daemon=True)
 
     def start(self) -> None:
-        """Begin to look, in a thread that belongs to nobody who is watched."""
+        """Start the thread, which belongs to no unit."""
         self._thread.start()
 
     def add(self, watch: Watch, tick: float) -> None:
-        """Have a watch look at least so often, in seconds. From any thread."""
+        """Add a watch, which looks at least every so many seconds. From any thread."""
         with self._changed:
             self._ticks = {**self._ticks, watch: tick}
             self._changed.notify()
 
     def remove(self, watch: Watch) -> None:
-        """Look no more for a watch. From any thread."""
+        """Remove a watch. From any thread."""
         with self._changed:
             self._ticks = {other: tick for other, tick in self._ticks.items() if other is not watch}
 
@@ -277,7 +277,7 @@ class Lookout:
 
 
 def _place(call: _Call) -> tuple[str, str]:
-    """The line of the plugin in which a call is, and the stack from the runtime's frame on."""
+    """The line of the plugin that a call has reached, and the stack from the runtime's frame on."""
     frames: list[tuple[FrameType, int]] = []
     frame = sys._current_frames().get(call.thread)
     while frame is not None and frame is not call.frame:

@@ -1,6 +1,6 @@
-"""API tokens: secrets for programs, which ``sluice token`` makes and whose hashes a file keeps.
+"""API tokens: secrets for programs, created by ``sluice token``; a file keeps their hashes.
 
-Crash points: the file is written beside and renamed, so that it is the old one or the new one.
+Crash point: a new file is written and renamed, so the file is the old one or the new one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TOKEN: Final = re.compile(rf"{TOKEN_PREFIX}([0-9a-f]{{12}})_([\w-]{{43}})")
 
 @dataclass(frozen=True, slots=True)
 class ApiToken:
-    """One token; of its secret the file has only the hash, in hexadecimal digits. Times are seconds since 1970."""
+    """A token; the file holds only the hash of its secret, in hexadecimal. Times are seconds since 1970."""
 
     id: str
     name: str
@@ -53,11 +53,11 @@ class ApiTokens:
 
     @property
     def fault(self) -> str | None:
-        """What is wrong with the file, if an older content of it is used."""
+        """What is wrong with the file, while an older content of it is used."""
         return self._file.fault
 
     def principal(self, token: str) -> Principal | None:
-        """Who the token stands for; ``None`` if it is unknown, revoked or expired."""
+        """Return the token's principal; ``None`` if it is unknown, revoked or expired."""
         match = _TOKEN.fullmatch(token)
         if match is None:
             return None
@@ -76,7 +76,7 @@ class TokenFile:
         self._path = path
 
     def tokens(self) -> list[ApiToken]:
-        """The tokens, the oldest first; none if there is no file yet."""
+        """Return the tokens, oldest first; none if there is no file yet."""
         try:
             return list(_parse(self._path.read_text(encoding="utf-8")).values())
         except FileNotFoundError:
@@ -85,7 +85,7 @@ class TokenFile:
             raise ConnectError(f"The file of tokens {self._path} cannot be read: {os_reason(error)}") from error
 
     def create(self, name: str, groups: Sequence[str], seconds: float | None) -> str:
-        """Add a token of a principal, which expires after so many seconds, and return it; nobody can see it again."""
+        """Create a token for a principal, valid for that many seconds, and return it; it is not shown again."""
         number, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
         now = int(time.time())
         expires = None if seconds is None else now + int(seconds)
@@ -93,11 +93,13 @@ class TokenFile:
         return f"{TOKEN_PREFIX}{number}_{secret}"
 
     def revoke(self, number: str) -> None:
-        """Remove a token by its id."""
+        """Revoke a token by its id."""
         tokens = self.tokens()
         left = [token for token in tokens if token.id != number]
         if len(left) == len(tokens):
-            raise ConnectError(f"There is no token with the id {number} in {self._path}; list them: sluice token list")
+            raise ConnectError(
+                f"There is no token with the id {number} in {self._path}. `sluice token list` lists them."
+            )
         self._write(left)
 
     def _write(self, tokens: Sequence[ApiToken]) -> None:

@@ -1,4 +1,4 @@
-"""Failed attempts to sign in: whoever fails too often has to wait, so that passwords cannot be guessed by trying."""
+"""Failed attempts to sign in: after too many of them, a caller has to wait, so that passwords cannot be guessed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Key: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class _Allowance:
-    """So many failures at once, and another one every so many seconds."""
+    """A number of failures allowed at once, and one more after each interval."""
 
     failures: float
     seconds: float
@@ -39,7 +39,7 @@ class _Used:
 class Attempts:
     """Counts failures by address, by user and by both together. May be used by any thread.
 
-    The 10,000 that failed last are kept (invariant I9): to push one's own failures out takes as many others.
+    The latest 10,000 are kept (invariant I9), so pushing out one's own failures takes as many others.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -48,7 +48,7 @@ class Attempts:
         self._one_at_a_time = threading.Lock()
 
     def wait(self, address: str, user: str) -> float:
-        """Return how many seconds this user has to wait at this address until the next attempt; 0 if not at all."""
+        """Return how many seconds this user has to wait at this address before the next attempt; 0 if not at all."""
         with self._one_at_a_time:
             return max(self._wait(key, allowance) for key, allowance in _counted(address, user).items())
 

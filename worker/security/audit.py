@@ -1,4 +1,4 @@
-"""The audit: what was changed or refused, by whom, as CloudEvents 1.0 in JSON, one line an event."""
+"""The audit: what was changed or refused, and by whom, as CloudEvents 1.0 in JSON, one event per line."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MOST_ANONYMOUS: Final = 10
 
 
 class AuditKind(StrEnum):
-    """What an event tells of."""
+    """The kind of an event."""
 
     BEGAN = "io.sluice.rest.began"
     """A change is about to be made. It is written only where ``audit.required`` is set."""
@@ -39,7 +39,7 @@ class AuditKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """What a request was, who sent it, and what came of it; no value of it may hold a secret."""
+    """A request, its caller and its outcome; no value may contain a secret."""
 
     principal: Principal | None
     address: str
@@ -56,17 +56,17 @@ class AuditEntry:
 
 
 class AuditSink(Protocol):
-    """A place for events."""
+    """A destination for events."""
 
     def write(self, line: bytes) -> None:
-        """Keep a line. Raises :class:`~connect.errors.ConnectError` if it is not kept."""
+        """Write a line. Raises :class:`~connect.errors.ConnectError` if it could not be written."""
 
     def close(self) -> None:
-        """Give the place up."""
+        """Close the destination."""
 
 
 class AuditFile:
-    """A file that grows by a line an event, each in one write. It is opened each time, so that it may be rotated."""
+    """A file with one line per event, each written at once. It is opened for each event, so that it may be rotated."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -77,14 +77,14 @@ class AuditFile:
             descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o640)
             try:
                 if os.write(descriptor, line + b"\n") <= len(line):
-                    raise ConnectError(f"The audit file {self._path} takes no more: its disk is full")
+                    raise ConnectError(f"The audit file {self._path} cannot be written: its disk is full")
             finally:
                 os.close(descriptor)
         except OSError as error:
             raise ConnectError(f"The audit file {self._path} cannot be written: {os_reason(error)}") from error
 
     def close(self) -> None:
-        """Do nothing: it is not open."""
+        """Do nothing: the file is not kept open."""
 
 
 class AuditLogger:
@@ -99,10 +99,10 @@ class AuditLogger:
 
 
 class AuditLog:
-    """Numbers events and writes them to every sink, perhaps in another order. May be used by any thread.
+    """Numbers events and writes them to every sink, possibly out of order. May be used by any thread.
 
-    One that cannot be written is logged as an error, so that it is not lost in silence; where it is ``required``,
-    what it tells of is refused before it is done.
+    An event that cannot be written is logged as an error, so that it is not lost silently; if ``required``, the change
+    it describes is refused.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class AuditLog:
         self._one_at_a_time = threading.Lock()
 
     def begin(self, entry: AuditEntry) -> None:
-        """Write that a change is about to be made. Raises :class:`~worker.errors.UnavailableError` if that fails."""
+        """Record that a change is about to be made. Raises :class:`~worker.errors.UnavailableError` if that fails."""
         if not self._written(AuditKind.BEGAN, entry):
             raise UnavailableError(
                 "Nothing is changed: audit.required is set and this could not be written down. The worker's log says "
@@ -133,7 +133,7 @@ class AuditLog:
             )
 
     def write(self, kind: AuditKind, entry: AuditEntry) -> None:
-        """Write what came of a request."""
+        """Record the outcome of a request."""
         self._written(kind, entry)
 
     def close(self) -> None:
@@ -191,7 +191,7 @@ class AuditLog:
 def changes(
     before: Mapping[str, Any], after: Mapping[str, Any], shown: Callable[[Mapping[str, Any]], Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """The keys of a configuration that have changed, with their values before and after as they are ``shown``."""
+    """The changed keys of a configuration, with their old and new values as ``shown``."""
     seen_before, seen_after = shown(before), shown(after)
     return [
         {"key": key, "before": seen_before.get(key), "after": seen_after.get(key)}

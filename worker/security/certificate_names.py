@@ -1,4 +1,4 @@
-"""Principals of client certificates: distinguished names, and the rules that make names of them. Pure.
+"""Principals of client certificates: distinguished names, and the rules that map them to names. Pure functions.
 
 The rules are those of ``ssl.principal.mapping.rules`` of a Kafka broker.
 """
@@ -35,7 +35,7 @@ class _Rule:
     case: str = ""
 
     def name(self, dn: str) -> str | None:
-        """The principal of a distinguished name; ``None`` if the rule is not for it."""
+        """The principal for a distinguished name; ``None`` if the rule does not apply."""
         if self.pattern is None:
             return dn
         match = self.pattern.fullmatch(dn)
@@ -47,13 +47,13 @@ class _Rule:
 
 @dataclass(frozen=True, slots=True)
 class NameRules:
-    """Rules in order; the first that matches counts."""
+    """Mapping rules in order; the first that matches applies."""
 
     rules: tuple[_Rule, ...]
 
     @classmethod
     def parse(cls, text: str) -> NameRules:
-        """Read rules. Raises ``ValueError`` for what is none."""
+        """Parse rules. Raises ``ValueError`` for invalid ones."""
         rules: list[_Rule] = []
         position = 0
         while position < len(text):
@@ -67,15 +67,15 @@ class NameRules:
         return cls(tuple(rules))
 
     def principal(self, dn: str) -> str | None:
-        """Return the principal of a distinguished name; ``None`` if no rule is for it, or gives it a name."""
+        """Return the principal for a distinguished name; ``None`` if no rule applies or gives it a name."""
         found = (rule.name(dn) for rule in self.rules)
         return next((name for name in found if name is not None), None) or None
 
 
 def distinguished_name(certificate: Mapping[str, Any]) -> str:
-    """Return the subject of a certificate as :meth:`ssl.SSLSocket.getpeercert` has it, in the order of RFC 2253.
+    """Return the subject of a certificate from :meth:`ssl.SSLSocket.getpeercert`, in the order of RFC 2253.
 
-    That is how a Kafka broker writes it: ``CN=alice,OU=data,O=Acme``.
+    This is how a Kafka broker writes it: ``CN=alice,OU=data,O=Acme``.
     """
     names: Iterable[Sequence[tuple[str, str]]] = certificate.get("subject", ())
     return ",".join(

@@ -1,4 +1,4 @@
-"""The file of users for basic authentication, found as Kafka Connect finds it: by a JAAS file."""
+"""Finds the file of users for basic authentication as Kafka Connect does: through a JAAS file."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ _PART: Final = re.compile(
 
 
 def asks_for_password(extensions: Sequence[str]) -> bool:
-    """Whether ``rest.extension.classes`` names basic authentication. It is an error if it names anything else.
+    """Whether ``rest.extension.classes`` names basic authentication. Any other extension is an error.
 
-    An extension that is left out might be what keeps others away from this API.
+    Ignoring an extension could open the API to callers whom it was meant to keep out.
     """
     for extension in extensions:
         if extension.strip() not in (_EXTENSION, _EXTENSION.rpartition(".")[2]):
             raise ConfigError(
                 EXTENSIONS_KEY,
                 extension,
-                f"The only extension that there is here is {_EXTENSION}; other ways to sign in have keys that begin "
+                f"The only supported extension is {_EXTENSION}. For other ways to sign in, set the keys that begin "
                 "with rest.authentication.",
             )
     return bool(extensions)
 
 
 def users_file(login_config: str | None, environ: Mapping[str, str]) -> Path:
-    """The properties file of users that the JAAS file names for ``KafkaConnect``.
+    """Return the properties file of users that the JAAS file names for ``KafkaConnect``.
 
-    The JAAS file is ``java.security.auth.login.config`` of the worker's file, else the one that ``KAFKA_OPTS`` names
-    with ``-D``. Raises :class:`~connect.errors.ConfigError` where either names none.
+    The JAAS file is ``java.security.auth.login.config`` in the worker's file, or the one that ``KAFKA_OPTS`` names with
+    ``-D``. Raises :class:`~connect.errors.ConfigError` if there is none.
     """
     path = login_config or _from_options(environ)
     if not path:
@@ -71,7 +71,7 @@ def users_file(login_config: str | None, environ: Mapping[str, str]) -> Path:
 
 
 def _from_options(environ: Mapping[str, str]) -> str | None:
-    """The value of the last ``-Djava.security.auth.login.config`` that is given to Java."""
+    """The value of the last ``-Djava.security.auth.login.config`` in Java's options."""
     try:
         options = shlex.split(environ.get(_OPTIONS_VARIABLE, ""))
     except ValueError:

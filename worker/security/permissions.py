@@ -1,7 +1,7 @@
-"""What a principal may do: roles, read from the file of ``rest.authorization.file``. Pure.
+"""What a principal may do: roles, parsed from the file in ``rest.authorization.file``. Pure functions.
 
-A role belongs to users and groups, and allows or denies rights on connectors, which it names by patterns of their names
-and of their plugins. What any role of a principal denies is denied, whatever others allow.
+A role belongs to users and groups, and allows or denies rights on connectors, which it selects by patterns of their
+names and plugins. A right denied by any role of a principal is denied, whatever others allow.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["EVERYTHING", "OF_CONNECTORS", "OF_WORKER", "Permissions", "Right", "
 
 
 class Right(StrEnum):
-    """What a role may allow or deny."""
+    """A right that a role can allow or deny."""
 
     VIEW = "view"
     """To see that a connector exists, how it is, and what is logged for it."""
@@ -70,7 +70,7 @@ _KEY: Final = "rest.authorization.file"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A connector, by its name, and by each name of its plugin if that is known."""
+    """A connector: its name, and all names of its plugin if known."""
 
     connector: str
     plugins: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Rights on the connectors whose name and plugin match; ``client_overrides`` says which ones those may have."""
+    """Rights on the connectors whose name and plugin match; ``client_overrides`` are the overrides they may have."""
 
     rights: frozenset[Right]
     connectors: tuple[str, ...] = (_ALL,)
@@ -87,16 +87,16 @@ class Rule:
 
     @property
     def asks_for_plugin(self) -> bool:
-        """Whether the rule depends on what a connector's plugin is."""
+        """Whether the rule depends on a connector's plugin."""
         return _ALL not in self.plugins
 
     def covers(self, target: Target) -> bool:
-        """Whether the rule is about this connector."""
+        """Whether the rule applies to this connector."""
         is_named = any(matches_wildcard(pattern, target.connector) for pattern in self.connectors)
         return is_named and self.covers_plugin(target.plugins)
 
     def covers_plugin(self, names: Iterable[str]) -> bool:
-        """Whether the rule is about connectors of this plugin."""
+        """Whether the rule applies to connectors of this plugin."""
         if not self.asks_for_plugin:
             return True
         return any(matches_wildcard(pattern, name) for pattern in self.plugins for name in names)
@@ -104,18 +104,18 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Permissions:
-    """What one principal may do, by all of its roles."""
+    """What one principal may do, from all of its roles."""
 
     allowed: tuple[Rule, ...] = ()
     denied: tuple[Rule, ...] = ()
 
     @property
     def ask_for_plugins(self) -> bool:
-        """Whether they depend on what a connector's plugin is."""
+        """Whether the permissions depend on a connector's plugin."""
         return any(rule.asks_for_plugin for rule in (*self.allowed, *self.denied))
 
     def may(self, right: Right, target: Target | None = None) -> bool:
-        """Whether the right is given, on a connector if it is one on connectors."""
+        """Whether the principal has the right; for rights on connectors, on this one."""
         if right in OF_WORKER:
             return any(right in rule.rights for rule in self.allowed) and not any(
                 right in rule.rights for rule in self.denied
@@ -124,7 +124,7 @@ class Permissions:
         return right in self.on(target)
 
     def on(self, target: Target) -> frozenset[Right]:
-        """The rights on a connector. Who has any of them may view it; who may not view it has none."""
+        """The rights on a connector. A principal with any of them may view it; one that may not view it has none."""
         given = _united(rule.rights for rule in self.allowed if rule.covers(target)) & OF_CONNECTORS
         refused = _united(rule.rights for rule in self.denied if rule.covers(target))
         if not given or Right.VIEW in refused:
@@ -132,13 +132,13 @@ class Permissions:
         return (given | {Right.VIEW}) - refused
 
     def may_somewhere(self, right: Right, plugins: tuple[str, ...] | None = None) -> bool:
-        """Whether the right is given on any connector at all, or on any of this plugin."""
+        """Whether the principal has the right on any connector, or on any of this plugin."""
         return any(right in rule.rights and (plugins is None or rule.covers_plugin(plugins)) for rule in self.allowed)
 
     def refused_overrides(
         self, connector: str | None, plugins: tuple[str, ...], config: Mapping[str, object]
     ) -> list[str]:
-        """The client settings in a configuration that no role allows whoever edits this connector, or any."""
+        """The client settings in a configuration that no role allows for this connector, or for any."""
         allowing = [
             rule
             for rule in self.allowed
@@ -178,12 +178,12 @@ class _Role:
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """All roles; without any nobody may do anything."""
+    """All roles; without any, no principal may do anything."""
 
     roles: tuple[_Role, ...] = ()
 
     def permissions(self, principal: Principal) -> Permissions:
-        """What a principal may do."""
+        """The permissions of a principal."""
         own = [role for role in self.roles if role.has(principal)]
         return Permissions(
             tuple(rule for role in own for rule in role.allowed), tuple(rule for role in own for rule in role.denied)
@@ -191,7 +191,7 @@ class Roles:
 
     @staticmethod
     def of_worker() -> Permissions:
-        """What another worker of the cluster may do on its own behalf."""
+        """The permissions of another worker of the cluster acting on its own behalf."""
         return _OF_WORKERS
 
 
@@ -199,7 +199,7 @@ Table: TypeAlias = dict[str, Any]
 
 
 def parse_roles(text: str) -> Roles:
-    """Read roles from TOML. Raises :class:`~connect.errors.ConfigError` for a mistake, and names where it is."""
+    """Parse roles from TOML. Raises :class:`~connect.errors.ConfigError` naming the place of a mistake."""
     try:
         document = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -254,14 +254,14 @@ def _named_rights(where: str, name: str, *, of_all: bool) -> frozenset[Right]:
 
 def _table(where: str, value: object) -> Table:
     if not isinstance(value, dict):
-        raise _mistake(where, "it has to be a table")
+        raise _mistake(where, "it must be a table")
     return value
 
 
 def _texts(where: str, table: Table, key: str, default: tuple[str, ...]) -> tuple[str, ...]:
     value = table.get(key, list(default))
     if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
-        raise _mistake(f"{where}.{key}", "it has to be a list of texts")
+        raise _mistake(f"{where}.{key}", "it must be a list of strings")
     return tuple(value)
 
 

@@ -1,4 +1,4 @@
-"""Who asks: the principal of a request."""
+"""The principal of a request: who makes it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Final
 __all__ = ["WORKER_MECHANISM", "Principal"]
 
 WORKER_MECHANISM: Final = "worker"
-"""The mechanism of requests that another worker of the cluster makes of its own."""
+"""The mechanism of requests that another worker of the cluster makes on its own behalf."""
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """A user, a service or a worker, by the ``mechanism`` that has proved it, with the groups that it belongs to."""
+    """A user, service or worker with its groups; ``mechanism`` is how it was authenticated."""
 
     name: str
     mechanism: str

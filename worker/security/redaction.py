@@ -1,7 +1,7 @@
 """Hides secrets in every text that leaves a process, in one place (invariant I8).
 
-Whatever reports an error, or may repeat one, goes through it: the log, traces of statuses, the headers of dead
-letters, the answers to inquiries.
+Everything that reports or may repeat an error uses it: the log, traces in statuses, headers of dead letters, answers to
+inquiries.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SECRET_NAME: Final = re.compile(
 
 
 def sounds_secret(name: str) -> bool:
-    """Whether what has this name is likely to be secret: one who does not know better has to hide it."""
+    """Whether a name suggests a secret value, for callers without a definition of the key."""
     return bool(_SECRET_NAME.search(name.lower().replace("_", ".")))
 
 
@@ -45,10 +45,10 @@ class Redaction:
         self._short: re.Pattern[str] | None = None
 
     def add(self, secrets: Iterable[str]) -> None:
-        """Hide these texts from now on; the longest first, so that none is left in a part of another.
+        """Hide these texts from now on; longer ones first, so that no part of one remains.
 
-        One of fewer than four characters is hidden only where it stands alone, without a letter or digit beside it:
-        to hide every ``a`` would leave no log, and tell by what is missing.
+        A secret of fewer than four characters is hidden only where no letter or digit stands beside it: hiding every
+        ``a`` would make the log unreadable, and reveal the secret by what is missing.
         """
         forms = {form for secret in secrets for form in _forms(secret)}
         with self._lock:
@@ -57,7 +57,7 @@ class Redaction:
             self._short = re.compile(rf"(?<![^\W_])(?:{short})(?![^\W_])") if short else None
 
     def hide(self, text: str) -> str:
-        """The text with every secret in it hidden."""
+        """Return the text with every secret in it hidden."""
         for secret in self._secrets:
             if len(secret) < _SHORT:
                 break
@@ -65,7 +65,7 @@ class Redaction:
         return text if self._short is None else self._short.sub(HIDDEN, text)
 
     def told(self, text: str) -> str:
-        """The text as it may leave the process: without secrets, as UTF-8 can say it, and not longer than 64 KiB."""
+        """Return the text as it may leave the process: without secrets, valid UTF-8, and at most 64 KiB."""
         hidden = self.hide(text)
         if len(hidden) > _LONGEST:
             left_out = len(hidden) - _LONGEST
@@ -77,8 +77,8 @@ class Redaction:
 def _forms(secret: str) -> Iterator[str]:
     """The forms in which a secret may appear.
 
-    These are the whole, without the line end of its file, line by line and without the user in front of it, and each of
-    them as it is written in Python, JSON, URLs and HTML, also twice over.
+    These are the whole secret, the secret without its file's line end, line by line, and without the user in front of
+    it; and each of them as written in Python, JSON, URLs and HTML, also escaped twice.
     """
     lines = secret.splitlines()
     texts = {secret, secret.strip(), *(match[1] for match in _WITH_USER.finditer(secret))}

@@ -1,7 +1,7 @@
-"""Signatures of whole requests between workers of Sluice: method, path, body, in whose name, when, and only once. Pure.
+"""Signatures of whole requests between Sluice workers: method, path, body, caller, time and a nonce. Pure functions.
 
-Kafka Connect signs the body alone (KIP-507), so that a request which somebody has seen may be sent again, or to another
-path, for as long as the key holds. Workers of Sluice sign everything to each other, by the same key.
+Kafka Connect signs only the body (KIP-507), so a request that was seen can be sent again, or to another path, while the
+key is valid. Sluice workers sign whole requests to each other with the same key.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ _MOST_NONCES: Final = 100_000
 
 @dataclass(frozen=True, slots=True)
 class InName:
-    """In whose name a worker sends a request: of a principal who asked it from an ``address``, or of its own."""
+    """The caller for whom a worker sends a request: a principal at an ``address``, or the worker itself."""
 
     principal: Principal | None
     address: str
     worker: str
 
     def text(self) -> str:
-        """Return it as the header has it."""
+        """Return the value of the header."""
         who = self.principal
         document = {
             "principal": None
@@ -80,7 +80,7 @@ class InName:
 
     @classmethod
     def parse(cls, text: str) -> InName:
-        """Read the header. Raises :class:`~worker.errors.BadRequestError` for another text."""
+        """Parse the header. Raises :class:`~worker.errors.BadRequestError` if it is invalid."""
         try:
             document = json.loads(base64.b64decode(text, validate=True))
             who = document["principal"]
@@ -96,7 +96,7 @@ class InName:
 
 @dataclass(frozen=True, slots=True)
 class WholeRequest:
-    """A request as it is signed; ``url`` counts without scheme and host, ``identity`` is the text of its header."""
+    """A request to sign; ``url`` counts without scheme and host, ``identity`` is the text of its header."""
 
     method: str
     url: str
@@ -104,7 +104,7 @@ class WholeRequest:
     identity: str = ""
 
     def signed_bytes(self, algorithm: str, time_ms: int, nonce: str) -> bytes:
-        """Return what the signature is made of."""
+        """Return the bytes to sign."""
         parts = (
             "sluice-1",
             algorithm,
@@ -153,8 +153,8 @@ def verify_whole(request: WholeRequest, signature: str, key: SessionKey, nonces:
         raise ForbiddenError("Internal request contained invalid signature.")
     if abs(now_ms - time_ms) > _WINDOW_MS:
         raise ForbiddenError(
-            f"Internal request was signed {abs(now_ms - time_ms) // 1000} s away from this worker's time. Set the "
-            "clocks of the workers."
+            f"Internal request was signed {abs(now_ms - time_ms) // 1000} s away from this worker's time. Synchronise "
+            "the workers' clocks."
         )
     if not nonces.use(nonce, time_ms, now_ms):
         raise ForbiddenError("Internal request was sent before.")

@@ -1,7 +1,7 @@
-"""Signatures by a shared key, by which workers know that a request comes from their cluster (KIP-507). Pure.
+"""Signatures with a shared key, which show that a request comes from a worker of the cluster (KIP-507). Pure functions.
 
-The leader makes the key and writes it to the config topic, which only workers can read. It signs nothing that is kept,
-so a crash loses nothing: a worker that comes back reads the key again, and a new leader makes another.
+The leader creates the key and writes it to the config topic, which only workers can read. Nothing that is stored is
+signed with it, so a crash loses nothing: a worker that returns reads the key again, and a new leader creates another.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MISSING_SIGNATURE: Final = "Internal request missing required signature"
 
 @dataclass(frozen=True, slots=True)
 class SignedRequest:
-    """The body of another worker's request, as it came, and the signature in its headers."""
+    """The body of another worker's request as received, and the signature from its headers."""
 
     body: bytes = field(repr=False)
     signature: str | None = field(repr=False)
@@ -50,9 +50,9 @@ class SignedRequest:
 
 
 def new_key(algorithm: str, bits: int | None, now_ms: int) -> SessionKey:
-    """A new key, by ``inter.worker.key.generation.algorithm`` and ``inter.worker.key.size`` (by default Java's).
+    """Create a key from ``inter.worker.key.generation.algorithm`` and ``inter.worker.key.size`` (by default Java's).
 
-    Raises :class:`~connect.errors.ConfigError` if no key can be made of them.
+    Raises :class:`~connect.errors.ConfigError` if they are invalid.
     """
     name = MAC_HASHES.get(algorithm)
     if name is None:
@@ -69,20 +69,20 @@ def new_key(algorithm: str, bits: int | None, now_ms: int) -> SessionKey:
 
 
 def sign(key: SessionKey, algorithm: str, body: bytes) -> dict[str, str]:
-    """The headers that carry the signature of a body, by ``inter.worker.signature.algorithm``."""
+    """Return the headers with the signature of a body, using ``inter.worker.signature.algorithm``."""
     return {SIGNATURE_HEADER: base64.b64encode(_mac(key, algorithm, body)).decode(), ALGORITHM_HEADER: algorithm}
 
 
 def verify(
     request: SignedRequest, key: SessionKey | None, accepted: Sequence[str], nonces: Nonces, now_ms: int
 ) -> None:
-    """Refuse a request that is not signed by ``key`` and one of ``inter.worker.verification.algorithms``.
+    """Refuse a request not signed with ``key`` and one of ``inter.worker.verification.algorithms``.
 
-    One whose whole is signed must have been signed a short time before ``now_ms``, with a nonce that was not used.
+    A request that is signed as a whole must have been signed shortly before ``now_ms``, with an unused nonce.
 
     Raises :class:`~worker.errors.BadRequestError` without a signature or with an algorithm that is not accepted,
-    :class:`~worker.errors.UnavailableError` while this worker knows no key, and
-    :class:`~worker.errors.ForbiddenError` for a signature that is wrong.
+    :class:`~worker.errors.UnavailableError` while this worker knows no key, and :class:`~worker.errors.ForbiddenError`
+    for a wrong signature.
     """
     if request.whole is not None and request.whole_signature is not None:
         _check_algorithm(split_signature(request.whole_signature)[0], accepted)
@@ -102,10 +102,9 @@ def verify(
 def _check_algorithm(algorithm: str, accepted: Sequence[str]) -> None:
     if algorithm not in accepted or algorithm not in MAC_HASHES:
         raise BadRequestError(
-            f"This worker does not support the '{algorithm}' key signing algorithm used by other workers. "
-            f"This worker is currently configured to use: [{', '.join(accepted)}]. Check that all workers' "
-            "configuration files permit the same set of signature algorithms, and correct any misconfigured worker and "
-            "restart it."
+            f"This worker does not support the '{algorithm}' key signing algorithm used by other workers. This worker "
+            f"is currently configured to use: [{', '.join(accepted)}]. Check that all workers' configuration files "
+            "permit the same set of signature algorithms, and correct any misconfigured worker and restart it."
         )
 
 

@@ -1,4 +1,4 @@
-"""Sessions of people who have signed in on a page. They are kept in memory: all end with the worker."""
+"""Sessions of people who have signed in on the web page. They are kept in memory and end with the worker."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class _Session:
 
 
 class Sessions:
-    """Sessions by a secret text, which a browser keeps in a cookie. May be used by any thread.
+    """Sessions by a secret, which a browser keeps in a cookie. May be used by any thread.
 
-    One ends half an hour after it was used last, at the latest twelve hours after it began. There are 10,000 at most;
-    the one that was used longest ago makes room for another.
+    A session ends half an hour after its last use, and at most twelve hours after it began. There are 10,000 at most; a
+    new one replaces the one that has been unused for longest.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -40,7 +40,7 @@ class Sessions:
         self._one_at_a_time = threading.Lock()
 
     def begin(self, principal: Principal, still_holds: Callable[[], bool]) -> str:
-        """Begin a session, and return its secret. It ends early once ``still_holds`` says that it should not go on."""
+        """Begin a session and return its secret. It ends early once ``still_holds`` returns false."""
         secret = secrets.token_urlsafe(32)
         now = self._clock()
         with self._one_at_a_time:
@@ -50,7 +50,7 @@ class Sessions:
         return secret
 
     def principal(self, secret: str) -> Principal | None:
-        """Whose session this is; ``None`` if there is no such session any more."""
+        """Return the session's principal; ``None`` if it does not exist any more."""
         now = self._clock()
         with self._one_at_a_time:
             session = self._sessions.pop(secret, None)

@@ -30,12 +30,12 @@ _HASHES_AT_ONCE: Final = 2
 
 
 def is_hash(stored: str) -> bool:
-    """Whether a password in the file is hashed, by argon2 or bcrypt."""
+    """Whether a password in the file is hashed with argon2 or bcrypt."""
     return stored.startswith((_ARGON2, *_BCRYPT))
 
 
 def matches(stored: str, password: str) -> bool:
-    """Whether a password is the one that the file holds, as clear text or as a hash."""
+    """Whether a password matches the one in the file, in clear text or as a hash."""
     if stored.startswith(_ARGON2):
         return _matches_argon2(stored, password)
     if stored.startswith(_BCRYPT):
@@ -45,7 +45,7 @@ def matches(stored: str, password: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Passwords:
-    """The passwords of the file by user; ``decoy`` is a hash that is checked where there is none of the user's own."""
+    """The passwords in the file by user; ``decoy`` is a hash that is checked for unknown users."""
 
     by_user: Mapping[str, str] = field(repr=False)
     decoy: str | None = field(repr=False)
@@ -54,9 +54,9 @@ class _Passwords:
 class Users:
     """Checks passwords against a file, which is read again when it changes. May be used by any thread.
 
-    An unknown user takes as long as a wrong password: if the file has hashes, each check computes one. A password that
-    was right is remembered until a minute after its last use, as a keyed hash in memory, or until the file changes what
-    it says of its user.
+    An unknown user takes as long as a wrong password: if the file has hashes, each check computes one. A correct
+    password is remembered until a minute after its last use, as a keyed hash in memory, or until the user's entry in
+    the file changes.
     """
 
     def __init__(self, file: Path, clock: Callable[[], float] = time.monotonic) -> None:
@@ -69,15 +69,15 @@ class Users:
 
     @property
     def fault(self) -> str | None:
-        """What is wrong with the file, if an older content of it is used."""
+        """What is wrong with the file, while an older content of it is used."""
         return self._file.fault
 
     def stored(self, user: str) -> str | None:
-        """What the file says of a user: it is another text once the user has another password."""
+        """The user's entry in the file, which changes with the password."""
         return self._file.read().by_user.get(user)
 
     def remembers(self, user: str, password: str) -> bool:
-        """Whether this password was found right a moment ago, and still is."""
+        """Whether this password was correct a moment ago and still is."""
         stored = self.stored(user)
         if stored is None:
             return False
@@ -85,7 +85,7 @@ class Users:
         with self._one_at_a_time:
             is_known = self._remembered.get(mark, -1.0) > self._clock()
         if is_known:
-            # A client that goes on asking is never held up by those who try its user's password meanwhile.
+            # A client with the right password is never delayed by others who guess passwords of the same user.
             self._remember(mark)
         return is_known
 
@@ -138,5 +138,5 @@ def _matches_bcrypt(stored: str, password: str) -> bool:
 
 
 def _digest(text: str) -> bytes:
-    """Digests have one length, so that a comparison does not tell that of a password."""
+    """Digests have the same length, so comparing them does not reveal the length of a password."""
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()

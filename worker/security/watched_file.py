@@ -1,4 +1,4 @@
-"""A file that is read again when it has changed; one that turns out to be broken changes nothing."""
+"""A file that is read again when it has changed; an invalid change is ignored."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _Version: TypeAlias = tuple[int, int, int]
 
 
 class WatchedFile(Generic[T]):
-    """Holds what ``parse`` makes of the text of a file. May be used by any thread.
+    """Holds what ``parse`` makes of a file's text. May be used by any thread.
 
-    ``parse`` raises :class:`~connect.errors.ConnectError` for a text that is broken; no message of it may hold a
-    secret. ``what`` is the file's name in log lines. Until the file could be read once, its content is ``nothing``.
+    ``parse`` raises :class:`~connect.errors.ConnectError` for an invalid text, without secrets in the message. ``what``
+    is the file's name in log lines. Until the file could be read once, the content is ``nothing``.
     """
 
     def __init__(self, path: Path, what: str, parse: Callable[[str], T], nothing: T) -> None:
@@ -35,14 +35,14 @@ class WatchedFile(Generic[T]):
         self._one_at_a_time = threading.Lock()
 
     def read(self) -> T:
-        """Return the content, read again if the file has changed."""
+        """Return the content, after reading the file again if it has changed."""
         with self._one_at_a_time:
             self._look()
             return self._content
 
     @property
     def fault(self) -> str | None:
-        """What is wrong with the file as it is now, while an older content of it is used."""
+        """What is wrong with the current file, while an older content of it is used."""
         with self._one_at_a_time:
             self._look()
             return self._fault
@@ -72,4 +72,4 @@ class WatchedFile(Generic[T]):
             return
         self._fault = reason
         kept = "What it said before holds on" if self._was_read else "Until it can be read, it allows nothing"
-        logger.error("The %s %s is broken: %s. %s.", self._what, self.path, reason, kept)
+        logger.error("The %s %s is invalid: %s. %s.", self._what, self.path, reason, kept)

@@ -1,4 +1,4 @@
-"""JSON in the very bytes of Kafka Connect's JsonConverter without schemas, as the internal topics hold it."""
+"""JSON in the exact bytes of Kafka Connect's JsonConverter without schemas, as in the internal topics."""
 
 from __future__ import annotations
 
@@ -49,5 +49,5 @@ def whole(document: Mapping[str, Any], name: str) -> int:
 
 
 def _upper(match: re.Match[bytes]) -> bytes:
-    """Write the digits of a control character in capitals, as Java does."""
+    """Write the digits of a control character in upper case, as Java does."""
     return rb"\u00" + match[1].upper() if match[1] else match[0]

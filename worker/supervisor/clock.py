@@ -1,8 +1,8 @@
-"""Clocks that notice when this machine was suspended or paused.
+"""Clocks that show when the machine was suspended or paused.
 
 The clock of ``time.monotonic`` stands still while a machine is suspended; that of ``CLOCK_BOOTTIME`` does not. While a
 virtual machine is paused both may stand still, and only the wall clock jumps, as soon as somebody sets it. So the time
-passed is the larger of the two; a wall clock that is set back shows less and does no harm.
+passed is the larger of the two. A wall clock that is set back shows less, which does no harm.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CANCEL_ON_SET: Final = 2
 
 @dataclass(frozen=True, slots=True, order=True)
 class Moment:
-    """A moment by the clock since the machine was booted, which all its processes share, and by the wall clock."""
+    """A moment by two clocks: the one since boot, which all processes of the machine share, and the wall clock."""
 
     booted: float
     wall: float
@@ -40,11 +40,11 @@ class Moment:
         return Moment(self.booted + seconds, self.wall + seconds)
 
     def since(self, earlier: Moment) -> float:
-        """Return the seconds since an earlier moment, by the clock that shows more."""
+        """Return the seconds since an earlier moment, by the clock that shows more of them."""
         return max(self.booted - earlier.booted, self.wall - earlier.wall)
 
     def told_since(self, earlier: Moment) -> str:
-        """Describe the time since an earlier moment, and tell if the wall clock went faster."""
+        """Describe the time since an earlier moment, and say if the wall clock has run ahead."""
         jump = (self.wall - earlier.wall) - (self.booted - earlier.booted)
         doubt = f" (the wall clock went {jump:.1f} s forward: this machine was paused, or its clock was set)"
         return f"for {self.since(earlier):.1f} s{doubt if jump > _JUMP_SECONDS else ''}"
@@ -66,18 +66,18 @@ class _TimerSpec(ctypes.Structure):
 
 
 class WallTimer:
-    """Has a descriptor that can be read when the wall clock shows a moment, or was set, or the machine was suspended.
+    """A descriptor that becomes readable at a wall clock time, or when that clock is set or the machine resumes.
 
-    Python has it from 3.13 on. For one thread.
+    Python itself has this from 3.13 on. For one thread.
     """
 
     def __init__(self) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
         self.descriptor: int = self._called("timerfd_create", time.CLOCK_REALTIME, os.O_NONBLOCK | os.O_CLOEXEC)
-        """Can be read once it is time."""
+        """Readable at the moment that was set."""
 
     def set(self, at: float) -> None:
-        """Forget what was waited for, and wait for this moment, in seconds since 1970."""
+        """Set the moment, in seconds since 1970, in place of the one before."""
         with contextlib.suppress(OSError):
             # Nothing to read, or the clock was set.
             os.read(self.descriptor, 8)

@@ -1,8 +1,8 @@
-"""The processes below a process, no matter who started them and in which session.
+"""The processes below a process, in whatever session and started by whomever.
 
-A process that adopts orphans becomes the parent of every process below it whose own parent ends. So nothing that a
-plugin starts can escape the process of its connector or task, by ``setsid`` or by a double fork, and its leftovers
-cannot escape the fork server.
+A process that adopts orphans becomes the parent of every process below it whose own parent ends. So no program that a
+plugin starts can escape the process of its connector or task, neither by ``setsid`` nor by a double fork, and what that
+process leaves behind cannot escape the fork server.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 LET_GO: Final = 75
-"""The exit status of a process that ended because it lost its worker, or its worker the cluster: nobody's fault."""
+"""The exit status of a process that has lost its worker, or whose worker has lost the cluster: no unit's fault."""
 
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _ENDED: Final = (b"Z", b"X")
@@ -39,7 +39,7 @@ class _Process(NamedTuple):
 
 
 def adopt_orphans() -> None:
-    """Become the parent of every process below this one that loses its own, from now on."""
+    """Become the parent of every process below this one whose own parent ends, from now on."""
     if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "this process cannot adopt orphans (prctl PR_SET_CHILD_SUBREAPER)")
 
@@ -47,8 +47,8 @@ def adopt_orphans() -> None:
 def end_orphans(own: Collection[int], number: signal.Signals, spared: str | None = None) -> list[int]:
     """Send a signal to the children of this process that are not among its ``own``, and return their ids.
 
-    Those that have the argument ``spared`` are left alone. Only this process waits for them, so no process id can have
-    been reused.
+    Those with the argument ``spared`` on their command line are left alone. Only this process waits for its children,
+    so no process id can have been reused.
     """
     me, found = os.getpid(), []
     for process in _processes():
@@ -56,7 +56,7 @@ def end_orphans(own: Collection[int], number: signal.Signals, spared: str | None
             continue
         if spared is not None and process.state not in _ENDED and os.fsencode(spared) in _arguments(process.pid):
             continue
-        # Its children become orphans next, and are found then.
+        # Its own children become orphans then, and are found by the next call.
         found.append(process.pid)
         if process.state in _ENDED:
             with contextlib.suppress(ChildProcessError):
@@ -67,7 +67,7 @@ def end_orphans(own: Collection[int], number: signal.Signals, spared: str | None
 
 
 def kill_descendants(pid: int) -> None:
-    """Kill every process below this living one, or in the session that it leads."""
+    """Kill every process below this one, which still runs, or in the session that it leads."""
     processes = list(_processes())
     found = {pid}
     while more := {each.pid for each in processes if each.parent in found or each.session == pid} - found:
@@ -79,7 +79,7 @@ def kill_descendants(pid: int) -> None:
 def kill_session_of(leader: int) -> None:
     """Kill all processes left in the session of a process that has ended.
 
-    Its id is not reused while the session has members; if a process has it now, there were none.
+    Its id is not reused while the session has members, so if another process has it now, there were none.
     """
     processes = list(_processes())
     if all(each.pid != leader or each.state in _ENDED for each in processes):
@@ -89,7 +89,7 @@ def kill_session_of(leader: int) -> None:
 
 
 def exit_with_descendants() -> None:
-    """End this process at once, with everything it has started."""
+    """End this process at once, and everything that it has started."""
     try:
         kill_descendants(os.getpid())
     finally:

@@ -1,6 +1,6 @@
-"""The worker's end of the fork server, the process from which all its connectors and tasks are forked.
+"""Starts the fork server and asks it for children: the processes of connectors, tasks and inquiries.
 
-The fork server has the imports done, and no threads.
+The fork server has imported all that children need, and has no threads.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _DESCRIPTORS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Forked:
-    """A child: its process id, a descriptor of it, and one to read its exit status from once nothing is left of it.
+    """A child: its process id, its pidfd, and a descriptor for its exit status, which comes once nothing is left of it.
 
     The latter ends without a status if the fork server ended first.
     """
@@ -58,7 +58,7 @@ class Forked:
 class ForkClient:
     """Starts the fork server, and restarts it when it is gone. May be used from any thread.
 
-    Another ``interpreter`` than this process's is that of a folder of plugins, and imports what is installed there.
+    ``interpreter`` is that of a folder of plugins, from whose packages it imports; ``None`` is this process's own.
     """
 
     def __init__(self, interpreter: Path | None = None) -> None:
@@ -69,19 +69,19 @@ class ForkClient:
 
     @property
     def pid(self) -> int | None:
-        """The process id of the fork server that was last seen alive."""
+        """The process id of the fork server that ran last."""
         return None if self._process is None else self._process.pid
 
     def start(self) -> None:
-        """Start the fork server now, so that it imports while this process does. It ends with this process."""
+        """Start the fork server early, so that both processes import at the same time. It ends with this process."""
         with self._lock:
             self._running()
 
     def fork(self, main: Callable[..., None], pipe: int, output: int, lease: str | None, label: str) -> Forked:
         """Fork a child that calls ``main``, a function of a module, with this pipe and lease, and prints to ``output``.
 
-        Raises :class:`EOFError` if the fork server turns out to be gone; it is restarted for the next child, which
-        must be given another pipe, since this one may have a child. Raises ``OSError`` if no child can be made.
+        Raises :class:`EOFError` if the fork server is gone. It is restarted for the next child, which needs another
+        pipe, since a child may hold this one. Raises ``OSError`` if no child can be forked.
         """
         request = {"main": f"{main.__module__}:{main.__qualname__}", "lease": lease, "label": label}
         with self._lock:
@@ -98,7 +98,7 @@ class ForkClient:
         return _forked(json.loads(data), descriptors)
 
     def close(self) -> None:
-        """End the fork server, and with it every child that is left."""
+        """End the fork server and all children that are left."""
         with self._lock:
             if self._socket is not None:
                 self._socket.close()
@@ -119,11 +119,11 @@ class ForkClient:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             path = sys.path if self._interpreter is None else None
-            # Where this process has modules from by its environment is nothing to another interpreter.
+            # Another interpreter must not import from this process's PYTHONPATH.
             options = ["-P"] if self._interpreter is None else ["-P", "-E"]
             code = [*options, "-c", _CODE, json.dumps([theirs.fileno(), _PRELOAD, path])]
             command = [str(self._interpreter or sys.executable), *code]
-            # In a session of its own, where no terminal reaches it.
+            # In its own session, so that signals of the terminal do not reach it.
             self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], start_new_session=True)
         ours.settimeout(_ANSWERED)
         return ours
@@ -144,13 +144,13 @@ def _forked(answer: dict[str, Any], descriptors: list[int]) -> Forked:
     if len(descriptors) < _DESCRIPTORS:
         for descriptor in descriptors:
             os.close(descriptor)
-        raise OSError("this process may open no more files")
+        raise OSError("this process is at its limit of open files (ulimit -n)")
     return Forked(answer["pid"], *descriptors)
 
 
 @cache
 def fork_client(interpreter: Path | None = None) -> ForkClient:
-    """Return the client of this process's fork server of an interpreter, which ends with the process."""
+    """Return this process's client of the fork server of an interpreter; both end with the process."""
     client = ForkClient(interpreter)
     atexit.register(client.close)
     return client

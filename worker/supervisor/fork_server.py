@@ -1,6 +1,6 @@
-"""The fork server's own process: it forks children when its worker asks, and ends whatever they leave behind.
+"""The fork server's own process: it forks children when its worker asks, and ends what they leave behind.
 
-It has no threads, and no socket with a name that somebody could remove: its worker made the pair. Crash points: when
+It has no threads, and its socket has no name that somebody could remove: the worker made the pair. Crash points: when
 the worker is gone, everything below this process is killed, even a child that hangs; when this process is gone, its
 children go on, since each watches its worker itself, and the worker ends what they have started.
 """
@@ -30,7 +30,7 @@ from worker.supervisor.descendants import adopt_orphans, end_orphans
 __all__ = ["LONGEST", "main"]
 
 LONGEST: Final = 64 * 1024
-"""The bytes of the longest request or answer."""
+"""The greatest length of a request or answer, in bytes."""
 
 _LOOK: Final = 0.02
 _GRACE: Final = 2.0
@@ -48,8 +48,8 @@ class _Child:
 
 
 def main(descriptor: int, preload: Sequence[str]) -> None:
-    """Import the modules that children need, and serve the worker at the other end of a socket until it is gone."""
-    # A service manager sends its signals to every process; only the worker decides what they mean.
+    """Import the modules that children need, then serve the worker at the other end of a socket until it is gone."""
+    # A service manager signals every process; only the worker acts on it.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _leave_to_worker)
     adopt_orphans()
@@ -61,7 +61,7 @@ def main(descriptor: int, preload: Sequence[str]) -> None:
 
 
 def _leave_to_worker(_number: int, _frame: object) -> None:
-    """Do nothing. Unlike ``SIG_IGN`` this is not passed on to the programs that a plugin starts."""
+    """Do nothing. Unlike ``SIG_IGN``, a handler is not inherited by the programs that a plugin starts."""
 
 
 class _ForkServer:
@@ -86,7 +86,7 @@ class _ForkServer:
         self._kill_all()
 
     def _answer(self) -> None:
-        """Fork the child that the worker asks for, and send descriptors to watch it by."""
+        """Fork the child that the worker asks for, and send the descriptors by which it is watched."""
         data, descriptors, _, _ = socket.recv_fds(self._worker, LONGEST, 2)
         if not data:
             raise EOFError
@@ -132,7 +132,7 @@ class _ForkServer:
         self._ended.append(child)
 
     def _bury(self) -> None:
-        """End the processes that ended children left behind, and report a child once nothing of it is left."""
+        """End the processes that ended children left behind, and report each child once nothing of it is left."""
         now = time.monotonic()
         in_order = all(child.code == 0 and now < child.ended + _GRACE for child in self._ended)
         known = self._given_up.union(self._living)
@@ -156,10 +156,10 @@ class _ForkServer:
 
 
 def _run(main: str, pipe: int, output: int, lease: str | None) -> None:
-    """Run as a child: in a session of its own, with nothing open but its pipe and where it prints to.
+    """Run as a child: in its own session, with no descriptors open but its pipe and its output.
 
-    The worker's own standard input and output, which no program that the plugin starts is to use by accident, are
-    ``sys.__stdin__`` and ``sys.__stdout__``.
+    The worker's own standard input and output are ``sys.__stdin__`` and ``sys.__stdout__``, where programs that the
+    plugin starts cannot use them by accident.
     """
     parent = multiprocessing.parent_process()
     assert parent is not None

@@ -1,4 +1,4 @@
-"""The processes that answer one inquiry each. For the supervisor's thread."""
+"""Inquiries: questions that a new child process answers once, for the supervisor or without one."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ class _Asked:
 
 
 class Inquiries:
-    """Asks, and tells ``notify`` of the answers. An answer has ``timeout`` seconds; a process that has closed its pipe
-    without one has ``grace`` to say by its end how it went.
+    """Starts a process for each inquiry and passes its answer to ``notify``. Used by the supervisor's thread alone.
+
+    An answer may take ``timeout`` seconds. A process that closes its pipe without one has ``grace`` seconds to end.
     """
 
     def __init__(self, launcher: Launcher, notify: Callable[[Notice], None], timeout: float, grace: float) -> None:
@@ -39,15 +40,15 @@ class Inquiries:
         self._ended = False
 
     def children(self) -> Mapping[Child, int]:
-        """The processes that are to answer, with their requests."""
+        """The processes of the open inquiries, with the numbers of their requests."""
         return {asked.child: request for request, asked in self._asked.items()}
 
     def deadlines(self) -> list[float]:
-        """When, by :func:`time.monotonic`, the patience with each ends."""
+        """When each open inquiry times out, by :func:`time.monotonic`."""
         return [asked.deadline for asked in self._asked.values()]
 
     def ask(self, request: int, inquiry: messages.Inquiry) -> None:
-        """Have a process of its own answer."""
+        """Start a process that answers an inquiry."""
         if self._ended:
             self._notify(Answered(request, messages.Failed("The worker is stopping.")))
             return
@@ -57,19 +58,19 @@ class Inquiries:
         try:
             child.send(inquiry)
         except TypeError as error:
-            # No message can hold what the user gave, such as a number of more than 64 bits or half of a character.
-            self._answered(request, messages.Refused(f"This cannot be sent to a plugin: {error}", invalid=True))
+            # JSON cannot hold some values that users may give: numbers of more than 64 bits, lone surrogates.
+            self._answered(request, messages.Refused(f"This value cannot be passed to a plugin: {error}", invalid=True))
             return
         if child.gone():
-            self._answered(request, messages.Failed(f"The process for it {child.join()}"))
+            self._answered(request, messages.Failed(f"Its process {child.join()}"))
 
     def give_up(self, request: int) -> None:
-        """End a process whose answer nobody waits for."""
+        """Cancel an inquiry, and end its process."""
         if request in self._asked:
             self._answered(request, messages.Failed("It was cancelled."))
 
     def hear(self, request: int) -> None:
-        """Hear what a process has said."""
+        """Receive from the process of an inquiry."""
         asked = self._asked[request]
         for report in asked.child.receive():
             if isinstance(report, messages.LogRecord):
@@ -82,11 +83,11 @@ class Inquiries:
         if asked.child.gone():
             self._answered(request, _unanswered(asked.child.join()))
         elif asked.child.pipe.closed:
-            # Either it is about to end, with a status that says how, or its plugin closed a foreign descriptor.
+            # It is about to end with a status, or its plugin has closed a descriptor that it did not open.
             asked.deadline = min(asked.deadline, time.monotonic() + self._grace)
 
     def kill_overdue(self, now: float) -> None:
-        """End those that are too late."""
+        """End the processes that are too late."""
         for request, asked in list(self._asked.items()):
             if asked.deadline <= now and asked.child.pipe.closed:
                 self._answered(request, _unanswered("closed its pipe, and was killed"))
@@ -95,7 +96,7 @@ class Inquiries:
                 self._answered(request, messages.Failed(f"There was no answer within {self._timeout:g} s."))
 
     def end(self) -> None:
-        """End all, and ask nothing any more."""
+        """Cancel all inquiries, and start no more."""
         self._ended = True
         for request in list(self._asked):
             self._answered(request, messages.Failed("The worker is stopping."))
@@ -118,9 +119,9 @@ def ask(
     seconds: float,
     on_part: Callable[[messages.Report], None] = lambda _: None,
 ) -> messages.Report | str:
-    """Ask a process of its own, which ends with its answer; the answer, or the reason why there is none.
+    """Ask a new process, without a supervisor. Returns its answer, or the reason why there is none, and ends it.
 
-    ``label`` stands at its lines of the log. ``on_part`` is given what comes before the answer.
+    ``label`` marks its log lines. ``on_part`` receives the reports that come before the answer.
     """
     child = launcher.launch(label, inquiry)
     try:

@@ -1,4 +1,4 @@
-"""The lease of a worker's children: they run only as long as the worker is known to be part of its cluster.
+"""The lease of a worker's children: they run only while the worker is known to be part of its cluster.
 
 A worker that is frozen (SIGSTOP, a paused virtual machine) cannot stop its tasks before its session ends and others
 take them over (invariant I6). Its children check for themselves: the worker renews the lease with each heartbeat that
@@ -6,9 +6,9 @@ the group has answered, and a child whose lease is over exits at once. Uncommitt
 takes over (invariant I3). The lease is over when either of two clocks says so (:mod:`worker.supervisor.clock`), and
 at once when the group says that it does not know the worker any more.
 
-A child sleeps until the end that it knows, and then looks whether the lease has been renewed. What ends the lease
-before that wakes it: a pipe that the worker writes to, the worker's own end, and the wall clock when it is set. So it
-looks once a session, and not later than if it looked all the time.
+A child sleeps until the end of the lease that it has read, and then reads whether the lease was renewed. What ends the
+lease earlier wakes it: a pipe that the worker writes to, the end of the worker, and a change of the wall clock. So a
+child looks once a session, and notices the end as soon as one that looks all the time.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ __all__ = ["Lease", "LeaseView", "next_look", "watch_lease"]
 _FORM: Final = "d"
 _SIZE: Final = 24
 _BELL: Final = 2
-"""Where the number of the worker's descriptor stands that its children are woken by."""
+"""The index of the number of the descriptor by which the worker wakes its children."""
 _LOOK: Final = 0.2
-"""How often to look while the lease has no end yet: nobody is told when it gets one."""
+"""Seconds between two looks while the lease has no end yet: children are not woken when it gets one."""
 _RUNG: Final = b"\0"
 _ALL: Final = 64 * 1024
 
 
 class Lease:
-    """The worker's end. The lease does not run out until it has been renewed for the first time."""
+    """The worker's end of the lease, which has no end until it is renewed for the first time."""
 
     def __init__(self) -> None:
         self._descriptor = os.memfd_create("sluice-lease")
@@ -64,7 +64,7 @@ class Lease:
             self._lapses += 1
         self._until[0], self._until[1] = until.booted, until.wall
         with contextlib.suppress(BlockingIOError):
-            # It was not rung, or is rung since long ago.
+            # The bell was not rung, or the pipe is full of rings.
             if self.is_over():
                 os.write(self._rope, _RUNG)
             else:
@@ -75,16 +75,16 @@ class Lease:
         return _is_over(self._until)
 
     def lapses(self) -> int:
-        """How often the lease had run out before it was renewed: others may have done this worker's work then."""
+        """How often the lease was renewed only after it had run out: others may have done this worker's work then."""
         return self._lapses
 
     def lasts(self, seconds: float) -> bool:
-        """Whether the lease lasts this much longer, so that work begun now and ended by then is still this worker's."""
+        """Whether the lease lasts so many seconds longer, so that work which ends by then is still this worker's."""
         return time.monotonic() + seconds <= self._until[0]
 
 
 class LeaseView:
-    """The end of a child. Raises ``OSError`` if the worker is gone, and its lease with it."""
+    """A child's end of the lease. Raises ``OSError`` if the worker is gone, and its lease with it."""
 
     def __init__(self, path: str) -> None:
         with Path(path).open("rb") as file:
@@ -112,7 +112,7 @@ class LeaseView:
 
 
 def next_look(now: Moment, until: Moment) -> float:
-    """How many seconds to sleep before a lease is looked at again that lasts until some moment, if nobody wakes one."""
+    """How many seconds to sleep, unless woken, before looking again at a lease that lasts until some moment."""
     left = min(until.booted - now.booted, until.wall - now.wall)
     return max(0.0, left) if math.isfinite(left) else _LOOK
 

@@ -1,7 +1,7 @@
-"""The life of a connector or task as its supervisor sees it: a table of phases and events.
+"""The phases of a connector or task, and the events that lead from one to another: a table.
 
-Nothing else decides which phase may follow which; an event that the table does not list for a phase is a defect of the
-runtime and raises.
+Nothing else decides which phase follows which. An event that the table does not list for a phase is a defect of the
+runtime, and raises.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ __all__ = ["LIVE", "Event", "Phase", "next_phase"]
 
 
 class Phase(enum.Enum):
-    """The phase of life that a connector or task is in."""
+    """The phase that a connector or task is in."""
 
     STARTING = "STARTING"
     RUNNING = "RUNNING"

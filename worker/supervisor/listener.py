@@ -1,4 +1,4 @@
-"""Waits for many children at once, at a cost that hardly grows with those that are silent."""
+"""Waits for many children at once; silent ones cost almost nothing."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ _TAKES: Final = select.EPOLLOUT
 
 
 class Speaker(Protocol):
-    """The part of a child that is listened to."""
+    """The descriptors of a child that are waited for."""
 
     @property
     def pipe(self) -> WorkerEnd:
-        """The pipe to it."""
+        """The pipe to the child."""
 
     @property
     def sentinel(self) -> int | None:
-        """A descriptor that becomes readable when it is gone."""
+        """A descriptor that becomes readable when the child is gone."""
 
     @property
     def output(self) -> int | None:
-        """A descriptor that becomes readable when it prints."""
+        """A descriptor that becomes readable when the child prints."""
 
 
 S = TypeVar("S", bound=Speaker)
 
 
 class Listener(Generic[S]):
-    """Knows which descriptors the kernel watches, and tells it only what is new. Used by one thread.
+    """Has the kernel watch the descriptors of children (``epoll``), and tells it only what changes. For one thread.
 
-    It has one descriptor, from the beginning, since later there may be none left, until it is forgotten.
+    It takes its own descriptor at the start, since there may be none left later.
     """
 
     def __init__(self, wake: int | None = None) -> None:
@@ -53,9 +53,9 @@ class Listener(Generic[S]):
             self._kernel.register(wake, _SAYS)
 
     def ready(self, children: Collection[S], seconds: float | None) -> list[S]:
-        """Wait until children say something or are gone, or the descriptor ``wake`` can be read; return those children.
+        """Wait until children report or end, or the descriptor ``wake`` becomes readable. Returns those children.
 
-        Meanwhile, pending commands are sent as the children take them.
+        Sends pending commands meanwhile, as fast as the children read them.
         """
         self._follow(set(children))
         ready: dict[S, None] = {}
@@ -63,7 +63,7 @@ class Listener(Generic[S]):
             child = self._at.get(descriptor)
             if child is None:
                 continue
-            # Its descriptors change only while it is spoken to or heard.
+            # The descriptors of a child change only when something is sent to it or received.
             self._touched.add(child)
             if events & ~_SAYS and child.pipe.waits_to_send:
                 child.pipe.flush()
@@ -72,14 +72,14 @@ class Listener(Generic[S]):
         return list(ready)
 
     def _follow(self, children: set[S]) -> None:
-        """Have the kernel watch these, and nothing else. Descriptors that were closed it has forgotten by itself."""
+        """Have the kernel watch these children only. It forgets descriptors that are closed by itself."""
         known = self._watched.keys()
         added = children - known
         for child in added:
             child.pipe.when_touched = partial(self._touched.add, child)
         changed = {child: _interests(child) for child in (self._touched & children) | added}
         self._touched.clear()
-        # First, since the numbers of descriptors that were closed may be those of new ones.
+        # Removed first, since a new descriptor may have the number of a closed one.
         for child in [*(known - children), *changed]:
             if child not in changed or self._watched.get(child) != changed[child]:
                 self._ignore(child)

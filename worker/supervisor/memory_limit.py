@@ -1,4 +1,4 @@
-"""The limit of the memory of a worker's processes: which of them have more, looked at from time to time."""
+"""The memory limit of a worker's child processes, checked once a second."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 __all__ = ["MEMORY_LIMIT", "MemoryLimit"]
 
 MEMORY_LIMIT: Final = "process.memory.max.bytes"
-"""The key of the limit."""
+"""The config key of the limit."""
 
 _INTERVAL: Final = 1.0
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
@@ -19,7 +19,7 @@ _RESIDENT: Final = 1
 
 
 class MemoryLimit:
-    """At most so many bytes for each process; 0 is no limit. Used by one thread."""
+    """A limit in bytes for each process; 0 is none. Used by one thread."""
 
     def __init__(self, limit: int, now: Callable[[], float] = time.monotonic) -> None:
         self.limit = limit
@@ -28,11 +28,11 @@ class MemoryLimit:
 
     @property
     def next_look(self) -> float | None:
-        """When to look again, if there is a limit."""
+        """When to check again; ``None`` without a limit."""
         return self._looked + _INTERVAL if self.limit else None
 
     def exceeded(self, processes: Iterable[int]) -> Iterator[tuple[int, int]]:
-        """If it is time to look, yield the processes that have more, and what they have."""
+        """If a check is due, yield the processes that exceed the limit, each with its bytes."""
         if self.next_look is None or self._now() < self.next_look:
             return
         self._looked = self._now()
@@ -42,7 +42,7 @@ class MemoryLimit:
 
 
 def _resident(pid: int) -> int:
-    """The bytes of memory that a process has; none once it is gone."""
+    """The resident bytes of a process; 0 if it is gone."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_bytes().split()[_RESIDENT]) * _PAGE
     except (OSError, IndexError):

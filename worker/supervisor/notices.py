@@ -1,4 +1,4 @@
-"""What the supervisor tells the herder: what became of units, what they report, and the answers to inquiries."""
+"""Notices of the supervisor to the herder: phases and reports of units, and answers to inquiries."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ __all__ = [
     "OwnershipAsked",
     "Published",
     "Rested",
+    "StillMeasured",
     "TopicsUsed",
     "noticed",
 ]
@@ -34,7 +35,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A unit entered a phase. ``trace`` says why it failed."""
+    """A unit has entered a phase. ``trace`` says why it failed."""
 
     unit: Unit
     phase: Phase
@@ -44,7 +45,7 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A connector said which tasks it wants."""
+    """A connector has published its task configs."""
 
     connector: str
     configs: tuple[dict[str, str], ...]
@@ -52,7 +53,7 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """A process has been started for a unit."""
+    """A unit was started in this process."""
 
     unit: Unit
     pid: int
@@ -60,14 +61,14 @@ class Launched:
 
 @dataclass(frozen=True, slots=True)
 class Rested:
-    """A connector goes on without a process, since it watches nothing."""
+    """A connector rests without a process, since it watches nothing."""
 
     unit: Unit
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A unit reported its numbers: for statuses, for scrapes, histograms, and what changed of the plugin's own."""
+    """A unit has reported its metrics: for statuses, for scrapes, histograms, and the changed ones of its plugin."""
 
     unit: Unit
     values: dict[str, float]
@@ -77,7 +78,7 @@ class Measured:
 
     @classmethod
     def of(cls, unit: Unit, report: messages.Metrics) -> Measured:
-        """What a report says. What is no number, as a source may say of what remains, is left out."""
+        """The notice of a report, without values that are not numbers."""
         histograms = {
             name: tuple(map(float, kept))
             for name, kept in report.histograms.items()
@@ -87,22 +88,29 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
+class StillMeasured:
+    """The metrics of a unit are those of its last report."""
+
+    unit: Unit
+
+
+@dataclass(frozen=True, slots=True)
 class ClientMeasured:
-    """A Kafka client of a unit has told its statistics."""
+    """A Kafka client of a unit has reported its statistics."""
 
     unit: Unit
     client: ClientSeen
 
     @classmethod
     def of(cls, unit: Unit, report: messages.ClientMetrics) -> ClientMeasured:
-        """What a report says."""
+        """The notice of a report."""
         lags = tuple((str(topic), int(partition), int(lag)) for topic, partition, lag in report.lags)
         return cls(unit, ClientSeen(str(report.kind), str(report.client_id), _numbers(report.values), lags))
 
 
 @dataclass(frozen=True, slots=True)
 class Hangs:
-    """A call of a unit's plugin hangs, or goes on: then ``hanging`` is ``None``."""
+    """A call of a unit's plugin hangs; ``hanging`` is ``None`` once it goes on."""
 
     unit: Unit
     hanging: messages.Hanging | None
@@ -110,7 +118,7 @@ class Hangs:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A bulk sink has begun a load, is further with it, or has ended it."""
+    """A bulk sink has begun or ended a load, or made progress with it."""
 
     unit: Unit
     loads: messages.Loads
@@ -118,7 +126,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class TopicsUsed:
-    """A task said which topics it writes to or reads from."""
+    """A task has reported which topics it writes to or reads from."""
 
     unit: Unit
     topics: tuple[str, ...]
@@ -126,7 +134,7 @@ class TopicsUsed:
 
 @dataclass(frozen=True, slots=True)
 class Expires:
-    """A unit said for how many seconds the values from its config providers hold."""
+    """A unit has reported for how many seconds the values of its config providers are valid."""
 
     unit: Unit
     seconds: float
@@ -134,7 +142,7 @@ class Expires:
 
 @dataclass(frozen=True, slots=True)
 class OwnershipAsked:
-    """The process of a unit asks whether the unit is still this worker's; ``confirm``, from any thread, says yes."""
+    """The process of a unit asks whether it still owns the unit; ``confirm``, from any thread, answers yes."""
 
     unit: Unit
     confirm: Callable[[], None]
@@ -142,7 +150,7 @@ class OwnershipAsked:
 
 @dataclass(frozen=True, slots=True)
 class AnsweredInPart:
-    """A part of the answer to an inquiry, which comes before it."""
+    """A part of the answer to an inquiry, before the answer itself."""
 
     request: int
     report: Report
@@ -150,7 +158,7 @@ class AnsweredInPart:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The outcome of an inquiry: the report that answers it, or a ``Failed`` if its process could not finish."""
+    """The answer to an inquiry, or a ``Failed`` if its process could not finish."""
 
     request: int
     report: Report
@@ -162,6 +170,7 @@ Notice: TypeAlias = (
     | Changed
     | Published
     | Measured
+    | StillMeasured
     | ClientMeasured
     | Loaded
     | Hangs
@@ -175,12 +184,19 @@ Notice: TypeAlias = (
 
 def noticed(
     unit: Unit,
-    report: messages.Metrics | messages.ClientMetrics | messages.Loads | messages.ActiveTopics | messages.ConfigExpires,
+    report: messages.Metrics
+    | messages.Unchanged
+    | messages.ClientMetrics
+    | messages.Loads
+    | messages.ActiveTopics
+    | messages.ConfigExpires,
 ) -> Notice:
-    """What to tell of a report that only passes through."""
+    """The notice of a report that the supervisor only passes on."""
     match report:
         case messages.Metrics():
             return Measured.of(unit, report)
+        case messages.Unchanged():
+            return StillMeasured(unit)
         case messages.ClientMetrics():
             return ClientMeasured.of(unit, report)
         case messages.Loads():

@@ -1,7 +1,7 @@
-"""What a child writes past its log: standard output and error, from Python's ``print`` to the stacks of a crash.
+"""The standard output and error of a child: from Python's ``print`` to the stacks of a crash.
 
-Each line becomes a line of the unit's log. The stacks that :mod:`faulthandler` writes become reports: those of a crash
-say why the child ended, those of a child in which no Python has run for a while say where it is.
+Each line becomes a line of the unit's log. Stacks that :mod:`faulthandler` writes become reports: those of a crash tell
+why the child ended, those of a child in which no Python has run for a while tell where it is.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from worker.supervisor.messages.messages import Report
 __all__ = ["OUTPUT", "Lines", "Output"]
 
 OUTPUT: Final = "output"
-"""The logger of what a plugin prints."""
+"""The name of the logger for what plugins print."""
 
 _INFO: Final = 20
 _CHUNK: Final = 64 * 1024
@@ -31,7 +31,7 @@ _OF_STACKS: Final = re.compile("$|  |Thread |Current thread|Extension modules: |
 
 
 class Lines:
-    """Cuts text that comes in pieces into lines, of bounded length."""
+    """Joins pieces of text and cuts them into lines of bounded length."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -47,13 +47,13 @@ class Lines:
                 yield line[start : start + _LONGEST_LINE].decode("utf-8", "backslashreplace").rstrip("\r")
 
     def end(self) -> Iterator[str]:
-        """Yield what is left without an end of line."""
+        """Yield the last line, if it has no line end."""
         if self._rest:
             yield from self.feed(b"\n")
 
 
 class Output:
-    """The worker's end of what a child writes. Used by the supervisor's thread alone, and never waits."""
+    """The worker's end of a child's output. Used by the supervisor's thread alone, and never blocks."""
 
     def __init__(self, descriptor: int) -> None:
         os.set_blocking(descriptor, False)
@@ -61,22 +61,22 @@ class Output:
         self._lines = Lines()
         self._stacks: list[str] = []
         self.crash: str | None = None
-        """What the interpreter wrote when it died of a signal, with the stacks of its threads."""
+        """The text that the interpreter wrote when it crashed, with the stacks of its threads."""
 
     @property
     def descriptor(self) -> int | None:
-        """The descriptor to wait on, until nothing more can come."""
+        """The descriptor to wait for; ``None`` once nothing more can come."""
         return self._descriptor
 
     def receive(self) -> Iterator[Report]:
-        """Yield what one read brings."""
+        """Yield the reports of one read."""
         if (data := self._read()) is not None:
             yield from self._take(self._lines.feed(data))
 
     def drain(self) -> Iterator[Report]:
-        """Yield all that is left of a child that is gone, and close this end.
+        """Yield the remaining reports of a child that is gone, and close this end.
 
-        What it has started may still hold the other end, and write into it for ever.
+        Processes that the child has started may still hold the other end, and write to it forever.
         """
         for _ in range(_MOST_CHUNKS):
             data = self._read()
@@ -118,7 +118,7 @@ class Output:
                     yield messages.LogRecord(OUTPUT, _INFO, time.time(), line)
 
     def _stacks_end(self) -> Iterator[Report]:
-        """Note a crash, or report a silence, once all of its stacks are there: when something else follows."""
+        """Keep a crash, or report a silence, once all of its stacks are read: when another line follows."""
         if not self._stacks:
             return
         first, *rest = self._stacks

@@ -1,7 +1,7 @@
-"""The worker's end of the pipe to a child process. It never waits for the child, in neither direction (invariant I7).
+"""The worker's end of the pipe to a child process. It never blocks, in either direction (invariant I7).
 
-The child's end is a :class:`multiprocessing.connection.Connection`, which may block; this end speaks the same form,
-four bytes of length before each message, and buffers incomplete messages. The buffers are bounded (invariant I9).
+The child's end is a :class:`multiprocessing.connection.Connection`, which may block. This end has the same format, four
+bytes of length before each message, and buffers incomplete messages. The buffers are bounded (invariant I9).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LONGEST: Final = 64 * 1024 * 1024
 class WorkerEnd:
     """Sends commands and receives reports without ever blocking. Used by one thread.
 
-    Without a ``connection`` (the child could not be started) it is closed from the beginning.
+    Without a ``connection``, for a child that could not be started, it is closed from the beginning.
     """
 
     def __init__(self, connection: Connection | None) -> None:
@@ -39,21 +39,21 @@ class WorkerEnd:
         self._incoming = bytearray()
         self._outgoing = bytearray()
         self.closed = connection is None
-        """Whether nothing more will come: the child has closed its end, or sent something that is not a message."""
+        """Whether nothing more will come: the child has closed its end, or sent an invalid message."""
 
     def fileno(self) -> int:
-        """Return the descriptor to wait on."""
+        """Return the descriptor to wait for."""
         if self._connection is None:
             raise OSError("there is no child at the other end")
         return self._connection.fileno()
 
     @property
     def waits_to_send(self) -> bool:
-        """Whether some commands are not sent yet because the pipe is full."""
+        """Whether commands wait because the pipe is full."""
         return bool(self._outgoing) and not self.closed
 
     def send(self, command: Command) -> None:
-        """Send a command after those that still wait; does nothing if the child has closed its end."""
+        """Send a command after those that wait; does nothing if the child has closed its end."""
         data = encode(command)
         self._outgoing += _LENGTH.pack(len(data)) + data
         self.flush()
@@ -63,7 +63,7 @@ class WorkerEnd:
             self.when_touched()
 
     def is_cut(self) -> bool:
-        """Whether the child has closed its end, though what it has said before may not be received yet."""
+        """Whether the child has closed its end, though some of its reports may not be received yet."""
         if self.closed:
             return True
         end = select.poll()
@@ -71,7 +71,7 @@ class WorkerEnd:
         return bool(end.poll(0))
 
     def flush(self) -> None:
-        """Send as much of the waiting commands as the pipe takes."""
+        """Send as many of the waiting bytes as the pipe takes."""
         while self._outgoing:
             try:
                 sent = os.write(self.fileno(), self._outgoing[:_CHUNK])
@@ -83,14 +83,14 @@ class WorkerEnd:
             del self._outgoing[:sent]
 
     def receive(self) -> Iterator[Report]:
-        """Yield the reports that one read of the pipe brings; bytes that are no message become a :class:`Failed`."""
+        """Yield the reports of one read; bytes that are not a message become a :class:`Failed`."""
         if not self.closed:
             self._read()
             yield from self._messages()
 
     def drain(self) -> Iterator[Report]:
-        """Yield all reports left in the pipe of a child that is gone; nothing is received after that."""
-        # Its own children may hold the pipe, too, and write into it for ever.
+        """Yield the remaining reports of a child that is gone, after which nothing more is received."""
+        # Processes that the child has started may hold the pipe too, and write to it forever.
         for _ in range(_LONGEST // _CHUNK):
             if self.closed or not self._read():
                 break
@@ -126,7 +126,7 @@ class WorkerEnd:
             yield Failed(str(error))
 
     def _take(self) -> bytes | None:
-        """Return the next message, if all of it has arrived."""
+        """Return the next message once it has arrived completely."""
         if len(self._incoming) < _LENGTH.size:
             return None
         length: int = _LENGTH.unpack_from(self._incoming)[0]

@@ -1,4 +1,7 @@
-"""Where the plugins of a unit or inquiry are: which interpreter its process has, and with whom it may share one."""
+"""Where the plugins of a unit or inquiry are installed: its interpreter, and the units that may share its process.
+
+A process keeps the modules that it has imported, so a unit that needs newer code needs another process.
+"""
 
 from __future__ import annotations
 
@@ -34,23 +37,23 @@ _INSTALLED: Final = "lib/python*/site-packages"
 
 @dataclass(frozen=True, slots=True)
 class PluginHomes:
-    """Tells from the first command of a process where its plugins are; nothing is imported to find out."""
+    """Finds out where the plugins of a command are installed, without importing them."""
 
     registry: PluginRegistry
 
     def interpreter(self, command: Command) -> Path | None:
         """The interpreter that the process needs; ``None`` is the worker's own.
 
-        What cannot be found is the worker's: the error is told by whoever looks for it there.
+        It is the worker's for a plugin that cannot be found: the process that looks for the plugin reports the error.
         """
         connector = self._connector(command)
         return None if connector is None else connector.interpreter
 
     def home(self, command: Command) -> str:
-        """What units must have in common to share a process; nothing if all their plugins are Sluice's own.
+        """What units that share a process must have in common; an empty text if all their plugins come with Sluice.
 
-        That is an interpreter, or the folders and packages of plugins: in one process the modules of a folder would
-        hide those of another, and older code would hide newer. Nor does one author's plugin meet another's.
+        It is an interpreter, or the folders and packages of plugins with the state of their code: in one process,
+        modules of one folder would hide those of another, and older code newer. So plugins of two authors share none.
         """
         connector = self._connector(command)
         if connector is None:
@@ -74,7 +77,7 @@ class PluginHomes:
                 )
 
     def _entries(self, connector: PluginEntry, command: Command) -> Iterator[PluginEntry]:
-        """The connector and the plugins of its chain, as far as they can be found."""
+        """Yield the connector and the plugins of its chain, as far as they can be found."""
         yield connector
         beside, config, worker = self.registry.beside(connector), _config(command), getattr(command, "worker", {})
         named: list[tuple[PluginKind, str | None, str | None]] = []
@@ -97,21 +100,20 @@ class PluginHomes:
 
 
 def _config(command: Command) -> Mapping[str, str]:
-    """The configuration of the connector that a process is about; empty if it is about none."""
+    """The configuration of the connector that a command is about; empty if it is about none."""
     config = command.connector_config if isinstance(command, messages.RunTask) else getattr(command, "config", None)
     return {key: value for key, value in (config or {}).items() if value is not None}
 
 
 def comes_with_sluice(entry: PluginEntry) -> bool:
-    """Whether a plugin is one of Sluice's own."""
+    """Whether a plugin comes with Sluice."""
     return entry.folder is None and entry.interpreter is None and _top(entry) in _OURS
 
 
 def code_state(entry: PluginEntry) -> str:
-    """A text that is another one once the code of a plugin has changed; nothing is imported to find out.
+    """A text that changes with the code of a plugin, found without importing it.
 
-    What is looked at are the modules of its folder, or of its package. Of an interpreter of its own it is
-    what is installed there.
+    It covers the modules of the plugin's folder or package, or the packages that its own interpreter has installed.
     """
     if comes_with_sluice(entry):
         return ""
@@ -140,11 +142,11 @@ def _spec(package: str) -> ModuleSpec | None:
 
 
 def _written(file: Path) -> tuple[int, ...]:
-    """Which file it is, and when it was written or put in its place, whatever time it was given then."""
+    """The identity of a file and its times, including the one at which it was put in place, which cannot be set."""
     try:
         found = file.stat()
     except OSError:
-        return ()  # It has just gone.
+        return ()  # It was removed just now.
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 

@@ -1,8 +1,7 @@
-"""The child that runs a connector, task or inquiry: how it is started, told, heard and ended.
+"""Children, which run connectors, tasks and inquiries: to start them, send to them, receive from them and end them.
 
-Children come from a fork server that has the imports done and holds no client of Kafka, so that one starts in
-milliseconds (design decision: tasks are processes). A child has ended when nothing that it started is left. For tests,
-:class:`ThreadLauncher` runs the same child in a thread.
+They are forked by a server that has done the imports and holds no Kafka client, so that one starts in milliseconds. A
+child has ended when nothing that it started is left. For tests, :class:`ThreadLauncher` runs the same in a thread.
 """
 
 from __future__ import annotations
@@ -39,24 +38,24 @@ __all__ = [
 ]
 
 ChildMain = Callable[[Connection], None]
-"""The function that a child runs; it returns when the child is to end. The first message says what to run."""
+"""The function that a child runs until it ends. The first message says what to run."""
 
 LeasedMain = Callable[[Connection, str | None], None]
-"""The same in a process, with the path of its worker's lease, if the worker has one."""
+"""The same for a process, with the path of its worker's lease, if the worker has one."""
 
 _REAPED: Final = 5.0
 _OUT_OF: Final = "Is the machine out of memory, or at its limit of processes or of open files (ulimit -n)?"
 _NO_SLUICE: Final = (
-    "Its interpreter is {0}; the worker's standard error has what it said. It has to be there, and to have Sluice with "
-    "all that Sluice needs: sluice plugins install --into FOLDER, with the folder that it is in, mends that."
+    "Its interpreter is {0}; see its messages in the worker's standard error. It has to exist and to have Sluice with "
+    "all requirements: sluice plugins install --into FOLDER, with the folder that it is in, repairs that."
 )
 _LONGEST_STATUS: Final = 16
 _PIPES_OF_A_START: Final = 8
-"""A start takes seven descriptors at most, and other threads open some meanwhile."""
+"""A start opens at most seven descriptors, and other threads may open some meanwhile."""
 
 
 class Child(Protocol):
-    """A started child. Used by the supervisor's thread alone, and never waits for the child, but for :meth:`join`."""
+    """A started child. Used by the supervisor's thread alone; only :meth:`join` waits for the child."""
 
     @property
     def pipe(self) -> WorkerEnd:
@@ -64,21 +63,21 @@ class Child(Protocol):
 
     @property
     def output(self) -> int | None:
-        """A descriptor that becomes readable when the child prints something, if that comes here."""
+        """A descriptor that becomes readable when the child prints; ``None`` if its output does not come here."""
 
     @property
     def crash(self) -> str | None:
-        """What the interpreter of a child that is gone wrote when it crashed, with the stacks of its threads."""
+        """The text that the interpreter wrote when it crashed, with all stacks; known after :meth:`join`."""
 
     @property
     def sentinel(self) -> int | None:
-        """A descriptor that becomes readable when the child is gone, if the end of the pipe alone does not tell."""
+        """A descriptor that becomes readable when the child is gone; ``None`` if the end of the pipe shows that."""
 
     def send(self, command: Command) -> None:
         """Send the child a command; does nothing if the child is gone."""
 
     def receive(self) -> Iterator[Report]:
-        """Yield the reports that have arrived; all that are left once the child is gone."""
+        """Yield the reports that have arrived; once the child is gone, all that are left."""
 
     def gone(self) -> bool:
         """Whether the child has ended and all its reports are received."""
@@ -87,7 +86,7 @@ class Child(Protocol):
         """Kill the child at once."""
 
     def join(self) -> str:
-        """Reap a child that is gone or killed, and return how it ended, as the end of a sentence."""
+        """Reap a child that is gone or killed. Returns how it ended, as the end of a sentence."""
 
     @property
     def was_let_go(self) -> bool:
@@ -99,30 +98,30 @@ class Child(Protocol):
 
     @property
     def shares(self) -> bool:
-        """Whether the child is one of several in a process, all of which are ended when it is killed."""
+        """Whether the child shares its process, so that to kill it ends others too."""
 
 
 class Launcher(Protocol):
     """Starts children."""
 
     def launch(self, label: str, first: Command | None = None) -> Child:
-        """Start a child that waits for its first command; ``label`` names it where it can be named.
+        """Start a child that waits for its first command; ``label`` is its name in the list of processes.
 
-        ``first`` is that command, or one of those to come, and is not sent: it tells which interpreter the child needs.
+        ``first`` is that command, or a later one. It is not sent: it determines the interpreter that the child needs.
         """
 
     def home(self, command: Command) -> str:
-        """What units must have in common to share a child: an interpreter, and where their plugins are."""
+        """What units that share a child must have in common: the interpreter, and where their plugins are installed."""
 
     def prepare(self) -> None:
-        """Prepare for the next launch, so that it is quick."""
+        """Prepare the next launch, so that it is quick."""
 
     def close(self) -> None:
-        """Release what :meth:`prepare` made; nothing is launched after this."""
+        """Release what :meth:`prepare` has made; nothing is launched after this."""
 
 
 def log_record(context: str, said: LogRecord) -> None:
-    """Log a record of a child with the child's own time; ``context`` is the unit or inquiry that it runs."""
+    """Log a record of a child with the time at which it was made; ``context`` is the unit or inquiry."""
     target = logging.getLogger(said.logger)
     if target.isEnabledFor(said.level):
         record = target.makeRecord(said.logger, said.level, "", 0, said.text, (), None)
@@ -133,7 +132,7 @@ def log_record(context: str, said: LogRecord) -> None:
 
 
 class Piped:
-    """The part that every kind of child shares: its pipe. See :class:`Child`."""
+    """A child as far as its pipe goes: what all kinds of children have in common. See :class:`Child`."""
 
     pid: int | None = None
     shares: bool = False
@@ -145,12 +144,12 @@ class Piped:
 
     @property
     def output(self) -> int | None:
-        """None: what the child prints does not come here."""
+        """``None``: the output of the child does not come here."""
         return None
 
     @property
     def sentinel(self) -> int | None:
-        """None: the end of the pipe tells the end of the child."""
+        """``None``: the end of the pipe shows the end of the child."""
         return None
 
     def send(self, command: Command) -> None:
@@ -167,10 +166,10 @@ class Piped:
 
 
 class _Process(Piped):
-    """A process. Its end shows in a descriptor of its own: processes that it forked may hold the pipe open.
+    """A child that is a process. Its end shows in its own descriptor, since processes that it forked may hold the pipe.
 
-    The fork server tells its end and its status when nothing is left below it. If the fork server is gone the end of
-    the process itself is waited for, and what it left behind is ended here.
+    The fork server reports its exit status once nothing is left below it. If the fork server is gone, the end of the
+    process itself is waited for, and the processes that it left behind are ended here.
     """
 
     def __init__(self, connection: Connection, output: int, forked: Forked) -> None:
@@ -193,7 +192,7 @@ class _Process(Piped):
     def receive(self) -> Iterator[Report]:
         ended = self.has_ended()
         said = list(self.pipe.drain() if ended else self.pipe.receive())
-        # What was printed before it said so is there by now.
+        # What it printed before it sent these has arrived.
         yield from self._output.drain() if ended else self._output.receive()
         yield from said
 
@@ -206,7 +205,7 @@ class _Process(Piped):
         orphaned = not self.has_ended() and self._status is None
         with contextlib.suppress(ProcessLookupError):
             if orphaned:
-                # It starts nothing more while its descendants are looked for.
+                # Stopped, it starts nothing while its descendants are looked for.
                 signal.pidfd_send_signal(self._pidfd, signal.SIGSTOP)
                 kill_descendants(self._pid)
             signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
@@ -258,7 +257,7 @@ def _is_readable(descriptor: int | None, seconds: float = 0.0) -> bool:
 
 
 def _reaped(pidfd: int) -> int | None:
-    """Return the status of a process that has ended, if this one may wait for it, as the first of a container may."""
+    """Return the status of an ended process, if this one may wait for it, as the first process of a container may."""
     try:
         ended = os.waitid(os.P_PIDFD, pidfd, os.WEXITED | os.WNOHANG)
     except ChildProcessError:
@@ -287,16 +286,15 @@ class Stillborn(Piped):
         """Do nothing: there is no process."""
 
     def join(self) -> str:
-        """Tell why."""
+        """Return why it could not be started."""
         return f"could not be started: {self._error!r}. {self._remedy}"
 
 
 class ForkServerLauncher:
-    """Starts children as processes, from a fork server that lives as long as the worker, or is started anew.
+    """Starts children as processes, from a fork server that runs as long as the worker, or is restarted.
 
-    One child is always started ahead, so that a connector or task begins without waiting for its process. ``main`` is
-    a function of a module; ``lease`` is the path of the worker's lease. ``homes`` tells which interpreters there
-    are beside this one, and who needs which.
+    One child is always started in advance, so that a connector or task need not wait for its process. ``main`` is a
+    function of a module; ``lease`` is the path of the worker's lease. ``homes`` knows the interpreters of plugins.
     """
 
     def __init__(
@@ -321,21 +319,21 @@ class ForkServerLauncher:
             return self._start(label)
         if not spare.has_ended():
             return spare
-        # Such as with the lease, while this worker was not part of its cluster.
+        # It may have ended with the lease, while this worker was not part of its cluster.
         spare.join()
         return self._start(label)
 
     def home(self, command: Command) -> str:
-        """Where the plugins of a unit are; see :class:`Launcher`."""
+        """Where the plugins of a unit are installed; see :class:`Launcher`."""
         return "" if self._homes is None else self._homes.home(command)
 
     def prepare(self) -> None:
-        """Start a child ahead, if there is none."""
+        """Start a child in advance, if there is none."""
         if self._spare is None and isinstance(child := self._start("spare"), _Process):
             self._spare = child
 
     def close(self) -> None:
-        """End the child that was started ahead."""
+        """End the child that was started in advance."""
         if self._spare is not None:
             self._spare.kill()
             self._spare.join()
@@ -346,7 +344,7 @@ class ForkServerLauncher:
             try:
                 return self._fork(server, label)
             except EOFError:
-                # The fork server is gone, and another takes its place.
+                # The fork server is gone; the next fork starts another.
                 return self._fork(server, label)
         except (OSError, EOFError) as error:
             return Stillborn(error) if interpreter is None else Stillborn(error, _NO_SLUICE.format(interpreter))
@@ -368,7 +366,7 @@ class ForkServerLauncher:
 
 
 def _make_sure_of_descriptors() -> None:
-    """Raise ``OSError`` unless a start can open all it needs: otherwise it would fail with a child half made."""
+    """Raise ``OSError`` unless there are descriptors for a whole start, which might fail halfway otherwise."""
     with contextlib.ExitStack() as stack:
         for _ in range(_PIPES_OF_A_START):
             for descriptor in os.pipe():
@@ -381,7 +379,7 @@ class _Thread(Piped):
         self._thread = thread
 
     def kill(self) -> None:
-        """Cut the pipe, at both ends: a thread cannot be killed, but it can be left without a worker."""
+        """Shut the pipe down at both ends: a thread cannot be killed, but it can lose its worker."""
         with contextlib.suppress(OSError), socket.socket(fileno=os.dup(self.pipe.fileno())) as pipe:
             pipe.shutdown(socket.SHUT_RDWR)
 

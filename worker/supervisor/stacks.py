@@ -1,4 +1,9 @@
-"""Where the code of a plugin is: the line that a stack shows, of the living process or in the text of faulthandler."""
+"""Stacks: which line of a plugin they show, and what to do about a child that keeps writing them.
+
+Stacks come from the running process or from the text of :mod:`faulthandler`. A child in which C code lets no thread run
+Python writes its stacks again and again while that lasts. The first time does not count: the machine may have been
+suspended, and the child with it.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +31,14 @@ _GROWTH = 2
 
 
 def line_of_plugin(stack: Sequence[traceback.FrameSummary]) -> str:
-    """The line of the plugin's file in which a call of it is; the most recent frame comes last."""
+    """The line of the plugin that a call has reached; the most recent frame comes last."""
     own = next((frame.filename for frame in stack if _is_of_plugin(frame.filename)), None)
     shown = [frame for frame in stack if frame.filename == own] or list(stack)
     return f"{Path(shown[-1].filename).name}:{shown[-1].lineno}" if shown else _UNKNOWN
 
 
 def last_words(sentence: str, stacks: str | None) -> str:
-    """Tell of a process that has ended; if it has crashed, with the method and line that did it, and the stacks."""
+    """Complete the sentence about an ended process: if it crashed, with the method, the line and the stacks."""
     if stacks is None:
         return f"{sentence}."
     method, line = _place(stacks.split("Current thread 0x")[1:])
@@ -42,12 +47,12 @@ def last_words(sentence: str, stacks: str | None) -> str:
 
 
 def hang_place(stacks: str) -> tuple[str, str]:
-    """The method of the plugin, and the line, that the main thread is in, the last of the stacks of faulthandler."""
+    """The method and line of the plugin in the main thread, whose stack is the last that faulthandler writes."""
     return _place(stacks.split("Thread 0x")[-1:])
 
 
 def hang_places(stacks: str) -> dict[int, tuple[str, str]]:
-    """The threads in which a plugin does something, without waiting by the runtime: by id, its method and the line."""
+    """The method and line of each thread in which code of a plugin runs, by id, without threads that wait here."""
     found = {}
     for thread in stacks.split("Thread 0x")[1:]:
         files = [frame["file"] for line in thread.splitlines() if (frame := _FRAME.match(line)) is not None]
@@ -67,7 +72,7 @@ def _place(threads: Sequence[str]) -> tuple[str, str]:
 
 
 def _called(frames: Iterable[re.Match[str]]) -> re.Match[str] | None:
-    """The frame of the plugin that the runtime has called; the most recent frame comes first."""
+    """The frame of the plugin's method that the runtime has called; the most recent frame comes first."""
     called = None
     for frame in frames:
         if _is_of_plugin(frame["file"]):
@@ -83,7 +88,7 @@ def _is_of_plugin(file: str) -> bool:
 
 
 class Silence:
-    """How long a child has been silent, and what is to be done about it."""
+    """How long a child has run no Python, and what to do about it."""
 
     def __init__(self) -> None:
         self._limits = Watched(0, 0)
@@ -91,11 +96,11 @@ class Silence:
         self._next_report = 0.0
 
     def watched(self, limits: Watched) -> None:
-        """Take note of the limits that hold for the child."""
+        """Set the limits of the child."""
         self._limits = limits
 
     def heard(self, silent: Silent) -> Hanging | Failed | None:
-        """What to report after a further silence; the child is to be killed if that is a failure."""
+        """Take in a further silence. Returns what to report; the child has to be killed if that is a failure."""
         self._seconds += silent.seconds
         if self._seconds < _GROWTH * silent.seconds:
             return None
@@ -110,7 +115,7 @@ class Silence:
         return None
 
     def over(self) -> bool:
-        """Take note that Python runs again; whether the silence was reported."""
+        """Note that Python runs again. Returns whether the silence was reported."""
         was_reported = self._next_report > 0
         self._seconds = self._next_report = 0.0
         return was_reported

@@ -477,6 +477,7 @@ class Supervisor:
                 log_record(str(unit), report)
             case (
                 messages.Metrics()
+                | messages.Unchanged()
                 | messages.ClientMetrics()
                 | messages.Loads()
                 | messages.ActiveTopics()
@@ -525,12 +526,13 @@ class Supervisor:
         self,
         unit: Unit,
         report: messages.Metrics
+        | messages.Unchanged
         | messages.ClientMetrics
         | messages.Loads
         | messages.ActiveTopics
         | messages.ConfigExpires,
     ) -> None:
-        if isinstance(report, messages.Metrics):
+        if isinstance(report, messages.Metrics | messages.Unchanged):
             self._hosts.spent(unit, report.cpu)
         self._notify(noticed(unit, report))
 

@@ -17,11 +17,11 @@ Time           time32[ms]
 Timestamp      timestamp[ms, tz=UTC]
 =============  =========================================================================
 
-An optional schema is a nullable field. Attributes that Arrow lacks (name, version, doc, parameters, default) travel in
-the metadata of the fields, so a schema that went through Arrow comes back as the same object. Nothing is coerced
-silently (invariant I5): a value that the schema refuses or that Arrow cannot hold is a
-:class:`~connect.errors.DataError` that names the field. As everywhere in Connect, times and timestamps count
-milliseconds: finer digits of a Python value are cut off.
+An optional schema becomes a nullable field. Attributes that Arrow lacks (name, version, doc, parameters, default) are
+kept in the field metadata, so a schema that went through Arrow comes back as the same object. Nothing is coerced
+silently (invariant I5): a value that the schema refuses or that Arrow cannot hold raises a
+:class:`~connect.errors.DataError` that names the field. As everywhere in Connect, times and timestamps have
+millisecond resolution: finer digits of a Python value are cut off.
 """
 
 from connect.data.arrow.arrays import to_array

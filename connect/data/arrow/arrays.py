@@ -1,8 +1,8 @@
 """Arrow arrays made from Python values, as strict as :func:`connect.data.validate`.
 
-pyarrow alone is not: it takes ``1.5`` for an int64, ``b"x"`` for a string, a naive datetime for an instant,
-and fills or drops the keys of dicts. So values are built column by column, and each column is checked for the
-Python types in it, which costs some 20 ns a value, before pyarrow sees it.
+pyarrow alone is not that strict: it accepts ``1.5`` for an int64, ``b"x"`` for a string and a naive datetime for an
+instant, and it fills or drops keys of dicts. Values are therefore built column by column, and the Python types in each
+column are checked before pyarrow sees it, which costs about 20 ns per value.
 """
 
 from __future__ import annotations
@@ -29,13 +29,12 @@ __all__ = ["null_refused", "to_array"]
 
 
 def to_array(values: Sequence[Any], schema: Schema | None) -> pa.Array[Any]:
-    """The values as an Arrow array of :func:`~connect.data.arrow.arrow_type`.
+    """Return the values as an Arrow array of :func:`~connect.data.arrow.arrow_type`.
 
-    A struct field that is missing, and a null where the schema wants a value, get the schema's default.
-    Values without a schema get the Arrow type that holds all of them: dicts become structs, a field missing
-    in some is null there, whole numbers beside floats become floats if they come out equal. Values that have
-    no type in common are a :class:`~connect.errors.DataError`, like those that the schema refuses; it names
-    the field.
+    A missing struct field, or a null where the schema requires a value, gets the schema's default. Values without a
+    schema get the Arrow type that can hold all of them: dicts become structs in which missing fields are null, and
+    whole numbers among floats become floats if they stay equal. Values that have no type in common, or that the schema
+    refuses, raise a :class:`~connect.errors.DataError` that names the field.
     """
     rows = values if isinstance(values, list) else list(values)
     if schema is None:
@@ -53,7 +52,7 @@ def to_array(values: Sequence[Any], schema: Schema | None) -> pa.Array[Any]:
 
 
 def _array(values: Sequence[Any], schema: Schema, path: str, hidden: int = 0) -> Any:
-    """The values of one column; in ``hidden`` of them the struct around the column is null."""
+    """Return the values of a column; those marked in ``hidden`` belong to a struct that is null."""
     if schema.default is not None and not schema.optional:
         values = [schema.default if value is None else value for value in values]
     if schema.name in _LEAVES_BY_NAME or schema.type.is_primitive:
@@ -109,7 +108,7 @@ def _converted(values: Sequence[Any], schema: Schema, path: str) -> Any:
     except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
         raise _unfit(schema, path, f"it does not fit Arrow's {data_type}: {error}") from error
     if isinstance(array, pa.ChunkedArray):
-        raise _unfit(schema, path, "together the values are larger than 2 GiB: use smaller batches")
+        raise _unfit(schema, path, "the values are larger than 2 GiB in total: use smaller batches")
     return array
 
 
@@ -141,7 +140,7 @@ def _struct_array(values: Sequence[Any], schema: Schema, path: str) -> Any:
 
 
 def _columns(values: Sequence[Any], schema: Schema, path: str) -> list[Sequence[Any]]:
-    """The values of each field, one sequence a field."""
+    """Return one sequence of values per field."""
     fields = schema.fields
     names = schema.field_names
     if len(names) > 1 and set(map(type, values)) == {dict} and set(map(len, values)) == {len(names)}:
@@ -183,7 +182,7 @@ def _map_array(values: Sequence[Any], schema: Schema, path: str) -> Any:
     present = [value for value in values if value is not None]
     keys = _array(list(chain.from_iterable(present)), schema.key_schema, f"{path}{{key}}")
     if keys.null_count:
-        raise _unfit(schema, path, "a key is null, which Arrow's maps have no place for")
+        raise _unfit(schema, path, "a key is null, and maps in Arrow cannot have null keys")
     items = _array([item for value in present for item in value.values()], schema.value_schema, f"{path}[]")
     data_type: Any = arrow_type(schema)
     return pa.MapArray.from_arrays(_offsets(values, schema, path), keys, items, type=data_type, mask=_mask(values))
@@ -198,7 +197,7 @@ def _offsets(values: Sequence[Any], schema: Schema, path: str) -> Any:
 
 
 def _mask(values: Sequence[Any]) -> Any:
-    """Where the values are null, or ``None`` if nowhere."""
+    """Return a mask of the null values, or ``None`` if no value is null."""
     nulls = [value is None for value in values]
     return pa.array(nulls, pa.bool_()) if any(nulls) else None
 
@@ -219,7 +218,7 @@ def _check_kinds(
 
 
 def null_refused(schema: Schema, path: str) -> DataError:
-    """The error for a null where there must be a value, in the words of :func:`connect.data.validate`."""
+    """Return the error for a null where a value is required, worded like that of :func:`connect.data.validate`."""
     where = f'"{path or "value"}", schema type: {schema.type.name}'
     return DataError(f"Invalid value: null used for required field: {where}")
 

@@ -18,12 +18,11 @@ __all__ = ["conform"]
 
 
 def conform(array: pa.Array[Any], schema: Schema) -> pa.Array[Any]:
-    """Cast an array to the Arrow type of ``schema``; an array that has that type already is returned as it is.
+    """Cast an array to the Arrow type of ``schema``. An array of that type is returned unchanged.
 
-    Wider integers, large strings, dictionaries, fixed-size lists, timestamps of other units and the like are
-    cast when every value comes out equal. A column missing from a struct gets the field's default, or nulls
-    if it is optional. Everything else is a :class:`~connect.errors.DataError` that names the field and says
-    what to cast.
+    Wider integers, large strings, dictionaries, fixed-size lists, timestamps of other units and similar types are cast
+    if every value stays equal. A column missing from a struct gets the field's default, or nulls if the field is
+    optional. Anything else raises a :class:`~connect.errors.DataError` that names the field and says what to cast.
     """
     if array.type.equals(arrow_type(schema)) and _is_complete(array, schema):
         return array
@@ -32,7 +31,7 @@ def conform(array: pa.Array[Any], schema: Schema) -> pa.Array[Any]:
 
 
 def _is_complete(array: Any, schema: Schema) -> bool:
-    """Whether nothing is null that must not be; also false where only looking closer would tell."""
+    """Return whether no required value is null; also false if finding out would need a closer look."""
     if array.null_count and not schema.optional:
         return False
     if schema.type is Type.STRUCT:
@@ -161,13 +160,13 @@ def _leaf(array: Any, schema: Schema, path: str) -> Any:
         return array.cast(target)
     except pa.ArrowException as error:
         raise DataError(
-            f'A value of column "{path or "value"}" is lost between {array.type} and {target}: {error}.'
-            " Cast the column yourself, with safe=False if that is what you want."
+            f'A value of column "{path or "value"}" cannot be cast from {array.type} to {target} without loss: {error}.'
+            "  Cast the column yourself, with safe=False if you accept the loss."
         ) from error
 
 
 def _castable(source: Any, target: Any) -> bool:
-    """Whether pyarrow's safe cast between the types keeps every value or fails."""
+    """Return whether pyarrow's safe cast between the types either keeps every value or fails."""
     return (
         any(accepts(target) and any(is_kind(source) for is_kind in sources) for accepts, sources in _CASTS)
         or (kinds.is_timestamp(source) and kinds.is_timestamp(target) and source.tz is not None)

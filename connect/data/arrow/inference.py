@@ -1,4 +1,4 @@
-"""Inference of a schema for values that have none."""
+"""Schema inference for values without a schema."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from connect.errors import DataError
 
 __all__ = ["inferred_schema"]
 
-_REMEDY: Final = "use a converter with schemas, or make the values alike before they are read as columns."
+_REMEDY: Final = "use a converter with schemas, or give the values a common type before they are read as columns."
 
 
 def inferred_schema(values: Iterable[Any], path: str = "") -> Schema | None:
-    """Infer the schema that holds all the values, optional throughout; ``None`` if all of them are null.
+    """Return a schema that can hold all the values, optional throughout, or ``None`` if all values are null.
 
-    Raises :class:`~connect.errors.DataError` that names the field whose values have no type in common.
+    Raises a :class:`~connect.errors.DataError` that names the field if its values have no type in common.
     """
     present = [value for value in values if value is not None]
     kinds = set(map(type, present))
@@ -38,7 +38,7 @@ def inferred_schema(values: Iterable[Any], path: str = "") -> Schema | None:
         return _array_schema(present, path)
     names = ", ".join(sorted(kind.__name__ for kind in kinds))
     raise DataError(
-        f'The values of "{path or "value"}" have no schema and no one Arrow type, for they are of type {names}:'
+        f'The values of "{path or "value"}" have no schema, and no Arrow type fits all of their types ({names}):'
         f" {_REMEDY}"
     )
 
@@ -52,7 +52,7 @@ def _array_schema(values: list[Any], path: str) -> Schema:
 
 
 def _mapping_schema(values: list[Mapping[Any, Any]], path: str) -> Schema:
-    """A struct if all keys are strings, otherwise a map."""
+    """Return a struct schema if all keys are strings, otherwise a map schema."""
     names: dict[Any, None] = dict.fromkeys(chain.from_iterable(values))
     if not all(isinstance(name, str) for name in names):
         key_schema = _part(names, f"{path}{{key}}").as_required()
@@ -73,7 +73,7 @@ def _decimal_schema(values: list[decimal.Decimal], path: str) -> Schema:
     exponents = {value.as_tuple().exponent for value in values}
     exponent = exponents.pop()
     if exponents or not isinstance(exponent, int):
-        raise DataError(f'The decimals of "{path or "value"}" without a schema differ in scale: {_REMEDY}')
+        raise DataError(f'The decimals of "{path or "value"}" have no schema and differ in scale: {_REMEDY}')
     return logical.decimal_schema(-exponent, optional=True)
 
 
@@ -90,8 +90,8 @@ def _timestamp_schema(values: list[dt.datetime], path: str) -> Schema:
 def _check_milliseconds(values: list[Any], path: str) -> None:
     if any(value.microsecond % 1000 for value in values):
         raise DataError(
-            f'A value of "{path or "value"}" has no schema and is finer than a millisecond, which Connect cannot'
-            " hold: round it, or give it a Time or Timestamp schema, which cuts off the rest."
+            f'A value of "{path or "value"}"  has no schema and is finer than a millisecond, which Connect cannot'
+            " represent: round it, or give it a Time or Timestamp schema, which truncates it."
         )
 
 

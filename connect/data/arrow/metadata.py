@@ -1,7 +1,7 @@
-"""The metadata of Arrow fields that holds the attributes of a schema which Arrow's types lack.
+"""Arrow field metadata for the attributes of a schema that Arrow types lack.
 
-Each attribute is one key, ``connect.name``, ``connect.doc`` and so on, with JSON as its value. Only attributes that do
-not follow from the type are written, so an ordinary schema needs no metadata at all.
+Each attribute is stored under a key such as ``connect.name`` or ``connect.doc``, with JSON as its value. Only
+attributes that do not follow from the type are stored, so an ordinary schema needs no metadata.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ATTRIBUTES: Final = ("type", "optional", "name", "version", "doc", "parameters"
 
 
 def schema_metadata(schema: Schema, natural: Schema) -> dict[str | bytes, str | bytes]:
-    """The attributes of ``schema`` that differ from ``natural``, the schema of the Arrow type alone."""
+    """Return the attributes in which ``schema`` differs from ``natural``, the schema that the Arrow type implies."""
     if schema is natural:
         return {}
     return {
@@ -36,7 +36,7 @@ def schema_metadata(schema: Schema, natural: Schema) -> dict[str | bytes, str | 
 
 
 def restored_schema(natural: Schema, metadata: Mapping[bytes, bytes] | None) -> Schema:
-    """The inverse of :func:`schema_metadata`; keys of other programs are ignored."""
+    """Apply metadata made by :func:`schema_metadata`; keys of other programs are ignored."""
     if not metadata:
         return natural
     try:
@@ -52,7 +52,7 @@ def restored_schema(natural: Schema, metadata: Mapping[bytes, bytes] | None) -> 
         return schema if default is None else schema.replace(default=_decoded(schema, default))
     except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, binascii.Error) as error:
         raise SchemaError(
-            f"The Arrow field metadata {_PREFIX}* cannot be read: {error}. Remove it to use the type alone."
+            f"The Arrow field metadata {_PREFIX}* cannot be read: {error}. Remove it to use the Arrow type alone."
         ) from error
 
 
@@ -66,7 +66,7 @@ def _as_json(schema: Schema, attribute: str) -> object:
 
 
 def _encoded(schema: Schema, value: Any) -> object:
-    """A default value as JSON that its schema can read."""
+    """Return a default value as JSON from which its schema can restore it."""
     if value is None:
         return None
     if schema.name in logical.LOGICAL_NAMES:
@@ -82,7 +82,7 @@ def _encoded(schema: Schema, value: Any) -> object:
 
 
 def _decoded(schema: Schema, data: Any) -> Any:
-    """The inverse of :func:`_encoded`."""
+    """Restore a default value encoded by :func:`_encoded`."""
     if data is None:
         return None
     if schema.name in _LOGICAL:
@@ -98,11 +98,13 @@ def _decoded(schema: Schema, data: Any) -> Any:
 
 
 def map_key(value: Any) -> Any:
-    """The value as the hashable key of a dict: an array becomes a tuple; maps and structs cannot be keys."""
+    """Return the value as a hashable dict key: an array becomes a tuple; maps and structs cannot be keys."""
     if isinstance(value, list):
         return tuple(map_key(item) for item in value)
     if isinstance(value, dict):
-        raise DataError("A map whose keys are structs or maps has no Python value: use an array of structs instead.")
+        raise DataError(
+            "A map whose keys are structs or maps cannot be a Python dict: use an array of structs instead."
+        )
     return value
 
 

@@ -1,4 +1,4 @@
-"""Values that Arrow can hold and Python cannot."""
+"""Checks for values that Arrow can represent and Python cannot."""
 
 from __future__ import annotations
 
@@ -21,19 +21,20 @@ _RANGES: Final = {
     logical.TIME_NAME: (pa.int32(), _DAY_MS),
     logical.TIMESTAMP_NAME: (pa.int64(), _MILLISECONDS),
 }
-"""The numbers of the moments that Python has: those of the years 1 to 9999."""
+"""The numbers that stand for dates and times Python can represent: the years 1 to 9999."""
 
 
 def check_ranges(array: Any, schema: Schema, path: str = "") -> None:
-    """Refuse moments beyond Python's years and texts that are not UTF-8, however deep in an array of ``schema``'s type.
+    """Refuse dates and times outside Python's years and text that is not UTF-8, at any depth of an array.
 
-    Raises :class:`~connect.errors.DataError` with the path of the field, or pyarrow's error for a text.
+    ``array`` has the Arrow type of ``schema``. Raises :class:`~connect.errors.DataError` with the path of the field, or
+    pyarrow's error for text.
     """
     if schema.name in _RANGES:
         numbers, (low, high) = _RANGES[schema.name]
         found: Any = pc.min_max(array.view(numbers)).as_py()
         if found["min"] is not None and not low <= found["min"] <= found["max"] <= high:
-            raise DataError(f"{path} has a value that is not within the years 1 to 9999, or not within a day")
+            raise DataError(f"{path} has a value outside the years 1 to 9999, or a time of day outside a day")
     elif schema.type is Type.STRING:
         array.validate(full=True)
     elif schema.type is Type.STRUCT:

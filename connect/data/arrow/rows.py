@@ -24,9 +24,9 @@ _TEMPORAL: Final = frozenset({logical.DATE_NAME, logical.TIME_NAME, logical.TIME
 
 
 def to_values(array: pa.Array[Any], schema: Schema | None) -> Sequence[Any]:
-    """The values of an array in Connect's Python types: dicts for structs and maps, aware datetimes, ...
+    """Return the values of an array as Connect's Python types: dicts for structs and maps, aware datetimes and so on.
 
-    An array of another type than the schema's goes through :func:`~connect.data.arrow.conform` first.
+    An array whose type differs from the schema's is first passed to :func:`~connect.data.arrow.conform`.
     """
     if schema is None:
         schema = schema_from_arrow_type(array.type, nullable=True)
@@ -35,7 +35,7 @@ def to_values(array: pa.Array[Any], schema: Schema | None) -> Sequence[Any]:
 
 @lru_cache(maxsize=1024)
 def _is_plain(schema: Schema) -> bool:
-    """Whether pyarrow's own values, which are fast, are Connect's: times and maps are not."""
+    """Return whether pyarrow's own conversion, which is fast, gives Connect's types; for times and maps it does not."""
     if schema.name in _TEMPORAL or schema.type is Type.MAP:
         return False
     if schema.type is Type.STRUCT:
@@ -111,6 +111,6 @@ def _dict(keys: Sequence[Any], items: Sequence[Any]) -> dict[Any, Any]:
 
 
 def _extent(array: Any) -> tuple[list[int], int, int]:
-    """The offsets of a list or map array, where its elements start, and how many they are."""
+    """Return the offsets of a list or map array, the position of its first element, and the number of elements."""
     offsets: list[int] = array.offsets.to_pylist()
     return offsets, offsets[0], offsets[-1] - offsets[0]

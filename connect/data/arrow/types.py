@@ -47,7 +47,7 @@ _LOGICAL: Final[dict[str, Any]] = {
 
 @lru_cache(maxsize=1024)
 def arrow_type(schema: Schema) -> pa.DataType:
-    """The Arrow type of the values of ``schema``."""
+    """Return the Arrow type for values of ``schema``."""
     made: pa.DataType
     if schema.name == logical.DECIMAL_NAME:
         made = _decimal_type(schema)
@@ -67,7 +67,7 @@ def arrow_type(schema: Schema) -> pa.DataType:
 
 
 def arrow_field(name: str, schema: Schema, *, nullable: bool | None = None) -> pa.Field[Any]:
-    """The Arrow field called ``name`` for values of ``schema``; it is nullable if the schema is optional."""
+    """Return an Arrow field called ``name`` for values of ``schema``, nullable if the schema is optional."""
     nullable = schema.optional if nullable is None else nullable
     data_type = arrow_type(schema)
     metadata = schema_metadata(schema, _schema_of(data_type, nullable, name))
@@ -75,11 +75,11 @@ def arrow_field(name: str, schema: Schema, *, nullable: bool | None = None) -> p
 
 
 def arrow_schema(struct_schema: Schema) -> pa.Schema:
-    """The Arrow schema of tables whose rows are values of a struct schema."""
+    """Return the Arrow schema of tables whose rows are values of a struct schema."""
     if struct_schema.type is not Type.STRUCT:
         raise SchemaError(
-            f"An Arrow table has rows of named columns, but the schema is {struct_schema.type.name}: wrap the"
-            " value in a struct (HoistField), or use arrow_type() for one column."
+            f"An Arrow table needs a struct schema for its named columns, not {struct_schema.type.name}: wrap the "
+            "value in a struct (HoistField), or use arrow_type() for a single column."
         )
     fields = [arrow_field(field.name, field.schema) for field in struct_schema.fields]
     natural = Schema.struct(struct_schema.fields)
@@ -87,27 +87,29 @@ def arrow_schema(struct_schema: Schema) -> pa.Schema:
 
 
 def schema_from_arrow(schema: pa.Schema) -> Schema:
-    """The struct schema of the rows of a table with that Arrow schema.
+    """Return the struct schema for the rows of a table with that Arrow schema.
 
-    Raises :class:`~connect.errors.SchemaError`, which says what to cast, if Connect lacks the type of a column.
+    Raises a :class:`~connect.errors.SchemaError` that says what to cast if Connect lacks the type of a column.
     """
     return restored_schema(Schema.struct(_members(schema, "")), schema.metadata)
 
 
 def schema_from_arrow_type(data_type: pa.DataType, nullable: bool = False) -> Schema:
-    """The schema of values of that Arrow type; if Connect lacks it, the nearest type that loses nothing."""
+    """Return the schema for values of that Arrow type, or the nearest one without loss if Connect lacks the type."""
     return _schema_of(data_type, nullable, "")
 
 
 def decimal_precision(schema: Schema) -> int:
-    """The largest number of digits of a Decimal schema's values in Arrow."""
+    """Return the maximum number of digits that values of a Decimal schema have in Arrow."""
     scale = logical.decimal_scale(schema)
     text = schema.parameters.get(PRECISION)
     if text is None:
         return _default_precision(scale)
     precision = int(text) if text.isdecimal() else 0
     if not 1 <= precision <= 76:
-        raise SchemaError(f"Invalid {PRECISION} parameter found in Decimal schema: {text}; it must be within 1 and 76.")
+        raise SchemaError(
+            f"Invalid {PRECISION} parameter found in Decimal schema: {text}; it must be between 1 and 76."
+        )
     return precision
 
 
@@ -130,7 +132,7 @@ def _members(fields: pa.Schema | pa.StructType, path: str) -> list[Field]:
 
 
 def _schema_of(data_type: Any, nullable: bool, path: str) -> Schema:
-    """The schema of a type, before the metadata of its own field is looked at."""
+    """Return the schema of a type, before the metadata of its field is applied."""
     if kinds.is_dictionary(data_type) or kinds.is_run_end_encoded(data_type):
         return _schema_of(data_type.value_type, nullable, path)
     if kinds.is_struct(data_type):
@@ -145,7 +147,9 @@ def _schema_of(data_type: Any, nullable: bool, path: str) -> Schema:
     for is_kind, make in _LEAVES:
         if is_kind(data_type):
             return make(optional=nullable)
-    raise SchemaError(f'Column "{path or "value"}" is {data_type} in Arrow, which Connect lacks: {_advice(data_type)}')
+    raise SchemaError(
+        f'Column "{path or "value"}" has the Arrow type {data_type}, which Connect lacks: {_advice(data_type)}'
+    )
 
 
 def _decimal_schema(precision: int, scale: int, nullable: bool) -> Schema:
@@ -167,12 +171,12 @@ def _is_instant(data_type: Any) -> bool:
 
 def _advice(data_type: Any) -> str:
     if kinds.is_timestamp(data_type):
-        return "say which time zone it is in with pyarrow.compute.assume_timezone()."
+        return "set its time zone with pyarrow.compute.assume_timezone()."
     if kinds.is_duration(data_type):
         return "cast it to int64."
     if isinstance(data_type, pa.BaseExtensionType):
-        return f"use its storage, which is {data_type.storage_type}."
-    return "cast it to a struct, a string or a number before."
+        return f"use its storage type, {data_type.storage_type}."
+    return "cast it to a struct, a string or a number first."
 
 
 _LISTS: Final = (

@@ -1,8 +1,8 @@
-"""Values as text and as each other, by the rules of Kafka Connect's ``Values``.
+"""Conversions between values and text and among values, by the rules of Kafka Connect's ``Values``.
 
-These are the rules of the SimpleHeaderConverter and of the transformations that take a literal. They answer
-as Kafka Connect does, which is lenient in places: :func:`parse_string` of ``1,2`` is 1, and
-:func:`convert_to_int8` of 300 is 44. :func:`connect.data.validate` is the strict one.
+The SimpleHeaderConverter and transformations with literals use these rules. Like Kafka Connect's, they are lenient in
+places: :func:`parse_string` of ``1,2`` is 1, and :func:`convert_to_int8` of 300 is 44. Use
+:func:`connect.data.validate` for strict checks.
 """
 
 from connect.data.values.convert import (

@@ -37,7 +37,7 @@ _TEMPORAL: Final = (logical.DATE_NAME, logical.TIME_NAME, logical.TIMESTAMP_NAME
 
 
 def convert_to_boolean(schema: Schema | None, value: Any) -> bool | None:
-    """The value as a boolean: text that says ``true`` or ``false``, or a number, of which 0 is false."""
+    """Return the value as a boolean. Accepts the text ``true`` or ``false``, and numbers, of which 0 is false."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str) and isinstance(parsed := parse_string(value).value, bool):
@@ -46,37 +46,37 @@ def convert_to_boolean(schema: Schema | None, value: Any) -> bool | None:
 
 
 def convert_to_int8(schema: Schema | None, value: Any) -> int | None:
-    """The value as a whole number of 8 bits: a fraction is cut off, what is larger wraps around."""
+    """Return the value as an 8-bit integer; fractions are cut off and larger values wrap around."""
     return None if value is None else wrapped(_integer(schema, value), 8)
 
 
 def convert_to_int16(schema: Schema | None, value: Any) -> int | None:
-    """The value as a whole number of 16 bits: a fraction is cut off, what is larger wraps around."""
+    """Return the value as a 16-bit integer; fractions are cut off and larger values wrap around."""
     return None if value is None else wrapped(_integer(schema, value), 16)
 
 
 def convert_to_int32(schema: Schema | None, value: Any) -> int | None:
-    """The value as a whole number of 32 bits: a fraction is cut off, what is larger wraps around."""
+    """Return the value as a 32-bit integer; fractions are cut off and larger values wrap around."""
     return None if value is None else wrapped(_integer(schema, value), 32)
 
 
 def convert_to_int64(schema: Schema | None, value: Any) -> int | None:
-    """The value as a whole number of 64 bits: a fraction is cut off, what is larger wraps around."""
+    """Return the value as a 64-bit integer; fractions are cut off and larger values wrap around."""
     return None if value is None else _integer(schema, value)
 
 
 def convert_to_float32(schema: Schema | None, value: Any) -> float | None:
-    """The value as the nearest number of single precision."""
+    """Return the value as the nearest number of single precision."""
     return None if value is None else single(_float(schema, value))
 
 
 def convert_to_float64(schema: Schema | None, value: Any) -> float | None:
-    """The value as the nearest number of double precision."""
+    """Return the value as the nearest number of double precision."""
     return None if value is None else _float(schema, value)
 
 
 def convert_to_list(schema: Schema | None, value: Any) -> Sequence[Any]:  # noqa: ARG001 - as its siblings
-    """The value if it is an array, or the array that a text stands for."""
+    """Return an array as it is, or the array that a text represents."""
     found = parse_string(value).value if isinstance(value, str) else _not_null(value)
     if isinstance(found, (list, tuple)):
         return found
@@ -84,7 +84,7 @@ def convert_to_list(schema: Schema | None, value: Any) -> Sequence[Any]:  # noqa
 
 
 def convert_to_map(schema: Schema | None, value: Any) -> Mapping[Any, Any]:
-    """The value if it is a map, or the map that a text stands for."""
+    """Return a map as it is, or the map that a text represents."""
     found = parse_string(value).value if isinstance(value, str) else _not_null(value)
     if isinstance(found, Mapping) and not _is_struct(schema):
         return found
@@ -92,7 +92,7 @@ def convert_to_map(schema: Schema | None, value: Any) -> Mapping[Any, Any]:
 
 
 def convert_to_struct(schema: Schema | None, value: Any) -> Mapping[str, Any]:
-    """The value if its schema says that it is a struct; nothing can be made one."""
+    """Return the value if its schema is a struct; nothing else can be converted to one."""
     if isinstance(_not_null(value), Mapping) and _is_struct(schema):
         found: Mapping[str, Any] = value
         return found
@@ -100,7 +100,7 @@ def convert_to_struct(schema: Schema | None, value: Any) -> Mapping[str, Any]:
 
 
 def convert_to_date(schema: Schema | None, value: Any) -> dt.date:
-    """The value as a day: that of a timestamp in UTC, or a number of days from 1970-01-01."""
+    """Return the value as a date: the date of a timestamp in UTC, or a number of days since 1970-01-01."""
     value = _not_null(value)
     kind, value = _temporal(schema, value)
     if kind == logical.DATE_NAME:
@@ -111,7 +111,7 @@ def convert_to_date(schema: Schema | None, value: Any) -> dt.date:
 
 
 def convert_to_time(schema: Schema | None, value: Any) -> dt.time:
-    """The value as a time of day: that of a timestamp in UTC, or a number of milliseconds."""
+    """Return the value as a time of day: that of a timestamp in UTC, or a number of milliseconds since midnight."""
     value = _not_null(value)
     kind, value = _temporal(schema, value)
     if kind == logical.TIME_NAME and isinstance(value, dt.time):
@@ -122,7 +122,7 @@ def convert_to_time(schema: Schema | None, value: Any) -> dt.time:
 
 
 def convert_to_timestamp(schema: Schema | None, value: Any) -> dt.datetime:
-    """The value as an instant: a day's midnight in UTC, a time on 1970-01-01, or a number of milliseconds."""
+    """Return the value as an instant: midnight UTC of a date, a time on 1970-01-01, or milliseconds since the epoch."""
     value = _not_null(value)
     kind, value = _temporal(schema, value)
     if kind == logical.DATE_NAME:
@@ -135,7 +135,7 @@ def convert_to_timestamp(schema: Schema | None, value: Any) -> dt.datetime:
 
 
 def convert_to_decimal(schema: Schema | None, value: Any, scale: int) -> Decimal:
-    """The value as a decimal; ``scale`` is that of bytes, every other value keeps its own."""
+    """Return the value as a decimal. ``scale`` applies to bytes; all other values keep their own."""
     value = _not_null(value)
     if isinstance(value, (bytes, bytearray, memoryview)):
         return logical.decimal_from_unscaled(bytes(value), scale)
@@ -155,7 +155,7 @@ def convert_to_decimal(schema: Schema | None, value: Any, scale: int) -> Decimal
 
 
 def _integer(schema: Schema | None, value: Any) -> int:
-    """The value as a number of 64 bits."""
+    """Return the value as a 64-bit integer."""
     number = exact_number(value) if isinstance(value, str) else value
     if isinstance(number, float):
         return _truncated(number)
@@ -199,7 +199,7 @@ def _float(schema: Schema | None, value: Any) -> float:
 
 
 def _temporal(schema: Schema | None, value: Any) -> tuple[str | None, Any]:
-    """The logical type of a date or time and the value itself, out of its text if it is one."""
+    """Return the logical type of a date or time and the value itself, parsed if it is text."""
     if isinstance(value, str):
         parsed = parse_string(value)
         # Kafka Connect believes a schema that says it is text, even when the text is a date.

@@ -1,4 +1,4 @@
-"""Values as text: what :func:`~connect.data.values.parse_string` reads."""
+"""Values as text in the format that :func:`~connect.data.values.parse_string` reads."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _ONE_DAY: Final = EPOCH + dt.timedelta(days=1)
 
 
 def convert_to_string(schema: Schema | None, value: Any) -> str | None:
-    """The text of a value, ``None`` for null: ``true``, ``1.0E10``, ``2019-08-23``, ``[1,"a"]``, ``{"k":2}``.
+    """Return the text of a value: ``true``, ``1.0E10``, ``2019-08-23``, ``[1,"a"]``, ``{"k":2}``; ``None`` for null.
 
-    Text stands for itself at the top and is quoted and escaped within arrays, maps and structs. Bytes are
-    base64. The schema tells a struct from a map and single from double precision; ``None`` does for the rest.
-    Raises :class:`~connect.errors.DataError` for an object that is of none of Connect's types.
+    Text is returned unchanged, but quoted and escaped inside arrays, maps and structs. Bytes become base64. The schema
+    is needed only to distinguish structs from maps and single from double precision; otherwise ``None`` will do. Raises
+    :class:`~connect.errors.DataError` for an object that has none of Connect's types.
     """
     if value is None or isinstance(value, str):
         return value
@@ -35,7 +35,7 @@ def convert_to_string(schema: Schema | None, value: Any) -> str | None:
 
 
 def escape(value: str) -> str:
-    """The text with a backslash before each quote and each backslash."""
+    """Return the text with a backslash before each quote and each backslash."""
     return value.replace("\\", "\\\\").replace('"', '\\"')
 
 
@@ -60,12 +60,12 @@ def _text(schema: Schema | None, value: Any) -> str:
             element = schema and schema.value_schema
             text = f"[{','.join(_embedded(element, item) for item in value)}]"
         case _:
-            raise DataError(f"A {type(value).__name__} cannot be written as text: Kafka Connect has no such type.")
+            raise DataError(f"A {type(value).__name__} cannot be written as text: it is not a type of Kafka Connect.")
     return text
 
 
 def _embedded(schema: Schema | None, value: Any) -> str:
-    """The text of a value within an array, a map or a struct."""
+    """Return the text of a value inside an array, a map or a struct."""
     if value is None:
         return "null"
     if isinstance(value, str):
@@ -103,6 +103,6 @@ def _time_text(value: dt.date | dt.time) -> str:
 
 
 def _day_text(value: dt.date) -> str:
-    """By the calendar of Java: that of today, and the Julian before October 1582."""
+    """Return a date in Java's calendar, which is Julian before October 1582."""
     year, month, day = calendar_day(value)
     return f"{year:04}-{month:02}-{day:02}"

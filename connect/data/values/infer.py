@@ -1,4 +1,4 @@
-"""Inference of the schema of a single value, by Kafka Connect's rules."""
+"""Schema inference for single values, by Kafka Connect's rules."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = ["infer_schema"]
 
 
 def infer_schema(value: Any) -> Schema | None:
-    """Infer the schema of a value, ``None`` if the value alone does not determine one.
+    """Return the schema of a value, or ``None`` if the value alone does not determine one.
 
-    Python's numbers have no width, so they are int64 and float64. Empty or mixed arrays and maps have no schema, nor
-    have decimals, dates and times, as in Kafka Connect.
-    Raises :class:`~connect.errors.DataError` for what is nested too deeply.
+    Python's numbers have no width, so they are int64 and float64. As in Kafka Connect, empty or mixed arrays and maps
+    have no schema, and neither have decimals, dates and times. Raises :class:`~connect.errors.DataError` if the value
+    is nested too deeply.
     """
     try:
         return _inferred(value)
@@ -48,7 +48,7 @@ def _inferred(value: Any) -> Schema | None:
 
 
 def _common_schema(values: Iterable[Any]) -> Schema | None:
-    """The schema of all the values, optional if there is a null among them."""
+    """Return the schema of all the values, optional if one of them is null."""
     nulls = False
     common: Schema | None = None
     for value in values:

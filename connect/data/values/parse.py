@@ -1,4 +1,4 @@
-"""Text as values: numbers, dates, arrays and maps are recognised, every other text is a string."""
+"""Text as values: numbers, dates, arrays and maps are recognised; any other text is a string."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ _NUMBERS: Final = (Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.FLOAT32, 
 
 
 def parse_string(text: str | None) -> SchemaAndValue:
-    """Parse the schema and value that ``text`` stands for: a string, if it stands for nothing else.
+    """Return the schema and the value that ``text`` represents; a string if it represents nothing else.
 
-    Whole numbers get the smallest of Connect's types that holds them, others single precision, then double,
-    then Decimal. ``2019-08-23``, ``14:34:54.346Z`` and ``2019-08-23T14:34:54.346Z`` are Date, Time and
-    Timestamp. ``[1,2]`` and ``{"a":1}`` get a schema if their elements have one in common, else ``None``,
-    as null has. Text within them must be quoted, and keeps its backslashes.
+    Whole numbers get the smallest of Connect's integer types that holds them; other numbers single precision, else
+    double, else Decimal. ``2019-08-23``, ``14:34:54.346Z`` and ``2019-08-23T14:34:54.346Z`` are a Date, a Time and a
+    Timestamp. ``[1,2]`` and ``{"a":1}`` get a schema if their elements have one in common, otherwise ``None``, as does
+    null. Text inside them must be quoted, and keeps its backslashes.
     """
     if text is None:
         return SchemaAndValue(None, None)
@@ -70,7 +70,7 @@ def parse_string(text: str | None) -> SchemaAndValue:
 
 
 def exact_number(text: str) -> Decimal | None:
-    """The number that the text is, as Java's ``BigDecimal`` reads it, or ``None``."""
+    """Return the number in the text as Java's ``BigDecimal`` would read it, or ``None``."""
     if not _NUMBER.fullmatch(text):
         return None
     number = Decimal(text)
@@ -79,7 +79,7 @@ def exact_number(text: str) -> Decimal | None:
 
 
 class _Parser:
-    """Reads one text, token by token. ``None`` for a value is null."""
+    """Parses one text, token by token. A value of ``None`` means null."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -87,7 +87,7 @@ class _Parser:
         self._next = 0
 
     def value(self, depth: int) -> SchemaAndValue | None:
-        """The next value; at depth 0 what follows it is passed over."""
+        """Return the next value; at depth 0 the text after it is ignored."""
         if depth and self._take('"'):
             return self._quoted()
         start = self._next
@@ -171,7 +171,7 @@ class _Parser:
         raise DataError("Map is missing terminating '}'")
 
     def _take(self, expected: str) -> bool:
-        """Whether the next token, past blanks, is the expected one; it is then consumed."""
+        """Consume the next token, after blanks, if it is the expected one. Return whether it was."""
         self._skip_blanks()
         if self._next < len(self._tokens) and self._tokens[self._next].strip(_BLANKS) == expected:
             self._next += 1
@@ -219,7 +219,7 @@ def _number(token: str) -> SchemaAndValue | None:
 
 
 def _time_of(token: str) -> SchemaAndValue | None:
-    """The Date, Time or Timestamp that the token is. The 32nd of a month is in the next, as in Java."""
+    """Return the Date, Time or Timestamp of a token. As in Java, the 32nd of a month is in the next one."""
     token = token.replace("\\:", ":")
     pattern = _TIMES.get(len(token))
     found = pattern.match(token) if pattern else None
@@ -271,17 +271,17 @@ def _map_of(keys: list[SchemaAndValue | None], values: list[SchemaAndValue | Non
 def _refuse_null(
     schema: Schema | None, elements: Iterable[SchemaAndValue | None], kept: Iterable[SchemaAndValue | None]
 ) -> None:
-    """Refuse a null among the elements of an array, or the values of a map, that have a type in common."""
+    """Refuse null elements in an array, or null values in a map, if the others have a type in common."""
     kinds = {type(element.value) for element in elements if element is not None}
     if (schema is not None or kinds in ({list}, {dict})) and None in kept:
         raise DataError("Unable to convert a null value to a schema that requires a value")
 
 
 def _common_schema(elements: list[SchemaAndValue | None]) -> Schema | None:
-    """The schema of all elements but the nulls, ``None`` if they have none in common.
+    """Return the schema that all elements except nulls have in common, or ``None``.
 
-    An array or map that is empty tells no schema, and may stand before one that does and whose schema allows it; as in
-    Kafka Connect it is the last one that tells it.
+    An empty array or map does not determine a schema. It may precede one that does if that one's schema allows it; as
+    in Kafka Connect, the last one decides.
     """
     present = [element for element in elements if element is not None]
     if not present or present[-1].schema is None:
@@ -296,13 +296,13 @@ def _common_schema(elements: list[SchemaAndValue | None]) -> Schema | None:
 
 
 class _Untold(SchemaAndValue):
-    """An array or map that tells no schema because it is empty, or all arrays and maps in it are."""
+    """An array or map whose schema is undetermined because it, or everything in it, is empty."""
 
     __slots__ = ()
 
 
 def _kind(elements: list[SchemaAndValue | None]) -> type[SchemaAndValue]:
-    """The class of an array or map of these elements, which have no schema in common."""
+    """Return the class of an array or map of elements that have no schema in common."""
     return _Untold if all(isinstance(element, _Untold) for element in elements) else SchemaAndValue
 
 
@@ -315,7 +315,7 @@ def _fits(schema: Schema | None, value: Any) -> bool:
 
 
 def _wider(first: Schema | None, second: Schema | None) -> Schema | None:
-    """The one of two schemas that holds the values of both, ``None`` if neither does."""
+    """Return which of two schemas can hold the values of both, or ``None``."""
     if first is second or first is None or second is None:
         return first if second is not None else None
     if first.name is not None or second.name is not None:
@@ -332,7 +332,7 @@ def _wider(first: Schema | None, second: Schema | None) -> Schema | None:
 
 
 def _aligned(schema: Schema, element: SchemaAndValue | None) -> Any:
-    """The value of an element in the type of the common schema."""
+    """Return an element as a value of the common schema."""
     assert element is not None
     return element.value if element.schema is schema else _converted(schema, element.value)
 
@@ -350,7 +350,7 @@ def _converted(schema: Schema, value: Any) -> Any:
 
 
 def _schemaless(element: SchemaAndValue | None) -> Any:
-    """The value of an element among others that have no schema in common with it."""
+    """Return an element as a value among others with which it has no schema in common."""
     return None if element is None else _untyped(element.schema, element.value)
 
 

@@ -42,7 +42,7 @@ UNREACHABLE: Final = "The Kafka client reaches no broker, and goes on trying"
 """Logged by a client that has lost all brokers, each second."""
 
 _STATISTICS_INTERVAL: Final = "statistics.interval.ms"
-_STATISTICS_MS: Final = 5_000
+_STATISTICS_MS: Final = 10_000
 _REPORTED: Final = "Kafka client: %s"
 """Logged for what a client goes on trying, such as a login, often each second."""
 

@@ -1,4 +1,4 @@
-"""The schemas that come with Sluice, by the names of the quickstarts of Confluent's datagen connector."""
+"""The built-in schemas, by the names of the quickstarts of Confluent's datagen connector."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The forms in which quickstarts are written: Avro types as Python objects."""
+"""Building blocks of quickstarts: Avro types as Python objects."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _2025_MS: Final = 1_735_689_600_000
 
 @dataclass(frozen=True, slots=True)
 class Quickstart:
-    """A schema with annotations, and the field that is the key."""
+    """A schema with annotations, and its key field."""
 
     key_field: str
     schema: Mapping[str, Any]
@@ -51,48 +51,48 @@ class Quickstart:
 
 
 def quickstart(name: str, key: str, /, **fields: Any) -> Quickstart:
-    """A quickstart whose records have that full name."""
+    """Return a quickstart whose records have this full name."""
     return Quickstart(key, record(name, **fields))
 
 
 def record(name: str, /, **fields: Any) -> dict[str, Any]:
-    """A record."""
+    """Return a record type."""
     return {"type": "record", "name": name, "fields": [{"name": each, "type": kind} for each, kind in fields.items()]}
 
 
 def array(items: Any, low: int, high: int) -> dict[str, Any]:
-    """An array of ``low`` to ``high`` elements."""
+    """Return an array type of ``low`` to ``high`` elements."""
     return {"type": "array", "items": items, "arg.properties": {"length": {"min": low, "max": high + 1}}}
 
 
 def choice(*options: Any, kind: str = "string") -> dict[str, Any]:
-    """One of several values."""
+    """Return a choice among several values."""
     return {"type": kind, "arg.properties": {"options": list(options)}}
 
 
 def between(kind: str, low: float, high: float, **attributes: Any) -> dict[str, Any]:
-    """A number from ``low`` up to ``high``."""
+    """Return a number from ``low`` up to ``high``."""
     return {"type": kind, **attributes, "arg.properties": {"range": {"min": low, "max": high}}}
 
 
 def counter(kind: str, start: int, *, step: int = 1, restart: int | None = None) -> dict[str, Any]:
-    """A number that goes on with each record."""
+    """Return a number that advances with each record."""
     iteration = {"start": start, "step": step} | ({} if restart is None else {"restart": restart})
     return {"type": kind, "arg.properties": {"iteration": iteration}}
 
 
 def matching(regex: str, **attributes: Any) -> dict[str, Any]:
-    """A text that matches a regular expression."""
+    """Return a string that matches a regular expression."""
     return {"type": "string", **attributes, "arg.properties": {"regex": regex}}
 
 
 def date(first_day: int, last_day: int) -> dict[str, Any]:
-    """A date, by its days since 1970."""
+    """Return a date by its days since 1970."""
     return between("int", first_day, last_day, logicalType="date")
 
 
 def timestamp(*, step: int) -> dict[str, Any]:
-    """An instant that goes on by so many milliseconds with each record."""
+    """Return a timestamp that advances by a number of milliseconds with each record."""
     return counter("long", _2020_MS, step=step, restart=_2025_MS) | {"logicalType": "timestamp-millis"}
 
 

@@ -1,4 +1,4 @@
-"""Quickstarts of machines: vehicles, networks, logs."""
+"""Quickstarts of operations: vehicles, networks, logs."""
 
 from typing import Any, Final
 

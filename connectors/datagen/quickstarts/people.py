@@ -1,4 +1,4 @@
-"""Quickstarts of people: employees, insured, players, donors."""
+"""Quickstarts of people: employees, insurance customers, players, donors."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Quickstarts of what is bought and sold."""
+"""Quickstarts of shops: products, orders, purchases."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Quickstarts of users and what they do on the web."""
+"""Quickstarts of websites: users, page views, clicks."""
 
 from typing import Final
 

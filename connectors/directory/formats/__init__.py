@@ -1,4 +1,4 @@
-"""Formats of files whose rows have a schema in the file itself: Avro, Parquet, ORC.
+"""Formats of files that contain their own schema: Avro, Parquet, ORC.
 
 They know nothing of folders and offsets: a :class:`~connectors.directory.formats.table.Table` counts rows.
 """

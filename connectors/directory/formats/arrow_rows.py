@@ -1,4 +1,4 @@
-"""Rows that come as Arrow: their schema in Connect, and each block of them cast to it, without a loss."""
+"""Rows from Arrow: the Connect schema of a file, and the lossless cast of its blocks to that schema."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _FINE: Final = ("us", "ns")
 class ArrowRows:
     """The rows of one file.
 
-    Timestamps without a zone are taken to be UTC. What counts micro- or nanoseconds must come out even in milliseconds,
-    or is read as its number with ``fine_as_numbers``.
+    Timestamps without a zone are taken as UTC. Micro- and nanoseconds must be whole milliseconds, or are read as
+    numbers with ``fine_as_numbers``.
     """
 
     def __init__(self, columns: pa.Schema, name: str, *, fine_as_numbers: bool) -> None:
@@ -40,7 +40,7 @@ class ArrowRows:
         self._has_maps = _has_maps(self.schema)
 
     def block(self, batch: pa.RecordBatch) -> Block:
-        """The rows of a batch: where they cannot be cast together, those that cannot be by themselves are bad."""
+        """Cast the rows of a batch; if that fails, the rows that cannot be cast on their own are bad."""
         array: Any = batch.to_struct_array()
         good: list[int] = []
         bad: list[tuple[int, str]] = []
@@ -49,7 +49,7 @@ class ArrowRows:
         return Block(len(array), ArrowColumn(column, self.schema), good if bad else None, bad)
 
     def _parts(self, array: Any, first: int, good: list[int], bad: list[tuple[int, str]]) -> Iterator[Any]:
-        """The rows that can be cast, by halves around those that cannot."""
+        """Yield the rows that can be cast, bisecting around those that cannot."""
         try:
             cast = self._cast(array)
         except (pa.ArrowException, DataError, UnicodeDecodeError) as error:
@@ -67,16 +67,16 @@ class ArrowRows:
     def _cast(self, array: Any) -> Any:
         cast: Any = conform(_cast(array, self._type), self.schema)
         if self._has_maps:
-            # A key that comes twice is found only where the dicts are made.
+            # Duplicate keys are found only when the dicts are built.
             to_values(cast, self.schema)
         else:
             check_ranges(cast, self.schema)
         return cast
 
     def _target(self, data_type: Any, path: str, depth: int) -> Any:  # noqa: PLR0911 - one for each kind
-        """The Arrow type to which a type is cast, before it is that of its schema."""
+        """Return the Arrow type to cast to before the type of the schema."""
         if depth > _DEEPEST:
-            raise SchemaError(f"its column {path} is nested more than {_DEEPEST} deep")
+            raise SchemaError(f"its column {path} is nested more than {_DEEPEST} levels deep")
         if kinds.is_dictionary(data_type) or kinds.is_run_end_encoded(data_type):
             return self._target(data_type.value_type, path, depth + 1)
         if isinstance(data_type, pa.BaseExtensionType):
@@ -86,7 +86,7 @@ class ArrowRows:
         if kinds.is_map(data_type):
             key, item = (self._field(field, path, depth) for field in (data_type.key_field, data_type.item_field))
             if kinds.is_nested(key.type):
-                raise SchemaError(f"its column {path} is a map whose keys are nested, which Python's dicts cannot be")
+                raise SchemaError(f"its column {path} is a map with nested keys, which a Python dict cannot have")
             return pa.map_(key, item)
         if kinds.is_large_list(data_type):
             return pa.large_list(self._field(data_type.value_field, path, depth))
@@ -114,7 +114,7 @@ def _reason(error: Exception) -> str:
 
 
 def _cast(array: Any, target: Any) -> Any:
-    """Cast safely: a value that would be another is an error."""
+    """Cast safely: a lossy cast is an error."""
     return array if array.type.equals(target) else array.cast(target)
 
 

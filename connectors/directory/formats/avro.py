@@ -1,7 +1,6 @@
 """Avro container files: blocks of values in the schema at the head of the file.
 
-Schemas and values are those of the Avro converter, so that what is read here and what is read from a topic mean the
-same.
+Schemas and values are those of the Avro converter, so that a value from a file equals one from a topic.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ _MAGIC: Final = b"Obj\x01"
 _LARGEST_HEADER: Final = 4 * 1024 * 1024
 _MOST_VALUES: Final = 1_000
 _UNPACKED: Final = 4
-"""How many times larger than the longest row a block may be."""
+"""The maximum size of a block, as a multiple of the maximum length of a row."""
 
 
 class AvroTable:
-    """An Avro container file. It holds one block, unpacked, and the values of a part of it."""
+    """An Avro container file. It holds one decompressed block, and some of its values, in memory."""
 
     def __init__(self, path: str, longest_row: int) -> None:
         self._file = Path(path).open("rb")  # noqa: SIM115 - it is closed by close()
@@ -40,12 +39,12 @@ class AvroTable:
             self.identity = f"avro:{zlib.crc32(head):08x}:{sync.hex()}"
             self._codec = properties.get("avro.codec", b"null").decode()
             if self._codec not in CODECS:
-                raise DataError(f"its codec is {self._codec!r}, and only {', '.join(CODECS)} are known")
+                raise DataError(f"its codec is {self._codec!r}; only {', '.join(CODECS)} are supported")
             config = AvroDataConfig.parse({})
             avro = parse_avro(properties.get("avro.schema", b"").decode())
             schema = connect_from_avro(avro, config)
             if schema is None:
-                raise SchemaError("its values have no schema of their own")
+                raise SchemaError("its values have no schema")
             self._schema = schema
             self._decode = block_decoder(avro, schema, config)
             self._frames = Frames(self._file, len(head), sync, self._limit)
@@ -57,11 +56,11 @@ class AvroTable:
             raise
 
     def verify(self) -> int:
-        """Unpack and decode every block; returns the number of values."""
+        """Decompress and decode every block; return the number of values."""
         return sum(sum(len(values) for values in self._values(frame, 0)) for frame in self._frames)
 
     def blocks(self, start: int) -> Iterator[Block]:
-        """The values from number ``start`` on; the blocks before are not unpacked."""
+        """Yield the values from index ``start`` on; earlier blocks are not decompressed."""
         passed = 0
         for frame in self._frames:
             first = max(0, start - passed)
@@ -75,7 +74,7 @@ class AvroTable:
         self._file.close()
 
     def _values(self, frame: Frame, first: int) -> Iterator[list[object]]:
-        """The values of a block from number ``first`` on, some at a time."""
+        """Yield the values of a block from index ``first`` on, some at a time."""
         data = unpacked(self._codec, self._frames.data(frame), self._limit)
         if frame.count > len(data) + _MOST_VALUES:
             # Values of no bytes cost time all the same.
@@ -87,12 +86,12 @@ class AvroTable:
                 yield values[max(0, first - done) :]
             done += len(values)
         if place != len(data):
-            raise DataError(f"the block at byte {frame.place} has {len(data) - place} bytes more than its values")
+            raise DataError(f"the block at byte {frame.place} has {len(data) - place} bytes after its values")
 
     def _header(self) -> tuple[dict[str, bytes], bytes, bytes]:
-        """The properties, the mark between blocks, and the bytes of the header."""
+        """Return the properties, the sync marker, and the bytes of the header."""
         if self._file.read(len(_MAGIC)) != _MAGIC:
-            raise DataError("it is no Avro container file")
+            raise DataError("it is not an Avro container file")
         properties: dict[str, bytes] = {}
         while count := self._number():
             if count < 0:

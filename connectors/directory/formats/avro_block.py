@@ -1,6 +1,6 @@
-"""The blocks of an Avro container file: their frames, and how they are unpacked.
+"""The blocks of an Avro container file: framing and decompression.
 
-Both are limited, because what a file says of its sizes need not be so, and some bytes become gigabytes when unpacked.
+Both are limited, since sizes in a file need not be true, and a few bytes can decompress to gigabytes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CRC_BYTES: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One block, packed: the number of its values, and where its ``size`` bytes begin."""
+    """One compressed block: the number of its values, and where its ``size`` bytes begin."""
 
     count: int
     place: int
@@ -50,32 +50,32 @@ class Frames:
             size = read_long(self._file)
             begin = self._file.tell()
             if size is None or count < 0 or size < 0:
-                raise DataError(f"the block at byte {place} is damaged, or was not written to its end")
+                raise DataError(f"the block at byte {place} is damaged or incomplete")
             if size > self._limit:
                 raise DataError(f"the block at byte {place} has {size} bytes, more than {self._limit}")
             self._file.seek(begin + size)
             if self._file.read(SYNC_BYTES) != self._sync:
-                raise DataError(f"the block at byte {place} is damaged, or was not written to its end")
+                raise DataError(f"the block at byte {place} is damaged or incomplete")
             yield Frame(count, begin, size)
             place = begin + size + SYNC_BYTES
 
     def data(self, frame: Frame) -> bytes:
-        """The packed bytes of a block."""
+        """Return the compressed bytes of a block."""
         self._file.seek(frame.place)
         data = self._file.read(frame.size)
         if len(data) < frame.size:
-            raise DataError("it became shorter while it was read")
+            raise DataError("it was truncated while it was read")
         return data
 
 
 def read_long(file: IO[bytes]) -> int | None:
-    """A whole number of Avro; ``None`` where the file ends."""
+    """Read an Avro integer; ``None`` at the end of the file."""
     number = 0
     for position in range(_LONGEST):
         byte = file.read(1)
         if not byte:
             if position:
-                raise DataError("it ends in the midst of a number")
+                raise DataError("it ends in the middle of a number")
             return None
         number |= (byte[0] & 0x7F) << 7 * position
         if byte[0] < 0x80:
@@ -84,13 +84,13 @@ def read_long(file: IO[bytes]) -> int | None:
 
 
 def unpacked(codec: str, data: bytes, limit: int) -> bytes:
-    """The bytes of a block, of which there may be at most ``limit``."""
+    """Return the decompressed bytes of a block, of which there may be at most ``limit``."""
     try:
         result = CODECS[codec](data, limit)
     except (zlib.error, OSError, lzma.LZMAError, EOFError, ValueError, IndexError) as error:
-        raise DataError(f"a block cannot be unpacked: {error}") from error
+        raise DataError(f"a block cannot be decompressed: {error}") from error
     if len(result) > limit:
-        raise DataError(f"a block has more than {limit} bytes when it is unpacked")
+        raise DataError(f"a block has more than {limit} bytes after decompression")
     return result
 
 
@@ -127,7 +127,7 @@ def _snappy(data: bytes, limit: int) -> bytes:
             break
     result = _sized("snappy", body, size, limit)
     if zlib.crc32(result).to_bytes(_CRC_BYTES, "big") != checksum:
-        raise ValueError("its checksum is another")
+        raise ValueError("its checksum does not match")
     return result
 
 
@@ -136,9 +136,9 @@ def _lz4(data: bytes, limit: int) -> bytes:
 
 
 def _sized(name: str, data: bytes, size: int, limit: int) -> bytes:
-    """Unpack bytes of which the size is known, with the codec of Arrow."""
+    """Decompress bytes of known size with Arrow."""
     if size > limit:
-        raise DataError(f"a block has more than {limit} bytes when it is unpacked")
+        raise DataError(f"a block has more than {limit} bytes after decompression")
     if not size:
         return b""
     result: bytes = _arrow(name).Codec(name).decompress(data, size, asbytes=True)

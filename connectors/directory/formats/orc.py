@@ -1,4 +1,4 @@
-"""ORC files, a part of a stripe at a time."""
+"""ORC files, read in parts of a stripe."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class OrcTable:
         with arrow_errors():
             found = sum(batch.num_rows for batch in self._batches())
         if found != self._row_count:
-            raise DataError(f"it has {found} rows, and its footer says {self._row_count}")
+            raise DataError(f"it has {found} rows, but its footer says {self._row_count}")
         return found
 
     def blocks(self, start: int) -> Iterator[Block]:
-        """The rows from number ``start`` on; those before are decoded and left out."""
+        """Yield the rows from index ``start`` on; earlier rows are decoded and dropped."""
         with arrow_errors():
             for batch in self._batches():
                 if start < batch.num_rows:

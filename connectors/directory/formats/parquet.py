@@ -1,4 +1,4 @@
-"""Parquet files, a part of a row group at a time."""
+"""Parquet files, read in parts of a row group."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LARGEST_FOOTER: Final = 64 * 1024 * 1024
 
 
 class ParquetTable:
-    """A Parquet file. Column chunks are read as streams, so that a row group may be larger than the memory."""
+    """A Parquet file. Column chunks are streamed, so that a row group may be larger than memory."""
 
     def __init__(self, path: str, name: str, *, fine_as_numbers: bool) -> None:
         with arrow_errors():
@@ -47,11 +47,11 @@ class ParquetTable:
             groups = range(self._file.num_row_groups)
             found = sum(batch.num_rows for group in groups for batch in self._batches(group))
         if found != self._file.metadata.num_rows:
-            raise DataError(f"it has {found} rows, and its footer says {self._file.metadata.num_rows}")
+            raise DataError(f"it has {found} rows, but its footer says {self._file.metadata.num_rows}")
         return found
 
     def blocks(self, start: int) -> Iterator[Block]:
-        """The rows from number ``start`` on; the row groups before are not read."""
+        """Yield the rows from index ``start`` on; earlier row groups are not read."""
         with arrow_errors():
             for group in range(self._file.num_row_groups):
                 rows = self._file.metadata.row_group(group).num_rows
@@ -77,7 +77,7 @@ class ParquetTable:
 
 
 def identity_of(path: str) -> str:
-    """The size of a file and a checksum of its end, where such files say what is in them."""
+    """Return the size of a file and a checksum of its end, where the metadata is."""
     with Path(path).open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         file.seek(max(0, size - _TAIL_BYTES))
@@ -86,7 +86,7 @@ def identity_of(path: str) -> str:
 
 @contextmanager
 def arrow_errors() -> Iterator[None]:
-    """Turn what Arrow says of a damaged file into a ``DataError``."""
+    """Turn Arrow's errors about a damaged file into a ``DataError``."""
     try:
         yield
     except (FileNotFoundError, PermissionError):

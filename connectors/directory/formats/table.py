@@ -1,4 +1,4 @@
-"""Tables: whole files of rows with a schema."""
+"""Tables: complete files of rows with a schema."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ BLOCK_BYTES = 8 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Rows that follow each other: the good ones, where they are among all, and what is wrong with the others.
+    """Consecutive rows: the good ones, their indices among all rows, and the errors of the others.
 
-    ``good`` is ``None`` if all are.
+    ``good`` is ``None`` if all rows are good.
     """
 
     size: int
@@ -29,20 +29,20 @@ class Block:
 
 
 class Table(Protocol):
-    """The rows of one file, from any row on. It is not read before it is whole."""
+    """The rows of one complete file, from any row on."""
 
     @property
     def identity(self) -> str:
-        """Distinguishes the file from others that were at its place."""
+        """A value that distinguishes the file from others that were at its path."""
 
     def verify(self) -> int:
-        """Read the whole file once, to find damage before any row is used; returns the number of its rows.
+        """Read the whole file once to detect damage before any row is used; return the number of rows.
 
-        Raises :class:`~connect.errors.DataError`, as all methods do for a file that is damaged.
+        Raises :class:`~connect.errors.DataError`, as all methods do for a damaged file.
         """
 
     def blocks(self, start: int) -> Iterator[Block]:
-        """The rows from number ``start`` on. A block is a few megabytes, unless a single row is larger."""
+        """Yield the rows from index ``start`` on. A block is a few megabytes, unless a single row is larger."""
 
     def close(self) -> None:
         """Close the file."""

@@ -1,1 +1,1 @@
-"""The HTTP client that source and sink share: connections, credentials, retries, TLS."""
+"""The HTTP client shared by source and sink: connections, credentials, retries, TLS."""

@@ -1,4 +1,4 @@
-"""Credentials: what is added to a request so that a server knows the client. No text ever shows them (I8)."""
+"""Credentials that identify the client to a server. No error or log line shows them (I8)."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ _PASSING: Final = status_ranges("408,425,429,500-")
 
 
 class Authentication(Protocol):
-    """Gives what identifies the client."""
+    """The credentials of a client."""
 
     def headers(self) -> Mapping[str, str]:
-        """The headers to add to a request."""
+        """Return the headers to add to a request."""
 
     def url(self, url: str) -> str:
-        """The URL with what is to be added to it."""
+        """Return the URL with the credentials that belong in it."""
 
     def is_refreshed(self, status: int, sent: Mapping[str, str]) -> bool:
-        """Whether the next headers are others than those that were sent, because this status says that they lapsed."""
+        """Whether the credentials were renewed because this status says that those sent have expired."""
 
     def hide(self, text: str) -> str:
-        """The text with every credential in it hidden."""
+        """Return the text with every credential in it hidden."""
 
 
 class _Fixed:
-    """Credentials that stay as they are."""
+    """Credentials that do not change."""
 
     def __init__(self, headers: Mapping[str, str], parameter: tuple[str, str] | None, secrets: list[str]) -> None:
         self._headers = dict(headers)
@@ -68,7 +68,7 @@ class _Fixed:
 
 
 class _ClientCredentials:
-    """Tokens of OAuth 2, each used until shortly before it expires. May be used from several threads."""
+    """OAuth 2 tokens, each used until shortly before it expires. Thread-safe."""
 
     def __init__(self, config: ClientConfig, send: Sender) -> None:
         self._config = config
@@ -108,7 +108,7 @@ class _ClientCredentials:
         address = shown_address(self._config.token_url or "")
         response = self._send(self._request())
         if response.status in _PASSING:
-            raise NoAnswerError(f"The token endpoint {address} answers HTTP status {response.status}.")
+            raise NoAnswerError(f"The token endpoint {address} answered with HTTP status {response.status}.")
         if not 200 <= response.status < 300:
             raise ConnectError(
                 f"The token endpoint {address} refuses to issue a token (HTTP status {response.status}): check "
@@ -142,7 +142,7 @@ class _ClientCredentials:
 
 
 def authentication(config: ClientConfig, send: Sender) -> Authentication:
-    """The authentication that the options select."""
+    """Create the authentication that the options select."""
     if config.auth_type == "OAUTH2":
         return _ClientCredentials(config, send)
     headers, parameter, secrets = dict(config.configured_headers), None, []

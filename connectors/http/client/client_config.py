@@ -1,4 +1,4 @@
-"""The options that the HTTP source and the HTTP sink share: connections, proxy, credentials, retries and limits."""
+"""The options shared by the HTTP source and sink: connections, proxy, credentials, retries and limits."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _MEGABYTE: Final = 1 << 20
 
 @validator("URL that begins with http:// or https://")
 def plain_url(key: str, value: str) -> None:
-    """Refuse what is no URL, and one with a user and a password in it, which would be shown."""
+    """Refuse an invalid URL, and one that contains a user and password, which would be shown."""
     try:
         parsed = http_url(value)
     except ValueError as error:
         raise ConfigRuleError(f"The URL of {key} is invalid: {error}.", key) from None
     if parsed.user_info is not None:
         raise ConfigRuleError(
-            f"The URL of {key} has a user and a password in it: set http.auth.type=BASIC, http.auth.user and "
+            f"The URL of {key} contains a user or password: set http.auth.type=BASIC, http.auth.user and "
             "http.auth.password instead.",
             key,
         )
@@ -51,7 +51,7 @@ def plain_url(key: str, value: str) -> None:
 
 @validator("list of HTTP statuses and ranges such as 404,500..599 or 500-")
 def statuses(key: str, value: str) -> None:
-    """Refuse what is no list of statuses."""
+    """Refuse an invalid list of HTTP statuses."""
     try:
         status_ranges(value)
     except ValueError as error:
@@ -70,7 +70,7 @@ def _secret(doc: str) -> Any:
 
 
 class ClientConfig(HostsConfig, TlsConfig):
-    """How servers are connected to."""
+    """How to connect to servers."""
 
     http_auth_type: str = option(
         default="NONE",
@@ -79,114 +79,119 @@ class ClientConfig(HostsConfig, TlsConfig):
         validator=matches(
             "(?i)NONE|BASIC|BEARER|API_KEY|OAUTH2", "one of NONE, BASIC, BEARER, API_KEY, OAUTH2 (in any case)"
         ),
-        doc="The credentials: NONE, BASIC (http.auth.user and http.auth.password), BEARER (http.auth.token), API_KEY "
-        "(http.auth.api.key) or OAUTH2 (a token from oauth2.access.token.url, renewed before it expires). They are "
-        "sent to the host of the configured URL alone, never to one that it redirects to.",
+        doc="Authentication: NONE, BASIC (http.auth.user and http.auth.password), BEARER (http.auth.token), API_KEY "
+        "(http.auth.api.key) or OAUTH2 (a token from oauth2.access.token.url, renewed before it expires). "
+        "Credentials are sent only to the host of the configured URL, never to another host that it redirects to.",
     )
-    http_auth_user: str = option(default="", importance=MEDIUM, doc="The user of BASIC.")
-    http_auth_password: Password = option(default=Password(""), importance=MEDIUM, doc="The password of BASIC.")
+    http_auth_user: str = option(default="", importance=MEDIUM, doc="The user of BASIC authentication.")
+    http_auth_password: Password = option(
+        default=Password(""), importance=MEDIUM, doc="The password of BASIC authentication."
+    )
     http_auth_token: Password | None = _secret("The token of BEARER.")
     http_auth_api_key: Password | None = _secret("The key of API_KEY.")
     http_auth_api_key_name: str = option(
-        default="X-API-Key", importance=LOW, doc="The name of the header, or of the parameter, that has the key."
+        default="X-API-Key", importance=LOW, doc="The name of the header or URL parameter for the API key."
     )
     http_auth_api_key_in: str = option(
         default="header",
         importance=LOW,
         validator=matches("header|query", "one of header, query"),
-        doc="Where the key is sent: in a header, or as a parameter of the URL.",
+        doc="Where to send the API key: in a header, or as a URL parameter.",
     )
     oauth2_access_token_url: str | None = option(
-        default=None, importance=MEDIUM, validator=plain_url, doc="The token endpoint of OAUTH2."
+        default=None, importance=MEDIUM, validator=plain_url, doc="The URL of the OAUTH2 token endpoint."
     )
     oauth2_token_url: str | None = option(
-        default=None, importance=LOW, validator=plain_url, doc="The same as oauth2.access.token.url."
+        default=None, importance=LOW, validator=plain_url, doc="Alias of oauth2.access.token.url."
     )
-    oauth2_client_id: str | None = option(default=None, importance=MEDIUM, doc="The client's id for OAUTH2.")
+    oauth2_client_id: str | None = option(default=None, importance=MEDIUM, doc="The client id for OAUTH2.")
     oauth2_client_secret: Password | None = _secret("The client's secret for OAUTH2.")
-    oauth2_client_scope: str | None = option(default=None, importance=LOW, doc="The scope that is asked for.")
-    oauth2_grant_type: str = option(
-        default="client_credentials", importance=LOW, doc="The grant type that is asked for."
-    )
+    oauth2_client_scope: str | None = option(default=None, importance=LOW, doc="The scope to request.")
+    oauth2_grant_type: str = option(default="client_credentials", importance=LOW, doc="The grant type to request.")
     oauth2_request_grant_type_property: str = option(
-        default="grant_type", importance=LOW, doc="The name of the grant type in the request for a token."
+        default="grant_type", importance=LOW, doc="The parameter name of the grant type in token requests."
     )
     oauth2_request_client_id_property: str = option(
-        default="client_id", importance=LOW, doc="The name of the client's id in the request for a token."
+        default="client_id", importance=LOW, doc="The parameter name of the client id in token requests."
     )
     oauth2_request_client_secret_property: str = option(
-        default="client_secret", importance=LOW, doc="The name of the client's secret in the request for a token."
+        default="client_secret", importance=LOW, doc="The parameter name of the client secret in token requests."
     )
     oauth2_client_authorization_mode: str = option(
         default="header",
         importance=LOW,
         ignore_case=True,
         validator=matches("(?i)header|url", "one of header, url"),
-        doc="Where the token endpoint is told id and secret: header (basic authentication) or url (as form fields in "
-        "the body).",
+        doc="How to send client id and secret to the token endpoint: header (basic authentication) or url (form "
+        "fields in the body).",
     )
     oauth2_response_token_property: str = option(
-        default="access_token", importance=LOW, doc="The name of the token in the answer of the token endpoint."
+        default="access_token", importance=LOW, doc="The name of the token in the token endpoint's answer."
     )
     oauth2_token_property: str | None = option(
-        default=None, importance=LOW, doc="The same as oauth2.response.token.property."
+        default=None, importance=LOW, doc="Alias of oauth2.response.token.property."
     )
     oauth2_token_renew_on_status_codes: str = option(
         default="401",
         importance=LOW,
         validator=statuses,
-        doc="Statuses after which a new token is asked for and the request is made once more.",
+        doc="Statuses after which the client requests a new token and repeats the request once.",
     )
     http_client_proxy_host: str = option(
-        default="", importance=MEDIUM, doc="Host of the proxy; empty for none. Proxies of the environment are not used."
+        default="",
+        importance=MEDIUM,
+        doc="Host of the proxy; empty for none. Proxies from the environment are not used.",
     )
     http_client_proxy_port: int = option(
         default=3128, importance=MEDIUM, validator=between(1, 65535), doc="Port of the proxy."
     )
-    http_client_proxy_username: str = option(default="", importance=MEDIUM, doc="User at the proxy.")
-    http_client_proxy_password: Password = option(default=Password(""), importance=MEDIUM, doc="Password at the proxy.")
+    http_client_proxy_username: str = option(default="", importance=MEDIUM, doc="User name for the proxy.")
+    http_client_proxy_password: Password = option(
+        default=Password(""), importance=MEDIUM, doc="Password for the proxy."
+    )
     http_client_connection_timeout_millis: Long = option(
         default=10_000,
         importance=MEDIUM,
         validator=at_least(1),
-        doc="How long to wait for a connection, in milliseconds.",
+        doc="Timeout for establishing a connection, in milliseconds.",
     )
     http_client_read_timeout_millis: Long = option(
         default=30_000,
         importance=MEDIUM,
         validator=at_least(1),
-        doc="How long a server may say nothing while its answer is awaited, in milliseconds.",
+        doc="How long a server may send nothing while the connector waits for its answer, in milliseconds.",
     )
     http_client_body_timeout_millis: Long = option(
         default=300_000,
         importance=LOW,
         validator=at_least(1),
-        doc="How long a server may take to send a whole answer, in milliseconds.",
+        doc="How long a server may take to send a complete answer, in milliseconds.",
     )
     http_response_max_bytes: int = option(
         default=64 * _MEGABYTE,
         importance=LOW,
         validator=between(1, 1 << 30),
-        doc="The largest body of an answer, unpacked, in bytes. A larger one is not read.",
+        doc="Maximum size of an answer's body in bytes, after decompression. A larger one is not read.",
     )
     max_retries: int | None = option(
         default=None,
         importance=MEDIUM,
         validator=at_least(-1),
-        doc="How often a request is tried again; -1 is without end. By default the source tries without end, a sink "
-        "with http.url once and one with http.api.url 10 times.",
+        doc="How often to retry a request; -1 means forever. By default the source retries forever, a sink with "
+        "http.url once, and a sink with http.api.url 10 times.",
     )
     retry_backoff_ms: int = option(
         default=3000,
         importance=MEDIUM,
         validator=at_least(0),
-        doc="How long to wait before the first further try, in milliseconds, unless the server says with Retry-After.",
+        doc="How long to wait before the first retry, in milliseconds, unless the server specifies it with "
+        "Retry-After.",
     )
     retry_backoff_max_ms: int = option(
         default=60_000,
         importance=LOW,
         validator=at_least(0),
-        doc="The longest wait before a further try, in milliseconds; the waits double up to it. What a server asks for "
+        doc="Maximum wait before a retry, in milliseconds; the waits double up to it. A wait requested by the server "
         "with Retry-After may be longer.",
     )
     http_user_agent: str = option(
@@ -194,7 +199,7 @@ class ClientConfig(HostsConfig, TlsConfig):
     )
 
     def check(self) -> Iterable[ConfigError]:
-        """Yield an error for each credential that is missing."""
+        """Yield an error for each missing credential."""
         yield from super().check()
         needed: tuple[tuple[str, object], ...] = ()
         match self.auth_type:
@@ -221,12 +226,12 @@ class ClientConfig(HostsConfig, TlsConfig):
         yield from self._host_errors()
 
     def urls(self) -> Iterable[tuple[str, str]]:
-        """The keys that have URLs, and the URLs, whose hosts are written out."""
+        """The keys that hold URLs, with the parts of the URLs that name their hosts."""
         if self.token_url:
             yield "oauth2.access.token.url" if self.oauth2_access_token_url else "oauth2.token.url", self.token_url
 
     def _host_errors(self) -> Iterable[ConfigError]:
-        """Tell what the worker's rules deny by name; the addresses are checked when they are connected to."""
+        """Yield an error for each host denied by name in the worker's rules; addresses are checked on connecting."""
         proxy = [("http.client.proxy.host", self.proxy_place[0])] if self.proxy_place[0] else []
         for key, host in (*proxy, *((key, _host(url)) for key, url in self.urls())):
             if host is None:
@@ -258,32 +263,32 @@ class ClientConfig(HostsConfig, TlsConfig):
 
     @property
     def token_property(self) -> str:
-        """The member of the token endpoint's answer that is the token."""
+        """The name of the token in the token endpoint's answer."""
         return self.oauth2_token_property or self.oauth2_response_token_property
 
     @property
     def token_is_renewed_on(self) -> StatusRanges:
-        """The statuses that tell that a token has lapsed."""
+        """The statuses that mean that a token has expired."""
         return status_ranges(self.oauth2_token_renew_on_status_codes)
 
     @property
     def configured_headers(self) -> dict[str, str]:
-        """Headers that are sent with every request to the host of the configured URL."""
+        """Secret headers that are sent with every request to the host of the configured URL."""
         return {}
 
     @property
     def proxy_place(self) -> tuple[str, int]:
-        """The host and the port of the proxy; an empty host is none."""
+        """The host and the port of the proxy; the host is empty if there is none."""
         return self.http_client_proxy_host, self.http_client_proxy_port
 
     @property
     def proxy_user(self) -> tuple[str, str]:
-        """The user and the password at the proxy."""
+        """The user and password for the proxy."""
         return self.http_client_proxy_username, self.http_client_proxy_password.value
 
     @property
     def proxy(self) -> Password | None:
-        """The URL of the proxy, with the password in it; ``None`` if there is none."""
+        """The URL of the proxy including the password; ``None`` if there is none."""
         host, port = self.proxy_place
         if not host:
             return None

@@ -1,8 +1,8 @@
-"""Connections that are made only to addresses which the worker's rules permit.
+"""Connections to permitted addresses only, according to the worker's rules.
 
-A name is resolved once, its addresses are checked, and it is these that are connected to: a name that answers with
-another address the next time (DNS rebinding) gains nothing. Every connection comes through here, that of each
-redirect and of the token endpoint and the proxy too, so that no spelling of an address passes unchecked.
+A name is resolved once, its addresses are checked, and the connection is made to one of those: a name that resolves to
+another address the next time (DNS rebinding) gains nothing. Every connection passes through here, including redirects,
+the token endpoint and the proxy, so that no spelling of an address evades the check.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 class Connections:
-    """Opens sockets to permitted addresses, and knows those that are open, so that another thread can end them."""
+    """Opens sockets to permitted addresses, and keeps track of them so that another thread can abort them."""
 
     def __init__(self, rules: HostRules, resolve: Resolve = socket.getaddrinfo) -> None:
         self.rules = rules
@@ -42,7 +42,7 @@ class Connections:
         self._aborted = False
 
     def connect(self, connection: HTTPConnection, host: str, port: int, timeout: Any) -> socket.socket:
-        """A socket to the first permitted address of the host that answers."""
+        """Return a socket to the first permitted address of the host that answers."""
         addresses = self._resolved(connection, host, port)
         failure: OSError = OSError("the name has no address")
         for address in addresses:
@@ -63,7 +63,7 @@ class Connections:
         raise NewConnectionError(connection, failure.strerror or str(failure)) from failure
 
     def opened(self, connection: HTTPConnection) -> None:
-        """Remember a connection, so that :meth:`abort` ends it; one that comes too late is ended at once."""
+        """Register a connection for :meth:`abort`; one that comes too late is aborted at once."""
         with self._lock:
             self._open.add(connection)
             late = self._aborted
@@ -71,7 +71,7 @@ class Connections:
             _shut(connection)
 
     def abort(self) -> None:
-        """End every connection: a thread that waits for an answer has an error at once."""
+        """Abort every connection: a thread that waits for an answer gets an error at once."""
         with self._lock:
             self._aborted = True
             connections = list(self._open)
@@ -79,7 +79,7 @@ class Connections:
             _shut(connection)
 
     def check_target(self, host: str, port: int) -> None:
-        """Check a host that a proxy is to connect to: by its name, and by its addresses if it has any here."""
+        """Check a host that a proxy is to connect to, by its name, and by its addresses if it resolves here."""
         self.rules.check_name(host)
         try:
             answers = self._resolve(host, port, type=socket.SOCK_STREAM)
@@ -114,21 +114,21 @@ class CheckedAdapter(HTTPAdapter):
         proxies: Mapping[str, str] | None = None,
         cert: Any = None,  # noqa: ARG002
     ) -> HTTPConnectionPool:
-        """The pool for a request. What is trusted is in the context alone, to which requests would add."""
+        """Return the pool for a request. Only the context decides what is trusted; requests would add to it."""
         proxy = (proxies or {}).get("https")
         manager = self.proxy_manager_for(proxy) if proxy else self.poolmanager
         return manager.connection_from_url(request.url or "")
 
     def cert_verify(self, conn: Any, url: Any, verify: Any, cert: Any) -> None:
-        """Leave the pool as it is, for the same reason."""
+        """Leave the pool unchanged, for the same reason."""
 
     def init_poolmanager(self, connections: int, maxsize: int, block: bool = False, **kwargs: Any) -> None:
-        """Make the pools of direct connections."""
+        """Create the pools of direct connections."""
         self.poolmanager = PoolManager(num_pools=connections, maxsize=maxsize, block=block, **self._tls(), **kwargs)
         self.poolmanager.pool_classes_by_scheme = self._pools
 
     def proxy_manager_for(self, proxy: str, **kwargs: Any) -> ProxyManager:
-        """The pools of connections through a proxy."""
+        """Return the pools of connections through a proxy."""
         made: ProxyManager = super().proxy_manager_for(proxy, **self._tls(), **kwargs)
         made.pool_classes_by_scheme = self._pools
         return made

@@ -1,4 +1,4 @@
-"""The HTTP client of the connectors: requests with credentials, redirects that are checked, bodies that are bounded."""
+"""The HTTP client of the connectors: requests with credentials, checked redirects, bounded bodies."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _PUBLIC_HEADERS: Final = frozenset({"accept", "user-agent", "accept-encoding", "
 
 
 class Stream:
-    """A response whose body is still being sent; closing it ends the connection."""
+    """A response whose body is still arriving; closing it ends the connection."""
 
     def __init__(self, response: requests.Response, url: str) -> None:
         self.status = response.status_code
@@ -52,27 +52,27 @@ class Stream:
         self._response = response
 
     def read(self) -> bytes:
-        """The next bytes, as soon as there are some; empty at the end."""
+        """Return the next bytes as soon as there are some; empty at the end."""
         with _told_errors(self.url):
             part: bytes = self._response.raw.read1(_PART, decode_content=True)
             return part
 
     def close(self) -> None:
-        """End it, whatever is left."""
+        """Close the connection, whatever is left of the body."""
         self._response.close()
 
     def finish(self) -> None:
-        """Give the connection back: the body is read to its end."""
+        """Return the connection to the pool, after the body has been read to its end."""
         self._response.raw.release_conn()
 
 
 class HttpClient:
-    """Makes requests. Several threads may use it; :meth:`abort` ends what they wait for."""
+    """Sends requests. Thread-safe; :meth:`abort` ends all waiting."""
 
     def __init__(self, config: ClientConfig, most_connections: int = 1) -> None:
         self._config = config
         if config.http_ssl_trust_all_certs:
-            _log.warning("http.ssl.trust.all.certs=true: whoever is between can read and change everything.")
+            _log.warning("http.ssl.trust.all.certs=true: anyone on the network path can read and change everything.")
         self._connections = Connections(config.host_rules)
         self._adapter = CheckedAdapter(self._connections, tls_context(config), most_connections)
         proxy = config.proxy
@@ -81,15 +81,15 @@ class HttpClient:
         self._patience = config.http_client_body_timeout_millis / 1000
 
     def send(self, request: Request, keep: int | None = None) -> Response:
-        """The response to a request, read to its end; of its body only the first ``keep`` bytes, if given.
+        """Send a request and return the response with its body, or only the first ``keep`` bytes of it.
 
-        Raises :class:`NoAnswerError`, after which another try may help, or an error that says what to correct.
+        Raises :class:`NoAnswerError` if a retry may help, otherwise an error that says what to correct.
         """
         stream = self.open(request)
         return self._read(stream) if keep is None else self._beginning(stream, keep)
 
     def open(self, request: Request) -> Stream:
-        """The response to a request, of which the body is yet to be read."""
+        """Send a request and return the response before its body."""
         sent = self._authentication.headers()
         stream = self._follow(request, sent)
         if self._authentication.is_refreshed(stream.status, sent):
@@ -98,11 +98,11 @@ class HttpClient:
         return stream
 
     def hide(self, text: str) -> str:
-        """The text with the credentials in it hidden."""
+        """Return the text with the credentials in it hidden."""
         return self._authentication.hide(text)
 
     def abort(self) -> None:
-        """End every exchange that is under way, for good."""
+        """Abort every exchange under way; the client cannot be used any more."""
         self._connections.abort()
 
     def close(self) -> None:
@@ -123,7 +123,7 @@ class HttpClient:
         raise BrokenResponseError(f"{request.shown} redirects more than {_MOST_HOPS} times: correct the URL.")
 
     def _exchange(self, request: Request, url: str, credentials: Mapping[str, str] | None) -> Stream:
-        """One hop, without ``credentials`` if it is to another host."""
+        """Make one hop, without ``credentials`` if it goes to another host."""
         headers = {"User-Agent": self._config.http_user_agent, "Accept-Encoding": "gzip, deflate"}
         if credentials is not None:
             headers |= credentials
@@ -164,12 +164,12 @@ class HttpClient:
                 content += part
                 if len(content) > most:
                     raise BrokenResponseError(
-                        f"The answer of {shown_address(stream.url)} has more than {most} bytes: ask for less at once, "
-                        "or raise http.response.max.bytes."
+                        f"The answer of {shown_address(stream.url)} has more than {most} bytes: request less at a "
+                        "time, or raise http.response.max.bytes."
                     )
                 if time.monotonic() > deadline:
                     raise TimedOutError(
-                        f"{shown_address(stream.url)} did not send its whole answer within {self._patience:g} s."
+                        f"{shown_address(stream.url)} did not send its complete answer within {self._patience:g} s."
                     )
         except BaseException:
             stream.close()
@@ -178,7 +178,7 @@ class HttpClient:
         return Response(stream.status, stream.headers, bytes(content), stream.url)
 
     def _beginning(self, stream: Stream, keep: int) -> Response:
-        """The first bytes of a response. A small rest is read, so that the connection can be used again."""
+        """Read the beginning of a response, and a small rest as well, so that the connection can be reused."""
         content, read = bytearray(), 0
         try:
             while (part := stream.read()) and read <= keep + _PART:
@@ -195,7 +195,7 @@ class HttpClient:
 
 
 def _is_followed(request: Request, status: int) -> bool:
-    """Whether a redirect is followed: never by another method, with which a body would be lost."""
+    """Whether to follow a redirect; never with another method, which would lose the body."""
     return request.method in _SAFE or status in _SAME_METHOD
 
 
@@ -205,15 +205,15 @@ def _next_hop(request: Request, url: str, location: str, own: tuple[str, str, in
         place = origin(target)
         has_user = urlsplit(target).username is not None
     except ValueError:
-        raise BrokenResponseError(f"{request.shown} redirects to what is no URL of HTTP: correct the URL.") from None
+        raise BrokenResponseError(f"{request.shown} redirects to an invalid HTTP URL: correct the URL.") from None
     shown = shown_address(target)
     if has_user:
-        raise BrokenResponseError(f"{request.shown} redirects to {shown} with a user of its own: correct the URL.")
+        raise BrokenResponseError(f"{request.shown} redirects to {shown} with a user in the URL: correct the URL.")
     if own[0] == "https" and place[0] == "http":
-        raise BrokenResponseError(f"{request.shown} redirects to {shown}, where nothing is encrypted: correct the URL.")
+        raise BrokenResponseError(f"{request.shown} redirects to {shown}, which is not encrypted: correct the URL.")
     if place != own and request.body is not None:
         raise BrokenResponseError(
-            f"{request.shown} redirects to {shown}: a body is not sent to another host. Correct the URL."
+            f"{request.shown} redirects to {shown}, but a body is not sent to another host: correct the URL."
         )
     return target
 
@@ -224,9 +224,9 @@ def _headers(response: requests.Response) -> dict[str, str]:
 
 @contextmanager
 def _told_errors(url: str) -> Iterator[None]:
-    """Turn the errors of the library, which show whole URLs, into ones that say no more than they should.
+    """Turn the library's errors, which show whole URLs, into errors without secrets.
 
-    They are not chained for the same reason.
+    They are not chained, for the same reason.
     """
     place = shown_address(url)
     try:
@@ -235,14 +235,14 @@ def _told_errors(url: str) -> Iterator[None]:
         raise
     except (requests.exceptions.InvalidURL, requests.exceptions.MissingSchema, UnicodeError, ValueError) as error:
         if isinstance(error, (requests.RequestException, UnicodeError)):
-            raise BrokenResponseError(f"{place} is no valid URL: correct it.") from None
+            raise BrokenResponseError(f"{place} is not a valid URL: correct it.") from None
         raise NoAnswerError(f"{place} does not answer: {type(error).__name__}.") from None
     except (requests.RequestException, urllib3.exceptions.HTTPError, OSError, AttributeError) as error:
         # AttributeError: another thread has closed the connection.
         if (reason := _distrust(error)) is not None:
             raise UntrustedError(
                 f"{place} is not trusted, or does not trust the client: {reason}. Check the https.ssl keys, and that "
-                "the URL names the host as its certificate does."
+                "the host of the URL matches its certificate."
             ) from None
         if isinstance(error, (requests.Timeout, urllib3.exceptions.TimeoutError, TimeoutError)):
             raise TimedOutError(f"{place} does not answer in time.") from None
@@ -264,7 +264,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _parts(error: BaseException) -> Iterator[BaseException]:
-    """The error and all that it was made of."""
+    """Yield the error and its causes."""
     waiting, seen = [error], set()
     while waiting:
         part = waiting.pop(0)

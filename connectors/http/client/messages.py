@@ -1,4 +1,4 @@
-"""Requests, responses, and the errors of an exchange. None of their texts shows a query, a credential or a header."""
+"""Requests, responses, and the errors of an exchange. Their texts never show a query, a credential or a header."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PORTS: Final = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request as it is configured; credentials are added when it is sent."""
+    """A request as configured; credentials are added when it is sent."""
 
     method: str
     url: str = field(repr=False)
@@ -34,13 +34,13 @@ class Request:
 
     @property
     def shown(self) -> str:
-        """The request as errors show it."""
+        """The request as shown in errors."""
         return f"{self.method} {shown_address(self.url)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A response whose body has been read; the names of its headers are in lower case."""
+    """A response with its body; header names are in lower case."""
 
     status: int
     headers: Mapping[str, str] = field(repr=False)
@@ -50,23 +50,23 @@ class Response:
 
 
 class NoAnswerError(ConnectError):
-    """A server gave no answer, or only a part of one; another try may help."""
+    """A server gave no answer, or only part of one; a retry may help."""
 
 
 class TimedOutError(NoAnswerError):
-    """A server said nothing for too long."""
+    """A server sent nothing for too long."""
 
 
 class UntrustedError(ConnectError):
-    """The other side of a TLS connection is not trusted, or does not trust this one."""
+    """The peer of a TLS connection is not trusted, or does not trust this client."""
 
 
 class BrokenResponseError(ConnectError):
-    """A response cannot be used: it is too large, or redirects where no request may go."""
+    """A response is unusable: too large, or a redirect that may not be followed."""
 
 
 def shown_address(url: str) -> str:
-    """A URL without what may be secret: the query, the fragment, and the user and password."""
+    """Return a URL without its query, fragment, user and password, which may be secret."""
     try:
         parts = urlsplit(url)
         place = parts.netloc.rpartition("@")[2]
@@ -76,9 +76,9 @@ def shown_address(url: str) -> str:
 
 
 def origin(url: str) -> tuple[str, str, int]:
-    """Scheme, host and port of a URL: what credentials belong to. Raises ``ValueError`` if it is no URL of HTTP."""
+    """Return scheme, host and port of a URL, which credentials belong to. Raises ``ValueError`` for other URLs."""
     parts = urlsplit(url)
     scheme = parts.scheme.lower()
     if scheme not in _PORTS or not parts.hostname:
-        raise ValueError("it is no URL that begins with http:// or https://")
+        raise ValueError("it must begin with http:// or https://")
     return scheme, parts.hostname.lower().rstrip("."), parts.port or _PORTS[scheme]

@@ -1,4 +1,4 @@
-"""Which statuses mean what, and when a request is made again: decided from values alone."""
+"""Pure decisions about statuses and retries."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class StatusRanges:
 
 
 def status_ranges(text: str) -> StatusRanges:
-    """Parse ``404``, ``500..599``, ``500-599``, ``500-`` with commas between; ``ValueError`` says what is wrong."""
+    """Parse a comma-separated list such as ``404,500..599,400-``. Raises ``ValueError`` with the reason."""
     found = []
     for item in filter(None, (item.strip() for item in text.split(","))):
         match = _RANGE.fullmatch(item)
@@ -49,14 +49,14 @@ def status_ranges(text: str) -> StatusRanges:
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """The waits between tries: doubling from ``first`` to ``longest`` seconds, or always ``first``."""
+    """The waits between attempts: doubling from ``first`` to ``longest`` seconds, or always ``first``."""
 
     first: float
     longest: float
     constant: bool = False
 
     def seconds(self, tries: int, share: float | None = None) -> float:
-        """The wait after the try with that number, from 1 on; half of it depends on ``share``, by default chance."""
+        """Return the wait after an attempt, counted from 1; half of it depends on ``share``, by default random."""
         if self.constant:
             return self.first
         wait = min(self.first * 2.0 ** min(tries - 1, 60), max(self.first, self.longest))
@@ -66,7 +66,7 @@ class Backoff:
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """The seconds that a server asks to wait with ``Retry-After``, as a number or a date; ``None`` if it does not."""
+    """Return the seconds requested by ``Retry-After``, a number or a date; ``None`` without it."""
     text = headers.get("retry-after", "").strip()
     if not text:
         return None
@@ -82,7 +82,7 @@ def retry_after(headers: Mapping[str, str], now: float) -> float | None:
 
 
 def pause_asked(headers: Mapping[str, str], now: float) -> float | None:
-    """The seconds until a rate limit that is used up is reset, by the headers that servers tell it with."""
+    """Return the seconds until an exhausted rate limit resets, according to the usual headers."""
     remaining = next((headers[name] for name in _REMAINING if name in headers), None)
     reset = next((headers[name] for name in _RESET if name in headers), None)
     if remaining is None or reset is None or remaining.strip() != "0":

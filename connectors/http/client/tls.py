@@ -1,4 +1,4 @@
-"""TLS connections of the HTTP connectors, configured by the keys of Java's HTTP connectors."""
+"""TLS of the HTTP connectors, configured with the keys of the Java HTTP connectors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OTHER_NAMES: Final = {
 
 
 def _same(name: str) -> Any:
-    return option(default=None, importance=LOW, doc=f"The same as https.{name}.")
+    return option(default=None, importance=LOW, doc=f"Alias of https.{name}.")
 
 
 class TlsConfig(Config):
@@ -48,8 +48,8 @@ class TlsConfig(Config):
     http_ssl_trust_all_certs: bool = option(
         default=False,
         importance=LOW,
-        doc="Whether any certificate is accepted, whoever has issued it and for whatever host. Whoever is between the "
-        "worker and the server can then read and change everything: for tests only.",
+        doc="Whether to accept any certificate, from any issuer and for any host. Anyone on the network path can then "
+        "read and change everything: for tests only.",
     )
 
     def check(self) -> Iterable[ConfigError]:
@@ -65,7 +65,7 @@ class TlsConfig(Config):
             )
 
     def tls_props(self) -> dict[str, str]:
-        """The TLS options that are set, under ``https.ssl.*``."""
+        """Return the TLS options that are set, under ``https.ssl.*``."""
         return {_PREFIX + name: text for name, text in self._given()}
 
     def _given(self) -> Iterator[tuple[str, str]]:
@@ -78,5 +78,5 @@ class TlsConfig(Config):
 
 
 def tls_context(config: TlsConfig) -> ssl.SSLContext:
-    """The TLS context of a client; a :class:`~connect.errors.ConfigError` if an option is unusable."""
+    """Create the client's TLS context. Raises :class:`~connect.errors.ConfigError` for an unusable option."""
     return client_context(config.tls_props(), _PREFIX, trusts_all=config.http_ssl_trust_all_certs)

@@ -1,4 +1,4 @@
-"""What each kind of database does in its own way: names, metadata, types, cursors."""
+"""What differs between kinds of databases: names, metadata, types, cursors."""
 
 from connectors.jdbc.dialects.column import Column, NativeType, TableId
 from connectors.jdbc.dialects.dialect import Cursor, Dialect

@@ -1,4 +1,4 @@
-"""Names of tables, and columns as a database describes them."""
+"""Table names, and columns as a database describes them."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ __all__ = ["Column", "NativeType", "TableId"]
 
 @dataclass(frozen=True, slots=True, order=True)
 class TableId:
-    """The name of a table: ``catalog`` and ``schema`` are empty where the database has none."""
+    """A table name: ``catalog`` and ``schema`` are empty where the database has none."""
 
     name: str
     schema: str = ""
     catalog: str = ""
 
     def __str__(self) -> str:
-        """The parts with dots between them, unquoted: as in source partitions and in patterns."""
+        """Return the parts separated by dots, unquoted, as in source partitions and patterns."""
         return ".".join(part for part in (self.catalog, self.schema, self.name) if part)
 
 
 @dataclass(frozen=True, slots=True)
 class NativeType:
-    """The type of a column in the database's own words.
+    """The type of a column in the database's terms.
 
-    ``name`` is without its arguments, in lower case: ``numeric``, ``timestamp with time zone``, ``tinyint``.
+    ``name`` has no arguments and is in lower case: ``numeric``, ``timestamp with time zone``, ``tinyint``.
     """
 
     name: str
@@ -32,12 +32,12 @@ class NativeType:
     scale: int | None = None
     unsigned: bool = False
     element: NativeType | None = None
-    """The type of the elements, if this is an array."""
+    """The element type, for an array."""
     values: tuple[str, ...] = ()
-    """The values, if this is an enum."""
+    """The values, for an enum."""
 
     def __str__(self) -> str:
-        """The type for people."""
+        """Return the type for display."""
         if self.element is not None:
             return f"{self.element}[]"
         if self.precision is None:
@@ -47,7 +47,7 @@ class NativeType:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table, or of a result."""
+    """A column of a table or of a result."""
 
     name: str
     type: NativeType
@@ -55,4 +55,4 @@ class Column:
     has_default: bool = False
     autoincrement: bool = False
     generated: bool = False
-    """Whether the database computes it, so that it cannot be written."""
+    """Whether the database computes the column, so that it cannot be written."""

@@ -1,4 +1,4 @@
-"""What a kind of database does in its own way."""
+"""The interface of a database dialect."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Cursor", "Dialect"]
 
 
 class Cursor(Protocol):
-    """A cursor of a driver, as Python's DB-API has it."""
+    """A driver's cursor, as in Python's DB-API."""
 
     @property
     def description(self) -> Any:
@@ -28,16 +28,16 @@ class Cursor(Protocol):
         """Run a statement."""
 
     def fetchmany(self, size: int, /) -> Sequence[Sequence[Any]]:
-        """The next rows; none at the end."""
+        """Return the next rows; empty at the end."""
 
     def close(self) -> None:
         """Release the result."""
 
 
 class Dialect:
-    """A kind of database. Subclass it for another one, and name the class in the entry point ``sluice.jdbc.dialects``.
+    """A kind of database. To support another one, subclass this and register it in ``sluice.jdbc.dialects``.
 
-    A dialect keeps no connection: each method that asks the database is given one of SQLAlchemy.
+    A dialect holds no connection: each method that queries the database is given a SQLAlchemy connection.
     """
 
     backend: ClassVar[str]
@@ -60,22 +60,22 @@ class Dialect:
     # -- names ---------------------------------------------------------------------------------------------------
 
     def quote(self, name: str) -> str:
-        """A name as SQL has it: quoted, unless ``quote.sql.identifiers=never``."""
+        """Return a name for SQL, quoted unless ``quote.sql.identifiers=never``."""
         if not self._quote:
             return name
         opening, closing = self.quotes
         return f"{opening}{name.replace(closing, closing * 2)}{closing}"
 
     def quoted(self, table: TableId) -> str:
-        """The name of a table as SQL has it."""
+        """Return a table name for SQL."""
         return ".".join(self.quote(part) for part in (table.catalog, table.schema, table.name) if part)
 
     def table_id(self, text: str) -> TableId:
-        """The table of a name as users write it, ``accounts`` or ``public.accounts``, quoted or not."""
+        """Return the table of a name as users write it: ``accounts`` or ``public.accounts``, quoted or not."""
         parts = _split(text, *self.quotes)
         most = 2
         if not all(parts) or len(parts) > most + 1:
-            raise ValueError(f"{text!r} is no name of a table: write it as schema.table")
+            raise ValueError(f"{text!r} is not a valid table name: write it as schema.table")
         name, qualifier, database = [*reversed(parts), "", ""][:3]
         if self.has_catalogs:
             return TableId(name, catalog=qualifier)
@@ -92,70 +92,70 @@ class Dialect:
         catalog: str | None = None,
         schema: str | None = None,
     ) -> list[TableId]:
-        """The tables of these JDBC types (``TABLE``, ``VIEW`` ...), in order.
+        """Return the tables of these JDBC types (``TABLE``, ``VIEW`` ...), in order.
 
-        ``catalog`` and ``schema`` are patterns with ``%`` and ``_``; ``None`` means all but the system's.
+        ``catalog`` and ``schema`` are patterns with ``%`` and ``_``; ``None`` means all except the system's.
         """
 
     @abstractmethod
     def resolve(self, connection: Connection, table: TableId) -> TableId | None:
-        """The table with its schema or catalog filled in as the connection finds it; ``None`` if there is none."""
+        """Return the table with its schema or catalog as the connection resolves it; ``None`` if it does not exist."""
 
     @abstractmethod
     def columns(self, connection: Connection, table: TableId) -> tuple[Column, ...]:
-        """The columns of a table in order; empty if there is no such table."""
+        """Return the columns of a table in order; empty if there is no such table."""
 
     @abstractmethod
     def primary_key(self, connection: Connection, table: TableId) -> tuple[str, ...]:
-        """The columns of the primary key in its order; empty if there is none."""
+        """Return the columns of the primary key in order; empty if there is none."""
 
     @abstractmethod
     def result_columns(self, connection: Connection, cursor: Cursor, sql: str) -> tuple[Column, ...]:
-        """The columns of what a query gives; ``cursor`` has run it."""
+        """Return the columns of a query's result; ``cursor`` has executed the query."""
 
     def size(self, connection: Connection, table: TableId) -> int:  # noqa: ARG002
-        """About how many bytes or rows a table has, to share tables evenly; 0 if that is not known."""
+        """Estimate the size of a table in bytes or rows, for sharing tables evenly; 0 if unknown."""
         return 0
 
     # -- reading -------------------------------------------------------------------------------------------------
 
     def prepare(self, connection: Connection, *, reads: bool) -> None:
-        """Set the session up, so that values come as :meth:`reading` expects them; called once for a connection.
+        """Set up the session so that values come as :meth:`reading` expects them; called once per connection.
 
-        ``reads`` says that nothing will be written in it.
+        ``reads`` means that nothing will be written in it.
         """
 
     @abstractmethod
     def reading(self, column: Column) -> Reading | None:
-        """How a column is read; ``None`` if Connect has no type for it."""
+        """Return how to read a column; ``None`` if Connect has no type for it."""
 
     def selected(self, column: Column) -> str:
-        """A column in the list of a SELECT, under its own name."""
+        """Return a column for the list of a SELECT, under its own name."""
         return self.quote(column.name)
 
     @abstractmethod
     def cursor(self, connection: Connection) -> Cursor:
-        """A cursor that takes rows from the server bit by bit, and gives the values that :meth:`reading` expects."""
+        """Return a cursor that streams rows from the server, with the values that :meth:`reading` expects."""
 
     @abstractmethod
     def now(self, connection: Connection) -> dt.datetime:
-        """The time of the database, aware."""
+        """Return the current time of the database, with a time zone."""
 
     def timestamp_expression(self, name: str) -> str:
-        """A column of times, given as SQL has its name, as it is compared and ordered."""
+        """Return the expression by which a time column, given by its SQL name, is compared and ordered."""
         return name
 
     @abstractmethod
     def timestamp_parameter(self, columns: Sequence[Column], moment: dt.datetime) -> Any:
-        """An aware instant as it is compared with the first of these columns that is not null."""
+        """Return an aware datetime in the form comparable with the first of these columns that is not null."""
 
     # -- transactions --------------------------------------------------------------------------------------------
 
     def under_way(self, connection: Connection, table: TableId | None) -> Hashable | None:  # noqa: ARG002
-        """The transactions that may still add rows before those that are visible now, for :meth:`are_over`.
+        """Return the transactions that may still add rows before those visible now, for :meth:`are_over`.
 
-        Those that write to ``table``; with ``None`` all, because a transaction may use the time of its beginning.
-        ``None`` if there are none, or if the database cannot tell.
+        Those that write to ``table``, or with ``None`` all of them, since a transaction may use the time of its
+        beginning. ``None`` if there are none, or if the database cannot tell.
         """
         return None
 
@@ -165,7 +165,7 @@ class Dialect:
 
 
 def _split(text: str, opening: str, closing: str) -> list[str]:
-    """The parts of a name between dots; a dot in quotes does not count, a doubled quote is one."""
+    """Split a name at dots outside quotes; a doubled quote stands for one."""
     quoted = rf"{re.escape(opening)}(?:[^{re.escape(closing)}]|{re.escape(closing) * 2})+{re.escape(closing)}"
     part = rf"{quoted}|[^.{re.escape(opening)}]+"
     if not re.fullmatch(rf"(?:{part})(?:\.(?:{part}))*", text):

@@ -96,7 +96,7 @@ _CODES: Final[Mapping[int, str]] = {
 
 
 class MysqlDialect(Dialect):
-    """MySQL from version 8 on. A database is a catalog, as it is for JDBC."""
+    """MySQL 8 and later. A database is a catalog, as in JDBC."""
 
     backend: ClassVar[str] = "mysql"
     java_names: ClassVar[tuple[str, ...]] = ("MySqlDatabaseDialect",)
@@ -169,7 +169,7 @@ class MysqlDialect(Dialect):
         return Reading(Schema.string()) if kind.name in _TEXTS else _READINGS.get(kind.name, _BYTES)
 
     def selected(self, column: Column) -> str:
-        """A column; a FLOAT as a double, as MySQL writes only six digits of it."""
+        """Return a column; a FLOAT as a double, since MySQL writes only six of its digits."""
         quoted = self.quote(column.name)
         return f"{quoted} + 0e0 AS {quoted}" if column.type.name == "float" else quoted
 
@@ -185,13 +185,13 @@ class MysqlDialect(Dialect):
         return moment.replace(tzinfo=dt.UTC)
 
     def timestamp_parameter(self, columns: Sequence[Column], moment: dt.datetime) -> dt.datetime:
-        """Without a zone: that of the session, which is UTC, for TIMESTAMP; ``db.timezone`` for DATETIME."""
+        """Return a time without a zone: in UTC, the session's zone, for TIMESTAMP; in ``db.timezone`` for DATETIME."""
         zone = dt.UTC if all(column.type.name in _UTC for column in columns) else self.options.zone
         return moment.astimezone(zone).replace(tzinfo=None)
 
 
 class MariadbDialect(MysqlDialect):
-    """MariaDB from version 10.6 on."""
+    """MariaDB 10.6 and later."""
 
     backend: ClassVar[str] = "mariadb"
     java_names: ClassVar[tuple[str, ...]] = ()
@@ -240,7 +240,7 @@ def _bytes(value: str | bytes) -> bytes:
 
 def _date(value: Any) -> dt.date:
     if not isinstance(value, dt.date):
-        raise DataError(f"{str(value)[:40]!r} is no date")
+        raise DataError(f"{str(value)[:40]!r} is not a date")
     return value
 
 
@@ -250,7 +250,7 @@ def _midnight(value: Any) -> Any:
 
 def _time(value: Any) -> dt.time:
     if not isinstance(value, dt.timedelta) or not dt.timedelta() <= value < _DAY:
-        raise DataError(f"{value} is no time of a day")
+        raise DataError(f"{value} is not a time of day")
     return (EPOCH + value).time()
 
 

@@ -95,7 +95,7 @@ _numbers: Final = count(1)
 
 
 class PostgresqlDialect(Dialect):
-    """PostgreSQL from version 13 on."""
+    """PostgreSQL 13 and later."""
 
     backend: ClassVar[str] = "postgresql"
     tells_transactions: ClassVar[bool] = True
@@ -193,10 +193,10 @@ class PostgresqlDialect(Dialect):
         return moment.astimezone(self.options.zone).replace(tzinfo=None)
 
     def under_way(self, connection: Connection, table: TableId | None) -> Hashable | None:
-        """The transactions that hold a lock: before it assigns a number, one that inserts has locked the table.
+        """Return the transactions that hold a lock: an insert locks the table before it assigns a number.
 
-        Whoever has ended is visible before its locks are gone. A standby does not know the locks: there the
-        end of the snapshot is the answer.
+        A transaction that has ended is visible before its locks are released. A standby does not know the locks; there
+        the end of the snapshot decides.
         """
         end = connection.exec_driver_sql(_SNAPSHOT_END).scalar()
         if end is not None:
@@ -246,7 +246,7 @@ _TEXT: Final = Reading(Schema.string())
 
 
 class _Types:
-    """The types of some columns by their numbers, those they are made of included."""
+    """The types of some columns by OID, including those they are composed of."""
 
     def __init__(self, connection: Connection, oids: Iterable[int]) -> None:
         self._rows: dict[int, Any] = {}
@@ -258,7 +258,7 @@ class _Types:
         self._register_arrays(connection)
 
     def native(self, oid: int, modifier: int) -> NativeType:
-        """The type with that number and modifier; that of a domain is the one below it."""
+        """Return the type with that OID and modifier; for a domain, its base type."""
         _, name, kind, element, base, base_modifier, category, _, values = self._rows[oid]
         if kind == "d":
             return self.native(base, base_modifier)
@@ -270,7 +270,7 @@ class _Types:
         return NativeType(name, precision, scale)
 
     def _register_arrays(self, connection: Connection) -> None:
-        """Tell psycopg of the arrays of types that it does not know, such as enums."""
+        """Register the arrays of types that psycopg does not know, such as enums."""
         from psycopg.types import TypeInfo  # noqa: PLC0415 - as above
 
         driver: Any = connection.connection.driver_connection
@@ -281,7 +281,7 @@ class _Types:
 
 
 def _digits(name: str, modifier: int) -> tuple[int | None, int | None]:
-    """Precision and scale from the modifier of a type."""
+    """Return precision and scale from the modifier of a type."""
     if modifier < 0:
         return None, None
     if name == "numeric":
@@ -298,7 +298,7 @@ def _array_reading(element: Reading) -> Reading:
 
     def each(values: Any) -> list[Any]:
         if any(value.__class__ is list for value in values):
-            raise DataError("the array has several dimensions")
+            raise DataError("the array has more than one dimension")
         if convert is None:
             return list(values)
         return [None if value is None else convert(value) for value in values]
@@ -312,7 +312,7 @@ def _only(kind: type | None) -> Callable[[Any], Any] | None:
 
     def checked(value: Any) -> Any:
         if value.__class__ is not kind:
-            raise DataError(f"{str(value)[:40]!r} has no place in a {kind.__name__}")
+            raise DataError(f"{str(value)[:40]!r} cannot be stored in a {kind.__name__}")
         return value
 
     return checked

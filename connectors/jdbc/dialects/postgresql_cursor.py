@@ -1,4 +1,4 @@
-"""A cursor on the server that gives rows even where psycopg has no value for something in them."""
+"""A server-side cursor that returns rows even if psycopg has no Python value for something in them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["PostgresqlCursor"]
 
 
 class PostgresqlCursor:
-    """A server-side cursor. What no Python value stands for, such as the date ``infinity``, comes as text."""
+    """A server-side cursor. Values without a Python equivalent, such as the date ``infinity``, come as text."""
 
     def __init__(self, connection: psycopg.Connection[Any], name: str) -> None:
         self._connection = connection
@@ -25,7 +25,7 @@ class PostgresqlCursor:
 
     @property
     def pgresult(self) -> Any:
-        """The result as libpq has it."""
+        """The result in libpq's form."""
         return self._cursor.pgresult
 
     def execute(self, sql: Any, parameters: Any = None) -> Any:
@@ -33,7 +33,7 @@ class PostgresqlCursor:
         return self._cursor.execute(sql, parameters)
 
     def fetchmany(self, size: int) -> list[tuple[Any, ...]]:
-        """The next rows."""
+        """Return the next rows."""
         try:
             return self._cursor.fetchmany(size)
         except psycopg.DataError:

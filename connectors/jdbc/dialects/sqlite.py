@@ -1,4 +1,4 @@
-"""SQLite, whose columns have types that its values need not keep to."""
+"""SQLite, whose columns have types that its values need not follow."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _VIEW: Final = "sluice_query"
 
 
 class SqliteDialect(Dialect):
-    """Files of SQLite.
+    """SQLite files.
 
-    Dates and times are text in ISO 8601, or milliseconds since the epoch, as the Java driver writes them.
+    Dates and times are ISO 8601 text, or milliseconds since the epoch, as the Java driver writes them.
     """
 
     backend: ClassVar[str] = "sqlite"
@@ -88,7 +88,7 @@ class SqliteDialect(Dialect):
         return tuple(row[1] for row in sorted(rows, key=lambda row: row[5]) if row[5])
 
     def result_columns(self, connection: Connection, cursor: Cursor, sql: str) -> tuple[Column, ...]:
-        """The columns by the types of the columns that the query names; those of expressions by their first value."""
+        """Return columns typed by the table columns that the query names, or else by their first value."""
         names = [each[0] for each in cursor.description]
         connection.exec_driver_sql(f"DROP VIEW IF EXISTS temp.{_VIEW}")
         connection.exec_driver_sql(f"CREATE TEMPORARY VIEW {_VIEW} AS {sql}")
@@ -136,7 +136,7 @@ class SqliteDialect(Dialect):
         return dt.datetime.now(dt.UTC)
 
     def timestamp_expression(self, name: str) -> str:
-        """The time in microseconds, whichever way it is written."""
+        """Return the time in microseconds, however it is written."""
         return f"{_MICROS}({name})"
 
     def timestamp_parameter(self, columns: Sequence[Column], moment: dt.datetime) -> int:  # noqa: ARG002
@@ -146,7 +146,7 @@ class SqliteDialect(Dialect):
         return '"' + name.replace('"', '""') + '"'
 
     def _types_of_values(self, connection: Connection, names: Sequence[str], table: str) -> Iterator[str]:
-        """The types of the values in the first row, for columns without a type."""
+        """Return the types of the values in the first row, for columns without a type."""
         if not names:
             return iter(())
         columns = ", ".join(f"typeof({name})" for name in names)
@@ -181,13 +181,13 @@ def _boolean(value: Any) -> bool:
 
 def _float(value: Any) -> float:
     if not isinstance(value, int | float):
-        raise DataError(f"{str(value)[:40]!r} is no number")
+        raise DataError(f"{str(value)[:40]!r} is not a number")
     return float(value)
 
 
 def _bytes(value: Any) -> bytes:
     if not isinstance(value, bytes):
-        raise DataError(f"the value is a {type(value).__name__}, and bytes are expected")
+        raise DataError(f"the value is a {type(value).__name__}, but bytes are expected")
     return value
 
 
@@ -207,7 +207,7 @@ def _date(value: Any) -> dt.date:
         return dt.date.fromisoformat(value)
     moment = _moment(value)
     if not isinstance(moment, dt.datetime):
-        raise DataError(f"{str(value)[:40]!r} is no date")
+        raise DataError(f"{str(value)[:40]!r} is not a date")
     return moment.date()
 
 
@@ -218,7 +218,7 @@ def _time(value: Any) -> dt.time:
             return parsed
     elif isinstance(value, int) and 0 <= value < 86_400_000:
         return (EPOCH + dt.timedelta(milliseconds=value)).time()
-    raise DataError(f"{str(value)[:40]!r} is no time of a day")
+    raise DataError(f"{str(value)[:40]!r} is not a time of day")
 
 
 _READINGS: Final = (

@@ -1,4 +1,4 @@
-"""How values of databases become those of Connect: numbers by ``numeric.mapping``, times by their granularity."""
+"""How database values become Connect values: numbers by ``numeric.mapping``, times by their granularity."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MOST_DIGITS: Final = 18
 
 
 class NumericMapping(StrEnum):
-    """What NUMERIC columns become."""
+    """How to map NUMERIC columns."""
 
     NONE = "none"
     PRECISION_ONLY = "precision_only"
@@ -45,7 +45,7 @@ class NumericMapping(StrEnum):
 
 
 class TimestampGranularity(StrEnum):
-    """What columns of dates with times become."""
+    """How to map columns with date and time."""
 
     CONNECT_LOGICAL = "connect_logical"
     MICROS_LONG = "micros_long"
@@ -58,7 +58,7 @@ class TimestampGranularity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TypeOptions:
-    """The choices that a connector has for types; ``zone`` is that of times without one (``db.timezone``)."""
+    """A connector's choices for types; ``zone`` is that of times without one (``db.timezone``)."""
 
     numeric_mapping: NumericMapping = NumericMapping.NONE
     granularity: TimestampGranularity = TimestampGranularity.CONNECT_LOGICAL
@@ -67,9 +67,9 @@ class TypeOptions:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How the values of a column are read: their schema, and what turns the driver's value into the schema's.
+    """How to read the values of a column: their schema, and the conversion from the driver's value.
 
-    ``convert`` is not called for null; ``None`` leaves values as they are. Its ``ValueError`` or
+    ``convert`` is not called for null; ``None`` leaves values unchanged. Its ``ValueError`` or
     :class:`~connect.errors.DataError` says what is wrong with a value.
     """
 
@@ -83,12 +83,12 @@ class Reading:
 
     @property
     def is_instant(self) -> bool:
-        """Whether the instant is the value itself."""
+        """Whether the value itself is the instant."""
         return self.convert is not None and self.convert is self.instant
 
 
 def parse_zone(text: str) -> dt.tzinfo:
-    """The time zone of that name, as Java's ``ZoneId`` has them; a ``ValueError`` if there is none."""
+    """Return the time zone of that name, as in Java's ``ZoneId``. Raises ``ValueError`` if there is none."""
     if text in ("UTC", "Z", "GMT", "UT"):
         return dt.UTC
     if (offset := _OFFSET.fullmatch(text)) is not None:
@@ -98,11 +98,11 @@ def parse_zone(text: str) -> dt.tzinfo:
     try:
         return ZoneInfo(text)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise ValueError(f"{text} is no time zone: write it as Europe/Berlin, UTC or +02:00") from error
+        raise ValueError(f"{text} is not a time zone: write it as Europe/Berlin, UTC or +02:00") from error
 
 
 def numeric_reading(precision: int | None, scale: int | None, options: TypeOptions) -> Reading:
-    """How NUMERIC with these digits is read; without a scale it is text, because its values may have any."""
+    """Return how to read NUMERIC with these digits; without a scale as text, since its values may have any."""
     mapping = options.numeric_mapping
     if precision is None or scale is None:
         if mapping is NumericMapping.BEST_FIT_EAGER_DOUBLE:
@@ -145,52 +145,52 @@ def _exact_decimal(scale: int) -> Callable[[Any], decimal.Decimal]:
     def convert(value: Any) -> decimal.Decimal:
         number = value if isinstance(value, decimal.Decimal) else decimal.Decimal(str(value))
         if not number.is_finite():
-            raise DataError(f"{value} is no number that a Decimal can hold")
+            raise DataError(f"{value} cannot be represented as a Decimal")
         if -number.as_tuple().exponent == scale:  # type: ignore[operator]
             return number
         try:
             return number.quantize(unit, context=context)
         except decimal.DecimalException as error:
-            raise DataError(f"{value} does not have {scale} digits after the point") from error
+            raise DataError(f"{value} does not have {scale} decimal places") from error
 
     return convert
 
 
 def checked_integer(kind: Type) -> Callable[[Any], int]:
-    """What makes whole numbers of a type of numbers, and refuses others."""
+    """Return a conversion of numbers to integers of a type that refuses all others."""
     least, most = INTEGER_RANGES[kind]
 
     def convert(value: Any) -> int:
         if isinstance(value, str | bytes):
-            raise DataError(f"{value[:40]!r} is no number")
+            raise DataError(f"{value[:40]!r} is not a number")
         number = int(value)
         if number != value or not least <= number <= most:
-            raise DataError(f"{value} is not within {kind.value}")
+            raise DataError(f"{value} is out of range for {kind.value}")
         return number
 
     return convert
 
 
 def checked_text(value: Any) -> str:
-    """The value, if it is text."""
+    """Return the value if it is a string; otherwise raise :class:`~connect.errors.DataError`."""
     if not isinstance(value, str):
-        raise DataError(f"the value is a {type(value).__name__}, and text is expected")
+        raise DataError(f"the value is a {type(value).__name__}, but a string is expected")
     return value
 
 
 def timestamp_reading(
     options: TypeOptions, parse: Callable[[Any], Any] | None = None, *, zone: dt.tzinfo | None = None
 ) -> Reading:
-    """How dates with times are read; ``parse`` makes a ``datetime`` of what the driver gives, unless that is one.
+    """Return how to read date and time; ``parse`` converts the driver's values that are not ``datetime`` objects.
 
-    Those without a zone are in ``zone``, by default in ``db.timezone``.
+    Times without a zone are in ``zone``, by default in ``db.timezone``.
     """
     local = _in_zone(zone or options.zone)
 
     def instant(value: Any) -> dt.datetime:
         moment = value if parse is None else parse(value)
         if moment.__class__ is not dt.datetime:
-            raise DataError(f"{str(moment)[:40]!r} is no date with a time of the years 1 to 9999")
+            raise DataError(f"{str(moment)[:40]!r} is not a date and time within the years 1 to 9999")
         return local(moment)
 
     granularity = options.granularity
@@ -202,7 +202,7 @@ def timestamp_reading(
 
 
 def _in_zone(zone: dt.tzinfo) -> Callable[[dt.datetime], dt.datetime]:
-    """What makes an instant in UTC of a time that is in a zone, or, without one, in ``zone``."""
+    """Return a conversion to UTC of times that are in a zone, or else in ``zone``."""
     utc = dt.UTC
 
     def instant(moment: dt.datetime) -> dt.datetime:

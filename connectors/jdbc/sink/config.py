@@ -35,7 +35,7 @@ _PLACEHOLDER: Final = re.compile(r"\$\{([^}]*)\}")
 
 
 class InsertMode(StrEnum):
-    """What becomes of a record whose row may be there already."""
+    """How to write a record whose row may already exist."""
 
     INSERT = "insert"
     UPSERT = "upsert"
@@ -52,7 +52,7 @@ class KeyMode(StrEnum):
 
 
 class NestedValues(StrEnum):
-    """What becomes of structs, arrays and maps within a value."""
+    """What to do with structs, arrays and maps within a value."""
 
     FAIL = "fail"
     FLATTEN = "flatten"
@@ -60,7 +60,7 @@ class NestedValues(StrEnum):
 
 
 class Delivery(StrEnum):
-    """How often a record may be written when the task is killed."""
+    """How often a record may be written if the task is killed."""
 
     AT_LEAST_ONCE = "at-least-once"
     EXACTLY_ONCE = "exactly-once"
@@ -91,138 +91,140 @@ class JdbcSinkConfig(ConnectionConfig):
         ignore_case=True,
         group=_WRITING,
         doc="insert adds a row for each record. upsert replaces the fields of the row with the same primary key, or "
-        "adds one. update changes rows that are there, and adds none.",
+        "adds a row. update changes existing rows only.",
     )
     delete_enabled: bool = option(
         default=False,
         importance=MEDIUM,
         group=_WRITING,
-        doc="Whether a record without a value deletes the row of its key. Requires pk.mode=record_key.",
+        doc="Whether a record without a value (tombstone) deletes the row of its key. Requires pk.mode=record_key.",
     )
     delivery: Delivery = option(
         default=Delivery.AT_LEAST_ONCE,
         importance=MEDIUM,
         group=_WRITING,
-        doc="at-least-once: after a crash some records are written again. exactly-once: the offsets of the records "
-        "are kept in a table of the database, in the transaction that writes them, and consuming continues there.",
+        doc="at-least-once: some records are written again after a crash. exactly-once: the offsets are stored in a "
+        "table of the database, in the same transaction as the records, and consumption continues from there.",
     )
     offsets_table: str = option(
         default="sluice_offsets",
         importance=LOW,
         validator=non_empty,
         group=_WRITING,
-        doc="The table for the offsets of delivery=exactly-once; it is created. Connectors may share it.",
+        doc="The table for the offsets of delivery=exactly-once, which is created if missing. Connectors may share it.",
     )
     batch_size: int = option(
         default=3000,
         importance=MEDIUM,
         validator=at_least(0),
         group=_WRITING,
-        doc="Most records in one transaction, as far as they come that fast. What has come is written after a tenth of "
-        "a second in any case. 0 writes each batch that is consumed by itself.",
+        doc="Maximum number of records per transaction. Records are written after a tenth of a second at the latest. "
+        "With 0, each consumed batch is written in a transaction of its own.",
     )
     table_name_format: str = option(
         default="${topic}",
         importance=MEDIUM,
         validator=non_empty,
         group=_TABLES,
-        doc="The name of the table. ${topic} stands for the topic, ${field} for the text of table.name.field. It may "
-        "be schema.${topic}; a dot in the name of a topic divides it into schema and table.",
+        doc="The table name. ${topic} stands for the topic, ${field} for the value of table.name.field. It may "
+        "contain a schema, as in schema.${topic}; a dot in a topic name separates schema and table.",
     )
     table_name_field: str = option(
         default="",
         importance=MEDIUM,
         group=_TABLES,
-        doc="The field of the value, or of the key of a record without a value, whose text is the name of the table, "
-        "or the part ${field} of table.name.format.",
+        doc="The field whose string is the table name, or replaces ${field} in table.name.format: a field of the "
+        "value, or of the key if the record has no value.",
     )
     table_name_normalize: bool = option(
         default=False,
         importance=LOW,
         group=_TABLES,
-        doc="Whether characters of a topic, and of table.name.field, other than a-z, A-Z, 0-9 and _ become _.",
+        doc="Whether to replace characters other than a-z, A-Z, 0-9 and _ in topic names and in table.name.field by _.",
     )
     topics_to_tables_mapping: tuple[str, ...] = option(
         default=(),
         importance=MEDIUM,
         validator=_table_mapping,
         group=_TABLES,
-        doc="Tables of topics as topic:table, with commas between them. Other topics go by table.name.format.",
+        doc="Tables of individual topics, as a comma-separated list of topic:table. Other topics follow "
+        "table.name.format.",
     )
     table_types: tuple[Literal["TABLE", "PARTITIONED TABLE", "VIEW"], ...] = option(
         default=("TABLE",),
         importance=LOW,
         ignore_case=True,
         group=_TABLES,
-        doc="The types of tables that may be written to.",
+        doc="The types of tables that the connector may write to.",
     )
     auto_create: bool = option(
         default=False,
         importance=MEDIUM,
         group=_TABLES,
-        doc="Whether a table that is missing is created, from the schemas of the records.",
+        doc="Whether to create missing tables from the schemas of the records.",
     )
     auto_evolve: bool = option(
         default=False,
         importance=MEDIUM,
         group=_TABLES,
-        doc="Whether columns that are missing are added, of fields that are optional or have a default. Columns are "
-        "never changed or dropped.",
+        doc="Whether to add missing columns, for fields that are optional or have a default. Columns are never "
+        "changed or dropped.",
     )
     pk_mode: KeyMode = option(
         default=KeyMode.NONE,
         importance=HIGH,
         ignore_case=True,
         group=_MAPPING,
-        doc="The primary key of rows: none; kafka, the topic, partition and offset of the record; record_key, the key "
-        "or fields of it; record_value, fields of the value.",
+        doc="The primary key of rows. none: no primary key; kafka: topic, partition and offset of the record; "
+        "record_key: the key or fields of it; record_value: fields of the value.",
     )
     pk_fields: tuple[str, ...] = option(
         default=(),
         importance=MEDIUM,
         group=_MAPPING,
         doc="The fields of the primary key. kafka: the names of three columns, by default __connect_topic, "
-        "__connect_partition and __connect_offset. record_key: fields of the key, by default all; the name of the "
-        "column if the key is a single value. record_value: fields of the value, by default all.",
+        "__connect_partition and __connect_offset. record_key: fields of the key, by default all; for a primitive "
+        "key, the name of the column. record_value: fields of the value, by default all.",
     )
     fields_whitelist: tuple[str, ...] = option(
         default=(),
         importance=MEDIUM,
         group=_MAPPING,
-        doc="The fields of the value to write; if empty, all. The primary key is always written.",
+        doc="The fields of the value to write; all if empty. The primary key is always written.",
     )
     nested_values: NestedValues = option(
         default=NestedValues.FAIL,
         importance=MEDIUM,
         group=_MAPPING,
-        doc="What becomes of structs, arrays and maps in a value. fail: they are refused, but for arrays in "
-        "PostgreSQL. flatten: each field of a struct becomes a column, arrays and maps JSON. json: they become JSON.",
+        doc="What to do with structs, arrays and maps in a value. fail: refuse them, except arrays in PostgreSQL. "
+        "flatten: each field of a struct becomes a column; arrays and maps become JSON. json: all become JSON.",
     )
     nested_delimiter: str = option(
         default="_",
         importance=LOW,
         validator=non_empty,
         group=_MAPPING,
-        doc="Stands between the names of fields that nested.values=flatten joins.",
+        doc="The separator in column names that nested.values=flatten builds from field names.",
     )
     replace_null_with_default: bool = option(
         default=True,
         importance=LOW,
         group=_MAPPING,
-        doc="Whether null in a field whose schema has a default is written as that default.",
+        doc="Whether to write the default of a field's schema in place of null.",
     )
     string_output_value_column_name: str = option(
         default="record_value",
         importance=LOW,
         validator=non_empty,
         group=_MAPPING,
-        doc="The column for values that are texts and no structs.",
+        doc="The column for values that are strings instead of structs.",
     )
     timestamp_fields_list: tuple[str, ...] = option(
         default=(),
         importance=LOW,
         group=_MAPPING,
-        doc="Fields of the value, whole numbers since the epoch or texts of them, that are written as timestamps.",
+        doc="Fields of the value that contain a time since the epoch, as an integer or a string of digits, to write "
+        "as timestamps.",
     )
     timestamp_precision_mode: Literal["MICROSECONDS", "NANOSECONDS"] = option(
         default="MICROSECONDS",
@@ -236,25 +238,25 @@ class JdbcSinkConfig(ConnectionConfig):
         importance=MEDIUM,
         validator=_time_zone,
         group=_MAPPING,
-        doc="The time zone in which timestamps are written to columns that have none.",
+        doc="The time zone for writing timestamps to columns without a time zone.",
     )
     max_retries: int = option(
         default=10,
         importance=MEDIUM,
         validator=at_least(0),
         group=_RETRIES,
-        doc="How many times in a row to try again after an error that may pass, before the task fails.",
+        doc="How many times in a row to retry after a transient error before the task fails.",
     )
     retry_backoff_ms: int = option(
         default=3000,
         importance=MEDIUM,
         validator=at_least(0),
         group=_RETRIES,
-        doc="How long to wait before it is tried again.",
+        doc="How long to wait before a retry, in milliseconds.",
     )
 
     def check(self) -> Iterable[ConfigError]:
-        """Yield an error for each rule over several keys that is broken."""
+        """Yield an error for each violated rule over several keys."""
         yield from super().check()
         yield from self._check_database()
         yield from self._check_keys()
@@ -325,11 +327,11 @@ class JdbcSinkConfig(ConnectionConfig):
 
     @property
     def mapped_tables(self) -> Mapping[str, str]:
-        """The tables of topics that are mapped one by one."""
+        """The tables of the topics in topics.to.tables.mapping."""
         pairs: list[Any] = [item.split(":", 1) for item in self.topics_to_tables_mapping]
         return dict(pairs)
 
     @property
     def exactly_once(self) -> bool:
-        """Whether offsets are kept beside the rows."""
+        """Whether offsets are stored in the database."""
         return self.delivery is Delivery.EXACTLY_ONCE

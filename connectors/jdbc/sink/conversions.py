@@ -31,12 +31,12 @@ _Change = Callable[[Any], Any]
 
 
 def json_schema(*, optional: bool) -> Schema:
-    """The schema of a column that holds JSON."""
+    """Return the schema of a column that holds JSON."""
     return Schema.string(name=JSON_NAME, optional=optional)
 
 
 def json_writer(schema: Schema) -> Callable[[Any], str | None]:
-    """What writes a value of ``schema`` as JSON; null stays null."""
+    """Return a function that writes values of ``schema`` as JSON; null stays null."""
     import orjson  # noqa: PLC0415 - the keys of the connector can be described without any package
 
     change = _change(schema)
@@ -50,7 +50,7 @@ def json_writer(schema: Schema) -> Callable[[Any], str | None]:
 
 
 def _change(schema: Schema) -> _Change:
-    """What makes of a value that is not null something that JSON has."""
+    """Return a conversion of non-null values to types that JSON has."""
     match schema.type:
         case Type.STRUCT:
             members = {field.name: _nullable(_change(field.schema)) for field in schema.fields}
@@ -77,12 +77,12 @@ def _nullable(change: _Change) -> _Change:
 
 def _finite(value: float) -> float:
     if not math.isfinite(value):
-        raise DataError(f"JSON has no number {value}.")
+        raise DataError(f"{value} cannot be written as a JSON number.")
     return value
 
 
 def _text(value: Any) -> Any:
-    """A value of a logical type, or of another type with a name."""
+    """Convert a value of a logical or another named type."""
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if value is None or isinstance(value, (str, int, float)):
@@ -97,12 +97,12 @@ def _name(key: Any) -> str:
 
 
 def precise_schema(*, optional: bool) -> Schema:
-    """The schema of a column of timestamps to the microsecond."""
+    """Return the schema of a timestamp column with microseconds."""
     return Schema.int64(name=PRECISE_NAME, optional=optional)
 
 
 def precise_reader(schema: Schema, unit: str) -> Callable[[Sequence[Any]], Sequence[Any]]:
-    """What makes timestamps of numbers in ``unit`` since the epoch, or of texts of them."""
+    """Return a conversion of times since the epoch in ``unit``, as integers or strings of digits, to timestamps."""
     if schema.type not in (Type.INT64, Type.STRING) or schema.name is not None:
         raise DataError(f"timestamp.fields.list names a field of type {schema.type.value}: it must be int64 or string.")
     divisor = _NANOS if unit == "NANOSECONDS" else 1
@@ -113,9 +113,9 @@ def precise_reader(schema: Schema, unit: str) -> Callable[[Sequence[Any]], Seque
         try:
             micros, rest = divmod(int(value), divisor)
             if rest:
-                raise DataError(f"{value} ns is finer than a microsecond, which is as fine as a timestamp can be.")
+                raise DataError(f"{value} ns is more precise than a microsecond, the finest resolution of a timestamp.")
             return EPOCH + micros * _MICROSECOND
         except (ValueError, OverflowError) as error:
-            raise DataError(f"{str(value)[:40]} is no timestamp of the years 1 to 9999.") from error
+            raise DataError(f"{str(value)[:40]} is not a timestamp within the years 1 to 9999.") from error
 
     return lambda values: [moment(value) for value in values]

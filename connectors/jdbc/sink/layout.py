@@ -14,14 +14,14 @@ from connectors.jdbc.sink.conversions import json_schema, json_writer, precise_r
 __all__ = ["Layout", "LayoutColumn", "key_layout", "row_layout"]
 
 Read = Callable[[SinkBatch], Sequence[Any]]
-"""The values of a column, one for each record of a batch."""
+"""Returns the values of a column, one for each record of a batch."""
 
 _KAFKA_SCHEMAS: Final = (Schema.string(), Schema.int32(), Schema.int64())
 
 
 @dataclass(frozen=True, slots=True)
 class LayoutColumn:
-    """One column: its name, the schema of its values, and how they are read from a batch."""
+    """A column: its name, the schema of its values, and how to read them from a batch."""
 
     name: str
     schema: Schema
@@ -47,7 +47,7 @@ class Layout:
 
 
 def key_layout(config: JdbcSinkConfig, key_schema: Schema | None) -> Layout:
-    """The columns of a record without a value: those of its key. A ``DataError`` says why there are none."""
+    """Return the columns of a record without a value: those of its key. Raises ``DataError`` if there are none."""
     columns = tuple(_key_columns(config, key_schema, None))
     return Layout(columns, len(columns))
 
@@ -55,7 +55,7 @@ def key_layout(config: JdbcSinkConfig, key_schema: Schema | None) -> Layout:
 def row_layout(
     config: JdbcSinkConfig, key_schema: Schema | None, value_schema: Schema | None, *, arrays: bool
 ) -> Layout:
-    """The columns of records with these schemas; ``arrays`` tells that the database has columns of arrays.
+    """Return the columns of records with these schemas; ``arrays`` means that the database has array columns.
 
     Raises :class:`~connect.errors.DataError` if records of these schemas cannot be written.
     """
@@ -70,12 +70,12 @@ def row_layout(
     for column in (*keys, *values):
         if column.name in seen:
             raise DataError(
-                f"Two fields of the record would be column {column.name}: rename one with a transformation, or choose "
-                "another nested.delimiter."
+                f"Two fields of the record map to column {column.name}. Rename one with a transformation, or change "
+                "nested.delimiter."
             )
         seen.add(column.name)
     if not seen:
-        raise DataError("No field of the record is to be written: check fields.whitelist and pk.mode.")
+        raise DataError("The record has no field to write. Check fields.whitelist and pk.mode.")
     return Layout((*keys, *values), len(keys))
 
 
@@ -100,18 +100,18 @@ def _key_columns(
 def _record_key_columns(config: JdbcSinkConfig, schema: Schema | None) -> Iterator[LayoutColumn]:
     if schema is None:
         raise DataError(
-            "pk.mode=record_key needs keys with a schema, and the key of the record has none: use a key.converter that "
-            "gives one, such as AvroConverter, StringConverter or JsonConverter with schemas."
+            "pk.mode=record_key requires keys with a schema, but the key of the record has none. Use a key.converter "
+            "that provides one, such as AvroConverter, StringConverter or JsonConverter with schemas."
         )
     if schema.type is not Type.STRUCT:
         if not schema.type.is_primitive:
             raise DataError(
-                f"A key of type {schema.type.value} cannot be a primary key: it must be a struct or a value."
+                f"A key of type {schema.type.value} cannot be a primary key. It must be a struct or a primitive value."
             )
         if len(config.pk_fields) != 1:
             raise DataError(
-                f"The key of the record is a single value of type {schema.type.value}: name the one column for it in "
-                f"pk.fields, which has {len(config.pk_fields)}."
+                f"The key of the record is a primitive value of type {schema.type.value}. Set pk.fields to the name "
+                f"of its column; it has {len(config.pk_fields)} names."
             )
         yield LayoutColumn(config.pk_fields[0], schema, lambda batch: batch.key.values())
         return
@@ -121,7 +121,7 @@ def _record_key_columns(config: JdbcSinkConfig, schema: Schema | None) -> Iterat
 
 def _record_value_columns(config: JdbcSinkConfig, schema: Schema | None) -> Iterator[LayoutColumn]:
     if schema is None or schema.type is not Type.STRUCT:
-        raise DataError("pk.mode=record_value needs values that are structs with a schema.")
+        raise DataError("pk.mode=record_value requires values that are structs with a schema.")
     replace = config.replace_null_with_default
     for name in config.pk_fields or schema.field_names:
         member = _primitive(schema, name, "value")
@@ -132,7 +132,7 @@ def _primitive(schema: Schema, name: str, part: str) -> Schema:
     field = schema.field(name)
     if field is None:
         fields = ", ".join(schema.field_names)
-        raise DataError(f"pk.fields names {name}, and the {part} of the record has only {fields}.")
+        raise DataError(f"pk.fields has {name}, but the fields of the record's {part} are {fields}.")
     if not field.schema.type.is_primitive:
         raise DataError(
             f"Field {name} of the {part} is of type {field.schema.type.value}, which cannot be a primary key."
@@ -149,15 +149,16 @@ def _value_columns(
     if schema is None or schema.type not in (Type.STRUCT, Type.STRING):
         found = "has no schema" if schema is None else f"is of type {schema.type.value}"
         raise DataError(
-            f"The value of the record {found}, and a struct or a text with a schema is needed: use a value.converter "
-            "that gives one, such as AvroConverter, or JsonConverter with value.converter.schemas.enable=true."
+            f"The value of the record {found}, but a struct or a string with a schema is required. Use a "
+            "value.converter that provides one, such as AvroConverter, or JsonConverter with "
+            "value.converter.schemas.enable=true."
         )
     if schema.type is Type.STRING:
         yield LayoutColumn(config.string_output_value_column_name, schema, lambda batch: batch.value.values())
         return
     wanted = set(config.fields_whitelist)
     if missing := wanted - set(schema.field_names) - set(besides):
-        raise DataError(f"fields.whitelist names {min(missing)}, which the value of the record does not have.")
+        raise DataError(f"fields.whitelist has {min(missing)}, but the value of the record has no such field.")
     for field in schema.fields:
         if not wanted or field.name in wanted:
             yield from _columns_of(config, (field.name,), field.schema, optional=schema.optional, arrays=arrays)
@@ -183,8 +184,8 @@ def _columns_of(
         yield LayoutColumn(name, shown, read)
     elif nested is NestedValues.FAIL:
         raise DataError(
-            f"Field {name} is of type {schema.type.value}, for which there is no column: set nested.values=json or "
-            "flatten, or leave it out with fields.whitelist."
+            f"Field {name} is of type {schema.type.value}, which has no column type. Set nested.values=json or "
+            "flatten, or leave the field out with fields.whitelist."
         )
     else:
         write = json_writer(schema)

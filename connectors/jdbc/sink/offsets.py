@@ -1,7 +1,7 @@
 """The offsets of ``delivery=exactly-once``: a table of the database, written in the transaction of the rows.
 
-Each row tells which record of a partition comes next. A transaction changes it only from what the task knows: a task
-whose partition somebody else has written meanwhile changes nothing, and undoes its rows.
+Each row holds the next offset of a partition. A transaction changes it only if it still has the value that the task
+knows: if another task has written the partition meanwhile, nothing changes and the rows are rolled back.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LONGEST: Final = 255
 
 
 class OvertakenError(Exception):
-    """Another task has written records of a partition: its offset is not what this task knows."""
+    """Another task has written records of a partition: its offset is not the one that this task knows."""
 
     def __init__(self, partition: TopicPartition) -> None:
         super().__init__(f"Another task has written records of {partition.topic}-{partition.partition}")
@@ -59,7 +59,7 @@ class OffsetsTable:
         connection.commit()
 
     def read(self, connection: Connection, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The next offset of each partition that has one."""
+        """Return the next offset of each partition that has one."""
         found = {}
         for partition in partitions:
             sql = f"SELECT {self._offset} FROM {self._table} WHERE {self._where}"
@@ -72,7 +72,7 @@ class OffsetsTable:
     def advance(
         self, connection: Connection, known: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
     ) -> None:
-        """Move to ``ends`` from the offsets that are ``known``; raise :class:`OvertakenError` if they are others."""
+        """Advance to ``ends`` from ``known`` offsets. Raises :class:`OvertakenError` if the stored ones differ."""
         for partition, end in sorted(ends.items()):
             if partition not in known:
                 places = ", ".join([self._mark] * 4)
@@ -91,7 +91,7 @@ class OffsetsTable:
                     raise OvertakenError(partition)
 
     def alter(self, connection: Connection, offsets: Mapping[TopicPartition, int | None]) -> None:
-        """Set offsets; ``None`` removes one."""
+        """Set offsets; ``None`` deletes one."""
         for partition, offset in offsets.items():
             self._run(connection, f"DELETE FROM {self._table} WHERE {self._where}", *self._of(partition))
             if offset is not None:
@@ -106,7 +106,7 @@ class OffsetsTable:
 
 
 def _short(name: str) -> str:
-    """The name of a connector, or as much of it as fits with a mark that stands for the rest."""
+    """Return the name of a connector, cut to fit, with a hash of the rest if necessary."""
     if len(name) <= _LONGEST:
         return name
     mark = hashlib.sha256(name.encode()).hexdigest()[:32]

@@ -1,4 +1,4 @@
-"""The tables that records go to."""
+"""Which table each record goes to."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _KEPT: Final = 10_000
 
 
 class Routing:
-    """Names the table of each record.
+    """Determines the table of each record.
 
-    The name of a topic may hold dots, which divide schema and table, as in Java. The text of a field is data of
-    whoever wrote the record: it is one name, and never a schema.
+    A topic name may contain dots, which separate schema and table, as in Java. The string of a field is data from
+    whoever wrote the record: it is a single name, never a schema.
     """
 
     def __init__(self, config: JdbcSinkConfig, dialect: Dialect) -> None:
@@ -39,9 +39,9 @@ class Routing:
         self._named = lru_cache(_KEPT)(self._name)
 
     def tables(self, batch: SinkBatch) -> Iterator[tuple[TableId, Sequence[int] | None]]:
-        """The tables of a batch, each with its records, ``None`` for all of them.
+        """Yield the tables of a batch, each with the indices of its records, or ``None`` for all.
 
-        Raises :class:`~connect.errors.DataError` if a record does not tell its table.
+        Raises :class:`~connect.errors.DataError` if the table of a record cannot be determined.
         """
         if not self._field or batch.topic in self._mapped:
             yield self._named(batch.topic, ""), None
@@ -58,10 +58,10 @@ class Routing:
 
     def _text(self, struct: Any) -> str:
         if not isinstance(struct, Mapping):
-            raise DataError(f"The record has no field {self._field}, which names its table: it is no struct.")
+            raise DataError(f"The record is not a struct, so it has no field {self._field} (table.name.field).")
         text = struct.get(self._field)
         if not isinstance(text, str) or not text:
-            raise DataError(f"The field {self._field} names the table of the record, and it holds no text.")
+            raise DataError(f"The field {self._field} (table.name.field) of the record is not a non-empty string.")
         return text
 
     def _name(self, topic: str, text: str) -> TableId:
@@ -83,4 +83,4 @@ class Routing:
 
 
 _MARK: Final = "\ue000field\ue000"
-"""Stands for the text of a field while the rest of the name is parsed."""
+"""Replaces the string of a field while the rest of the name is parsed."""

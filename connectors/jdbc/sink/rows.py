@@ -1,4 +1,4 @@
-"""The rows of records, in groups that are written together."""
+"""Rows made from records, in groups that are written together."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Prepare = Callable[[TableId, Layout], PreparedTable]
 
 @dataclass(frozen=True, slots=True)
 class ErrantRecord:
-    """A record that cannot be written, and why."""
+    """A record that cannot be written, and the reason."""
 
     record: SinkRecord
     error: Exception
@@ -35,9 +35,9 @@ class ErrantRecord:
 
 @dataclass(slots=True)
 class Group:
-    """Rows of one table, in order: those to write of one layout, those to delete by the same key.
+    """Consecutive rows of one table: those to write, with one layout, and those to delete, by the same key.
 
-    ``batches`` are the batches that the rows come from, one row for each of their records.
+    ``batches`` are the batches of the rows, one row for each record.
     """
 
     table: TableId
@@ -56,7 +56,7 @@ class Group:
         self.deletes += [delete] * len(rows)
 
     def record(self, place: int) -> SinkRecord:
-        """The record of a row."""
+        """Return the record of a row."""
         index = bisect_right(self._starts, place) - 1
         batch = self.batches[index]
         at = place - self._starts[index]
@@ -64,7 +64,7 @@ class Group:
 
 
 class RowMaker:
-    """Makes groups of rows of batches; what cannot be made a row is collected in ``errant``."""
+    """Converts batches to groups of rows, and collects records that cannot be converted in ``errant``."""
 
     def __init__(self, config: JdbcSinkConfig, routing: Routing, prepare: Prepare, *, arrays: bool) -> None:
         self._config = config
@@ -75,7 +75,7 @@ class RowMaker:
         self.errant: list[ErrantRecord] = []
 
     def groups(self, batches: Sequence[SinkBatch]) -> list[Group]:
-        """The groups to write in order. Rows of one table keep their order."""
+        """Yield the groups to write in order. Rows of one table keep their order."""
         self.errant = []
         groups: list[Group] = []
         current: dict[TableId, Group] = {}
@@ -86,7 +86,7 @@ class RowMaker:
         return [group for group in groups if group.rows]
 
     def _routed(self, batch: SinkBatch) -> Sequence[tuple[TableId, SinkBatch]]:
-        """The tables of a batch with their records."""
+        """Yield the tables of a batch with their records."""
         try:
             routes = list(self._routing.tables(batch))
         except DataError:
@@ -97,7 +97,7 @@ class RowMaker:
         return [(table, batch if indices is None else batch.take(indices)) for table, indices in routes]
 
     def _runs(self, batch: SinkBatch) -> list[tuple[SinkBatch, bool]]:
-        """A batch in parts that are all to be written, or all to be deleted."""
+        """Split a batch into runs of records that are all written, or all deleted."""
         values = batch.value
         if batch.value_schema is not None and not batch.value_schema.optional:
             return [(batch, False)]
@@ -141,13 +141,13 @@ class RowMaker:
             return self._prepare(table, self._row_layout(key_schema, value_schema))
         if not self._config.delete_enabled:
             raise DataError(
-                "The record has no value, and there is nothing to write: set delete.enabled=true to delete its row, or "
-                "drop such records with a transformation."
+                "The record has no value to write. Set delete.enabled=true to delete its row, or drop such records "
+                "with a transformation."
             )
         return self._prepare(table, self._key_layout(key_schema))
 
     def _each(self, batch: SinkBatch, attempt: Callable[[SinkBatch], object]) -> SinkBatch | None:
-        """The records that can be processed, if any; the others are errant."""
+        """Return the records that can be processed, if any; the others are errant."""
         bad: dict[int, Exception] = {}
         bad.update(isolate(len(batch), lambda start, stop: _ignored(attempt(batch.slice(start, stop))), _always))
         self.errant += [

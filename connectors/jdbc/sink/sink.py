@@ -33,23 +33,23 @@ _LINGER: Final = 0.1
 class JdbcSinkTask(SinkTask[JdbcSinkConfig]):
     """Writes records to tables, up to ``batch.size`` of them in a transaction.
 
-    Records are held until there are so many, until a tenth of a second has passed, or until ``flush``. If the
-    database refuses a row the transaction is undone and begun again with savepoints, which find the rows that are bad
-    by halves; those are reported, and the others written.
+    Records are held until there are enough, until a tenth of a second has passed, or until ``flush``. If the database
+    refuses a row, the transaction is rolled back and repeated with savepoints, which find the bad rows by bisection;
+    those are reported, and the others written.
 
     ==========================================  ====================================================================
     kill -9 here                                then
     ==========================================  ====================================================================
     while records are held                      they are consumed again
-    in a transaction                            the database undoes it; they are consumed again
-    after it, before the offsets are committed  at-least-once: they are written again, which an upsert or a delete
-                                                does not show, and an insert does. exactly-once: the offsets are
-                                                in the transaction, and consuming continues from them
+    in a transaction                            the database rolls it back; they are consumed again
+    after it, before the offsets are committed  at-least-once: they are written again, which duplicates inserts but
+                                                not upserts and deletes. exactly-once: the offsets are in the
+                                                transaction, and consumption continues from them
     after bad records were reported             they are reported again if the transaction was not committed
     ==========================================  ====================================================================
 
-    With ``exactly-once`` no transaction is committed before its reports are kept (I4), and none by a task that another
-    one has overtaken (I6).
+    With ``exactly-once`` no transaction is committed before its reports are flushed (I4), and none by a task that
+    another one has overtaken (I6).
     """
 
     def start(self) -> None:
@@ -116,7 +116,7 @@ class JdbcSinkTask(SinkTask[JdbcSinkConfig]):
     # -- one transaction -----------------------------------------------------------------------------------------
 
     def _write_held(self) -> None:
-        """Write what is held in one transaction, and hold nothing."""
+        """Write the held records in one transaction."""
         if not self._held:
             return
         try:
@@ -170,7 +170,7 @@ class JdbcSinkTask(SinkTask[JdbcSinkConfig]):
         self._writer.write(connection, prepared.target, step)
 
     def _do_by_halves(self, connection: Connection, steps: Sequence[tuple[Group, Step]]) -> list[ErrantRecord]:
-        """Do all that can be done, and return the records of the rows that cannot."""
+        """Write as many rows as possible by bisection, and return the records of those that cannot be written."""
         connection.rollback()
         connection.begin()
         errant: list[ErrantRecord] = []
@@ -203,7 +203,7 @@ class JdbcSinkTask(SinkTask[JdbcSinkConfig]):
         self._held, self._count = [], 0
 
     def _new(self, records: SinkBatch) -> SinkBatch:
-        """The records that are not in the database, as its offsets tell."""
+        """Return the records that are not in the database yet, according to its offsets."""
         if not self._known:
             return records
         known = self._known
@@ -212,7 +212,7 @@ class JdbcSinkTask(SinkTask[JdbcSinkConfig]):
         return records if len(new) == len(records) else records.take(new)
 
     def _ends(self) -> dict[TopicPartition, int]:
-        """The next offset of each partition after what is held."""
+        """Return the next offset of each partition after the held records."""
         ends: dict[TopicPartition, int] = {}
         for batch in self._held:
             topic = batch.original_topic
@@ -221,9 +221,9 @@ class JdbcSinkTask(SinkTask[JdbcSinkConfig]):
         return ends
 
     def _start_over(self, error: OvertakenError) -> None:
-        """Continue after what another task has written."""
+        """Continue after the records that another task has written."""
         assert self._offsets is not None
-        _log.warning("%s; continuing after them", error)
+        _log.warning("%s; continuing after those records", error)
         with self._database.errors("read the offsets"):
             stored = self._offsets.read(self._tables.connection(), self.context.assignment)
         firsts: dict[TopicPartition, int] = {}
@@ -240,7 +240,7 @@ class JdbcSinkTask(SinkTask[JdbcSinkConfig]):
                 f"{error} (tried {self._failures} times, as max.retries={self.config.max_retries} allows)"
             )
         _log.warning(
-            "%s (%d of %d retries are left)",
+            "%s (%d of %d retries left)",
             error,
             self.config.max_retries - self._failures + 1,
             self.config.max_retries,
@@ -256,7 +256,7 @@ class JdbcSinkConnector(SinkConnector[JdbcSinkConfig]):
 
     @classmethod
     def alter_offsets(cls, config: JdbcSinkConfig, offsets: Mapping[TopicPartition, int | None]) -> bool:
-        """With ``exactly-once`` the offsets in the database are those that count: they are altered, too."""
+        """Alter the offsets in the database as well: with ``exactly-once`` those are the ones that count."""
         database = Database(config, lambda _: True)
         try:
             table = _offsets_table(config, database)

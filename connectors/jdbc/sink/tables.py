@@ -1,7 +1,7 @@
-"""The tables that are written to: looked up, created and given new columns.
+"""Target tables: looked up, created and extended by new columns.
 
-Crash points: a table is created, and columns are added, before the rows that need them, in transactions of their own. A
-task killed in between finds them there.
+Crash points: a table is created, and columns are added, before the rows that need them, in separate transactions. A
+task killed in between finds them when it restarts.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class PreparedTable:
 
 
 class Tables:
-    """The tables of one connection. What is known of them is forgotten when there is another connection."""
+    """The tables of one connection. What is known of them is forgotten when the connection changes."""
 
     def __init__(self, database: Database, writer: Writer, config: JdbcSinkConfig) -> None:
         self._database = database
@@ -56,7 +56,7 @@ class Tables:
         self._prepared: dict[tuple[TableId, Layout], PreparedTable] = {}
 
     def connection(self) -> Connection:
-        """The connection, prepared for writing."""
+        """Return the connection, prepared for writing."""
         connection = self._database.connection()
         if connection is not self._connection:
             self._prepared.clear()
@@ -66,7 +66,7 @@ class Tables:
         return connection
 
     def prepare(self, table: TableId, layout: Layout) -> PreparedTable:
-        """The table for rows of a layout, created or changed if it must be and may be.
+        """Return the table for rows of a layout, created or extended if necessary and allowed.
 
         Raises :class:`~connect.errors.ConnectError` if it cannot be written to as it is.
         """
@@ -93,13 +93,13 @@ class Tables:
         return prepared
 
     def _columns(self, connection: Connection, table: TableId, layout: Layout) -> Sequence[Column]:
-        """The columns of the table for those of the layout."""
+        """Return the columns of the table for those of the layout."""
         dialect = self._database.dialect
         resolved = dialect.resolve(connection, table)
         if resolved is None:
             if not self._config.auto_create:
                 raise ConnectError(
-                    f"Table {table} is missing and auto-creation is disabled: create it, or set auto.create=true."
+                    f"Table {table} is missing and auto-creation is disabled. Create it, or set auto.create=true."
                 )
             statement = create_statement(self._writer, table, layout)
             self._change(connection, [statement], lambda: dialect.resolve(connection, table) is not None)
@@ -115,7 +115,7 @@ class Tables:
         self._change(
             connection, statements, lambda: not match_columns(layout, dialect.columns(connection, resolved))[1]
         )
-        _log.info("Added to table %s: %s", resolved, ", ".join(column.name for column in missing))
+        _log.info("Added columns to table %s: %s", resolved, ", ".join(column.name for column in missing))
         return match_columns(layout, dialect.columns(connection, resolved))[0]
 
     def _tell_of_other_keys(self, connection: Connection, target: Target) -> None:
@@ -123,7 +123,7 @@ class Tables:
         key = self._database.dialect.primary_key(connection, target.table)
         if self._config.insert_mode is InsertMode.UPSERT and set(key) != set(target.key_names):
             _log.warning(
-                "Rows of table %s are to be upserted by (%s), and its primary key is (%s); see that there is a unique "
+                "Rows of table %s are upserted by (%s), but its primary key is (%s). Make sure that there is a unique "
                 "index on the former",
                 target.table,
                 ", ".join(target.key_names),
@@ -131,7 +131,7 @@ class Tables:
             )
 
     def _change(self, connection: Connection, statements: Iterable[str], is_done: Callable[[], bool]) -> None:
-        """Run DDL; an error does not count if another task has done the same meanwhile."""
+        """Run DDL; ignore an error if another task has made the same change meanwhile."""
         connection.rollback()
         connection.begin()
         try:
@@ -147,7 +147,7 @@ class Tables:
         types = self._config.table_types
         if table not in self._database.dialect.tables(connection, types=types):
             raise ConnectError(
-                f"Table {table} is not of the types in table.types={','.join(types)}: add its type there, or write to "
+                f"Table {table} is of a type that is not in table.types={','.join(types)}. Add its type, or write to "
                 "another table."
             )
 
@@ -155,23 +155,25 @@ class Tables:
         names = ", ".join(column.name for column in missing)
         if not self._config.auto_evolve:
             raise ConnectError(
-                f"Table {table} is missing the columns {names} and auto-evolution is disabled: add them, leave the "
+                f"Table {table} is missing the columns {names} and auto-evolution is disabled. Add them, leave the "
                 "fields out with fields.whitelist, or set auto.evolve=true."
             )
         if table in self._database.dialect.tables(connection, types=("VIEW",)):
-            raise ConnectError(f"View {table} is missing the columns {names}, and a view cannot be evolved: change it.")
+            raise ConnectError(
+                f"View {table} is missing the columns {names}, and a view cannot be evolved. Change the view."
+            )
         for column in missing:
             if not column.schema.optional and column.schema.default is None:
                 raise ConnectError(
                     f"Cannot add column {column.name} to table {table}: its field is not optional and has no default "
-                    "for the rows that are there. Add it yourself, or make the field optional."
+                    "for existing rows. Add the column yourself, or make the field optional."
                 )
 
 
 def match_columns(layout: Layout, columns: Sequence[Column]) -> tuple[list[Column], list[LayoutColumn]]:
-    """The columns of a table by the names of the layout's, and those of the layout that are missing.
+    """Return the table's columns by the layout's names, and the layout's columns that are missing.
 
-    A name in other upper and lower case counts if it is the only one.
+    A name that differs in case matches if it is the only one.
     """
     exact = {column.name: column for column in columns}
     folded: dict[str, list[Column]] = {}
@@ -191,7 +193,7 @@ def match_columns(layout: Layout, columns: Sequence[Column]) -> tuple[list[Colum
 
 
 def create_statement(writer: Writer, table: TableId, layout: Layout) -> str:
-    """The statement that creates a table for a layout."""
+    """Return the statement that creates a table for a layout."""
     _check_name(writer, table.name)
     keys = layout.key_names
     parts = [_definition(writer, column, in_key=column.name in keys) for column in layout.columns]
@@ -201,7 +203,7 @@ def create_statement(writer: Writer, table: TableId, layout: Layout) -> str:
 
 
 def add_columns_statements(writer: Writer, table: TableId, columns: Sequence[LayoutColumn]) -> list[str]:
-    """The statements that add columns to a table."""
+    """Return the statements that add columns to a table."""
     name = writer.dialect.quoted(table)
     return [f"ALTER TABLE {name} ADD {_definition(writer, column, in_key=False)}" for column in columns]
 
@@ -218,12 +220,12 @@ def _definition(writer: Writer, column: LayoutColumn, *, in_key: bool) -> str:
 
 
 def check_plain(names: Iterable[str]) -> None:
-    """Refuse names that are more than a name to SQL unless they are quoted: they come with the records."""
+    """Refuse names from records that would be more than a name in SQL without quotes."""
     for name in names:
         if name and not _PLAIN.fullmatch(name):
             raise DataError(
-                f"{name!r} can name a table or a column only in quotes: set quote.sql.identifiers=always, or rename it "
-                "with a transformation."
+                f"{name!r} can be a table or column name only in quotes. Set quote.sql.identifiers=always, or rename "
+                "it with a transformation."
             )
 
 
@@ -231,8 +233,8 @@ def _check_name(writer: Writer, name: str) -> None:
     longest = writer.longest_name
     if longest is not None and len(name.encode(errors="replace")) > longest:
         raise DataError(
-            f"The database would cut the name {name}, which is longer than {longest} bytes: rename the topic or the "
+            f"The name {name} is longer than {longest} bytes, so the database would cut it. Rename the topic or the "
             "field with a transformation, or change table.name.format."
         )
     if "\0" in name:
-        raise DataError(f"The name {name!r} of a table or column has a NUL in it.")
+        raise DataError(f"The name {name!r} of a table or column contains a NUL character.")

@@ -1,6 +1,6 @@
-"""The order of writes: which rows to write and to delete, and in which order, so that each key ends as its records say.
+"""The plan of writes: which rows to write and delete, and in which order, so that each key ends as its records say.
 
-Rows of one key are never reordered. Where a later record of the same transaction replaces an earlier one, only the
+Rows with the same key are never reordered. If a later record of the same transaction replaces an earlier one, only the
 later is written.
 """
 
@@ -17,7 +17,7 @@ from connectors.jdbc.sink.config import InsertMode
 __all__ = ["Action", "Row", "Step", "isolate", "plan_steps"]
 
 Row = tuple[Any, ...]
-"""The cells of a row as the writer has them, those of the primary key first."""
+"""The encoded cells of a row, those of the primary key first."""
 
 
 class Action(enum.Enum):
@@ -31,19 +31,19 @@ class Action(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One action for many rows; ``places`` are their numbers in the input."""
+    """One action for many rows; ``places`` are their indices in the input."""
 
     action: Action
     rows: Sequence[Row]
     places: Sequence[int]
 
     def slice(self, start: int, stop: int) -> Step:
-        """The rows from ``start`` up to ``stop``."""
+        """Return the rows from ``start`` up to ``stop``."""
         return Step(self.action, self.rows[start:stop], self.places[start:stop])
 
 
 def plan_steps(mode: InsertMode, rows: Sequence[Row], key_size: int, deletes: Sequence[bool] | None) -> list[Step]:
-    """The steps that write ``rows`` in order; of those that are ``deletes`` a row is its key alone."""
+    """Return the steps that write ``rows`` in order; a row to delete (``deletes``) consists of its key only."""
     action = Action(mode.value)
     if deletes is None or not any(deletes):
         if mode is InsertMode.INSERT:
@@ -61,8 +61,8 @@ def isolate(
 ) -> Iterator[tuple[int, Exception]]:
     """Attempt rows ``0`` to ``count`` in order, and yield each that fails with its error.
 
-    ``attempt`` does the rows from a first up to a last, all of them or none. An error that does not blame a row is
-    raised. For ``k`` bad rows there are some ``2 k log2(count / k)`` attempts.
+    ``attempt`` writes the rows of a range, all of them or none. An error that does not blame a row is raised. ``k`` bad
+    rows take about ``2 k log2(count / k)`` attempts.
     """
     left = [(0, count)]
     while left:
@@ -83,16 +83,16 @@ def _last_of_each_key(action: Action, rows: Sequence[Row], key_size: int, places
     last = {rows[place][:key_size]: place for place in places}
     if len(last) == len(places):
         return Step(action, rows if len(places) == len(rows) else [rows[place] for place in places], places)
-    # In order, for databases to which keys that differ here are one.
+    # In order, for databases that consider different keys equal.
     kept = sorted(last.values())
     return Step(action, [rows[place] for place in kept], kept)
 
 
 def _compacted(mode: InsertMode, rows: Sequence[Row], key_size: int, deletes: Sequence[bool]) -> list[Step]:
-    """Deletes first, then the last row of each key that comes after its last delete.
+    """Deletes first, then for each key the last row after its last delete.
 
-    An update after a delete finds no row. An upsert after one must not find the old row, whose other columns it
-    would keep: so the delete is done, too.
+    An update after a delete finds no row. An upsert after a delete must not find the old row, whose other columns it
+    would keep, so the delete is carried out, too.
     """
     deleted: dict[Row, int] = {}
     written: dict[Row, int] = {}
@@ -113,9 +113,9 @@ def _compacted(mode: InsertMode, rows: Sequence[Row], key_size: int, deletes: Se
 
 
 def _segments(rows: Sequence[Row], key_size: int, deletes: Sequence[bool]) -> Iterable[Step]:
-    """Inserts and then deletes, as far as no key is inserted again after it was deleted.
+    """Inserts and then deletes, in segments in which no key is inserted again after it was deleted.
 
-    No insert is left out: one whose key is there already is an error, which has to be told.
+    No insert is left out: inserting an existing key is an error that must be reported.
     """
     inserted: list[int] = []
     deleted: dict[Row, int] = {}
@@ -139,7 +139,7 @@ def _segment(rows: Sequence[Row], inserted: list[int], deleted: dict[Row, int]) 
 
 
 def _runs(action: Action, rows: Sequence[Row], key_size: int, deletes: Sequence[bool]) -> Iterable[Step]:
-    """Writes and deletes in turns, exactly as they came."""
+    """Writes and deletes in turns, exactly in their order."""
     start = 0
     for place in range(1, len(rows) + 1):
         if place < len(rows) and deletes[place] is deletes[start]:
@@ -155,7 +155,7 @@ def _runs(action: Action, rows: Sequence[Row], key_size: int, deletes: Sequence[
 
 
 def _may_be_equal(keys: Iterable[Row]) -> bool:
-    """Whether keys that differ may be one to the database, which may ignore case, accents or spaces at the end."""
+    """Whether different keys may be equal to the database, which may ignore case, accents or trailing spaces."""
     exact = set(keys)
     loose = {tuple(map(_loose, key)) for key in exact}
     return len(loose) < len(exact)

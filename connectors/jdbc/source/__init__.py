@@ -1,1 +1,1 @@
-"""The JDBC source: which tables, which rows, and where reading continues."""
+"""The JDBC source: which tables and rows to read, and where to continue."""

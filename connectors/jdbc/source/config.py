@@ -37,7 +37,7 @@ _KEYS_AUTO: Final = ("auto",)
 
 
 class Mode(StrEnum):
-    """Which rows are read when a table is polled again."""
+    """Which rows to read when a table is polled again."""
 
     BULK = "bulk"
     TIMESTAMP = "timestamp"
@@ -46,17 +46,17 @@ class Mode(StrEnum):
 
     @property
     def has_timestamp(self) -> bool:
-        """Whether rows are told by a time."""
+        """Whether rows are identified by a time."""
         return self in (Mode.TIMESTAMP, Mode.TIMESTAMP_INCREMENTING)
 
     @property
     def has_incrementing(self) -> bool:
-        """Whether rows are told by a number that grows."""
+        """Whether rows are identified by an increasing number."""
         return self in (Mode.INCREMENTING, Mode.TIMESTAMP_INCREMENTING)
 
 
 class Isolation(StrEnum):
-    """The isolation of the transactions that read."""
+    """The isolation level of reading transactions."""
 
     DEFAULT = "DEFAULT"
     READ_UNCOMMITTED = "READ_UNCOMMITTED"
@@ -66,7 +66,7 @@ class Isolation(StrEnum):
 
 
 class LateCommits(StrEnum):
-    """What to do about transactions that may still add rows before those that are visible."""
+    """What to do about transactions that may still add rows before the visible ones."""
 
     WAIT = "wait"
     IGNORE = "ignore"
@@ -76,7 +76,7 @@ class LateCommits(StrEnum):
 def _topic_prefix(key: str, value: str) -> None:
     legal = all(each.isascii() and (each.isalnum() or each in "._-") for each in value)
     if len(value) > _TOPIC_LENGTH or not legal:
-        raise invalid_value(key, value, "Names of topics have at most 249 letters, digits, '.', '_' and '-'")
+        raise invalid_value(key, value, "Topic names consist of at most 249 letters, digits, '.', '_' and '-'")
 
 
 @validator("time zone, such as UTC or Europe/Berlin")
@@ -108,85 +108,89 @@ class JdbcSourceConfig(ConnectionConfig):
 
     mode: Mode = option(
         importance=HIGH,
-        doc="Which rows are read when a table is polled again. bulk: all of them. incrementing: those with a greater "
-        "number in a column that only grows. timestamp: those with a later time, so updated rows too. "
-        "timestamp+incrementing: both columns tell rows apart, which is exact where many rows have one time.",
+        doc="Which rows to read when a table is polled again. bulk: all of them. incrementing: those with a greater "
+        "number in a strictly increasing column. timestamp: those with a later time, including updated rows. "
+        "timestamp+incrementing: both columns identify rows, which is exact even if many rows have the same time.",
     )
     incrementing_column_name: str = option(
         default="",
         importance=MEDIUM,
-        doc="The column that only grows. If empty, the column of the table that the database numbers by itself.",
+        doc="The strictly increasing column. If empty, the table's auto-increment column.",
     )
     incrementing_column_mapping: tuple[str, ...] = option(
         default=(),
         importance=MEDIUM,
         validator=_mapping,
-        doc="The same for each table: REGEX:COLUMN, the regular expression for the full name of the table.",
+        doc="The strictly increasing column by table, as REGEX:COLUMN with a regular expression for the full table "
+        "name.",
     )
     timestamp_column_name: tuple[str, ...] = option(
         default=(),
         importance=MEDIUM,
-        doc="The column that tells when a row was changed. Of several the first that is not null counts.",
+        doc="The column with the time of a row's last change. Of several columns, the first that is not null counts.",
     )
     timestamp_columns_mapping: tuple[str, ...] = option(
         default=(),
         importance=MEDIUM,
         validator=_mapping,
-        doc="The same for each table: REGEX:[COLUMN|COLUMN], the regular expression for the full name of the table.",
+        doc="The timestamp columns by table, as REGEX:[COLUMN|COLUMN] with a regular expression for the full table "
+        "name.",
     )
     timestamp_initial: Long | None = option(
         default=None,
         importance=LOW,
         validator=at_least(-1),
-        doc="The time after which rows are read at first, in milliseconds since 1970; -1 is the time of the start. By "
+        doc="The time from which rows are read initially, in milliseconds since 1970; -1 is the time of the start. By "
         "default all rows since 1970 are read.",
     )
     timestamp_delay_interval_ms: Long = option(
         default=0,
         importance=HIGH,
         validator=at_least(0),
-        doc="How old a row must be by its time before it is read, so that transactions that began earlier can end.",
+        doc="How old a row must be, according to its timestamp, before it is read, so that transactions that began "
+        "earlier can finish.",
     )
     late_commits: LateCommits = option(
         default=LateCommits.WAIT,
         importance=MEDIUM,
-        doc="What to do about transactions under way that may still add rows before those that can be seen. wait: on "
-        "PostgreSQL rows are read once the transactions that could add earlier ones have ended. ignore: such rows are "
-        "missed, as in the Java connector, unless timestamp.delay.interval.ms is long enough. No effect elsewhere.",
+        doc="What to do about running transactions that may still add rows before the visible ones. wait: on "
+        "PostgreSQL, rows are read only after the transactions that could add earlier rows have ended. ignore: "
+        "such rows are missed, as in the Java connector, unless timestamp.delay.interval.ms is long enough. No "
+        "effect on other databases.",
     )
     validate_non_null: bool = option(
         default=True,
         importance=LOW,
-        doc="Whether the incrementing column, and at least one of the timestamp columns, must be NOT NULL. Rows with "
-        "null there are never read.",
+        doc="Whether to require that the incrementing column, and at least one of the timestamp columns, is NOT NULL. "
+        "Rows with null there are never read.",
     )
     query: str = option(
         default="",
         importance=MEDIUM,
-        doc="A query to read instead of tables. Unless mode=bulk, the condition for new rows is appended to it, so it "
-        "may have no WHERE of its own: write it as SELECT * FROM (SELECT ...) AS rows.",
+        doc="A query to read in place of tables. Unless mode=bulk, the condition for new rows is appended, so the "
+        "query must not have a WHERE clause: write it as SELECT * FROM (SELECT ...) AS rows.",
     )
     query_masked: Password | None = option(
-        default=None, importance=MEDIUM, doc="The same as query, for a query that must not be shown."
+        default=None, importance=MEDIUM, doc="Alternative to query, for a query that must not be shown."
     )
     query_suffix: str = option(default="", importance=LOW, doc="Text to append to every query, such as a hint.")
     query_retry_attempts: int = option(
         default=-1,
         importance=LOW,
         validator=at_least(-1),
-        doc="How many times in a row to try again to read a table after an error that may pass; -1 is without end.",
+        doc="How many times in a row to retry reading a table after a transient error; -1 means forever.",
     )
     transaction_isolation_mode: Isolation = option(
         default=Isolation.DEFAULT,
         importance=LOW,
         ignore_case=True,
-        doc="The isolation of the transactions that read; by default that of the database.",
+        doc="The isolation level of reading transactions; by default the database's.",
     )
     table_whitelist: tuple[str, ...] = option(
         default=(), importance=MEDIUM, doc="The tables to read, by their names, such as accounts or public.accounts."
     )
     table_blacklist: tuple[str, ...] = option(
-        default=(), importance=MEDIUM, doc="The tables not to read, by their names; all others are read."
+        default=(), importance=MEDIUM, doc="The tables to exclude, by their names; all others are read."
     )
     table_include_list: tuple[str, ...] = option(
         default=(),
@@ -198,78 +202,89 @@ class JdbcSourceConfig(ConnectionConfig):
         default=(),
         importance=MEDIUM,
         validator=_regexes,
-        doc="Regular expressions for the full names of tables not to read among those of table.include.list.",
+        doc="Regular expressions for the full names of tables to exclude from those of table.include.list.",
     )
     catalog_pattern: str | None = option(
         default=None,
         importance=MEDIUM,
-        doc="Pattern for the catalogs (in MySQL the databases) whose tables are read, with % and _. By default "
-        "those of the connection.",
+        doc="Pattern with % and _ for the catalogs (in MySQL, the databases) whose tables are read; by default that "
+        "of the connection.",
     )
     schema_pattern: str | None = option(
         default=None,
         importance=HIGH,
-        doc="Pattern for the schemas whose tables are read, with % and _; by default all.",
+        doc="Pattern with % and _ for the schemas whose tables are read; by default all.",
     )
     table_types: tuple[str, ...] = option(
-        default=("TABLE",), importance=LOW, doc="What is read: TABLE, VIEW and, in PostgreSQL, MATERIALIZED VIEW."
+        default=("TABLE",),
+        importance=LOW,
+        doc="The types of tables to read: TABLE, VIEW and, in PostgreSQL, MATERIALIZED VIEW.",
     )
     table_poll_interval_ms: Long = option(
         default=60_000,
         importance=LOW,
         validator=at_least(1),
-        doc="How often to look for new and dropped tables, which are shared among the tasks anew.",
+        doc="How often to check for new and dropped tables, in milliseconds. After a change, tables are redistributed "
+        "among the tasks.",
     )
     table_monitoring_startup_polling_limit_ms: Long = option(
         default=10_000,
         importance=LOW,
         internal=True,
         validator=at_least(0),
-        doc="How long to wait for the first list of tables.",
+        doc="How long to wait for the first list of tables, in milliseconds.",
     )
     poll_interval_ms: int = option(
-        default=5000, importance=HIGH, validator=at_least(1), doc="How often to poll each table for new rows."
+        default=5000,
+        importance=HIGH,
+        validator=at_least(1),
+        doc="How often to poll each table for new rows, in milliseconds.",
     )
-    batch_max_rows: int = option(default=1000, importance=LOW, validator=at_least(1), doc="Most rows in one poll.")
+    batch_max_rows: int = option(
+        default=1000, importance=LOW, validator=at_least(1), doc="Maximum number of rows per poll."
+    )
     topic_prefix: str = option(
         default="",
         importance=HIGH,
         validator=_topic_prefix,
-        doc="What the names of topics begin with; the name of the table follows. With a query, the whole name.",
+        doc="Prefix of topic names, followed by the table name. With a query, the whole topic name.",
     )
     key_columns: tuple[str, ...] = option(
         default=(),
         importance=MEDIUM,
-        doc="The columns that make the key of records, as a struct; auto takes the primary key of each table. By "
-        "default records have no key.",
+        doc="The columns of the record key, which is a struct; auto uses the primary key of each table. By default "
+        "records have no key.",
     )
     numeric_mapping: NumericMapping | None = option(
         default=None,
         importance=LOW,
         ignore_case=True,
-        doc="What NUMERIC columns become: none: Decimal; precision_only: integers if they have no fraction and fit; "
-        "best_fit: such integers and floating point numbers if they have at most 18 digits; best_fit_eager_double: "
+        doc="How to map NUMERIC columns. none: to Decimal; precision_only: to integers if they have no fraction and "
+        "fit; best_fit: also to floating point numbers if they have at most 18 digits; best_fit_eager_double: to "
         "floating point numbers whenever they have a fraction.",
     )
     numeric_precision_mapping: bool = option(
-        default=False, importance=LOW, doc="Old form of numeric.mapping=precision_only, used if that is not set."
+        default=False,
+        importance=LOW,
+        doc="Older form of numeric.mapping=precision_only, used if numeric.mapping is not set.",
     )
     timestamp_granularity: TimestampGranularity = option(
         default=TimestampGranularity.CONNECT_LOGICAL,
         importance=LOW,
         ignore_case=True,
-        doc="What times with dates become: connect_logical: Connect's Timestamp, which has milliseconds; micros_... "
-        "and nanos_...: whole numbers (long) or text (string) since 1970, or text such as 2013-01-01T05:15:00.000000.",
+        doc="How to map timestamps. connect_logical: to Connect's Timestamp, with milliseconds; micros_... and "
+        "nanos_...: to integers (long) or strings (string) since 1970, or to ISO 8601 strings such as "
+        "2013-01-01T05:15:00.000000.",
     )
     db_timezone: str = option(
         default="UTC",
         importance=MEDIUM,
         validator=_time_zone,
-        doc="The time zone of the times in the database that have none.",
+        doc="The time zone of database times without a time zone.",
     )
 
     def check(self) -> Iterable[ConfigError]:
-        """Yield an error for each rule over several options that is broken."""
+        """Yield an error for each violated rule over several options."""
         yield from super().check()
         yield from self._check_query()
         yield from self._check_filters()
@@ -277,23 +292,23 @@ class JdbcSourceConfig(ConnectionConfig):
 
     @property
     def type_options(self) -> TypeOptions:
-        """How values are read."""
+        """How to read values."""
         old = NumericMapping.PRECISION_ONLY if self.numeric_precision_mapping else NumericMapping.NONE
         return TypeOptions(self.numeric_mapping or old, self.timestamp_granularity, parse_zone(self.db_timezone))
 
     @property
     def statement(self) -> str:
-        """The query that is read instead of tables; empty if tables are read."""
+        """The query to read in place of tables; empty if tables are read."""
         return (self.query_masked.value if self.query_masked is not None else self.query).strip().rstrip(";")
 
     @property
     def table_filter(self) -> TableFilter:
-        """Which tables are read."""
+        """Which tables to read."""
         return TableFilter(self.table_whitelist, self.table_blacklist, self.table_include_list, self.table_exclude_list)
 
     @property
     def takes_primary_key(self) -> bool:
-        """Whether the key of records is the primary key."""
+        """Whether the record key is the table's primary key."""
         return self.key_columns == _KEYS_AUTO
 
     def _check_query(self) -> Iterable[ConfigError]:
@@ -355,7 +370,7 @@ class JdbcSourceConfig(ConnectionConfig):
 class JdbcTaskConfig(JdbcSourceConfig):
     """The options of one task: those of the connector, and its share of the tables."""
 
-    tables: str = option(default="[]", importance=LOW, internal=True, doc="The tables of this task, as JSON.")
+    tables: str = option(default="[]", importance=LOW, internal=True, doc="The tables of this task as JSON.")
     split_after: Long = option(
         default=-1, importance=LOW, internal=True, doc="The number after which a split of a table begins."
     )
@@ -364,7 +379,7 @@ class JdbcTaskConfig(JdbcSourceConfig):
     )
 
     def table_ids(self, dialect: Dialect) -> list[TableId]:
-        """The tables of this task; a worker of Java that was taken over has left their names with commas between."""
+        """The tables of this task; a Java worker's task config has their names separated by commas instead."""
         if self.tables.startswith("["):
             return [TableId(*parts) for parts in json.loads(self.tables)]
         found = [dialect.table_id(name) for name in _NAMES.findall(self.tables)]

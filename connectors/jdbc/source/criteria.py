@@ -15,10 +15,10 @@ __all__ = ["Bounds", "Criteria"]
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The parameters of a poll, as the database takes them.
+    """The parameters of a poll, in the form that the database takes.
 
-    Rows after ``number`` and ``time`` are new. Rows with a time are read if they are before ``end``, rows with a number
-    alone up to ``last``, if that is given.
+    Rows after ``number`` and ``time`` are new. Rows with a time are read if they are before ``end``; rows with only a
+    number are read up to ``last``, if it is given.
     """
 
     number: int = -1
@@ -29,7 +29,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Criteria:
-    """The condition and the order of a mode. Columns that tell rows apart are given as the database describes them."""
+    """The condition and order of a mode. The identifying columns are given as the database describes them."""
 
     dialect: Dialect
     mode: Mode
@@ -39,9 +39,9 @@ class Criteria:
     def statement(
         self, select: str, bounds: Bounds, suffix: str = "", *, escape: bool = False
     ) -> tuple[str, list[Any]]:
-        """``select`` with condition and order, and the parameters for it.
+        """Return ``select`` with condition and order, and its parameters.
 
-        ``escape`` is for text that users wrote: in it a per cent sign does not begin a parameter.
+        ``escape`` is for SQL written by users, in which a per cent sign does not begin a parameter.
         """
         condition, order, parameters = self._parts(bounds)
         if escape and parameters:
@@ -50,7 +50,7 @@ class Criteria:
         return f"{select}{where}{' ' + suffix if suffix else ''}", parameters
 
     def last_statement(self, source: str, number: int, *, escape: bool = False) -> tuple[str, list[Any]]:
-        """The greatest number after ``number`` in a table, or in a query in parentheses with a name."""
+        """Return the query for the greatest number after ``number`` in a table or parenthesized query."""
         name, mark = self.dialect.quote(self.incrementing), self.dialect.placeholder
         source = self._escaped(source) if escape else source
         return f"SELECT max({name}) FROM {source} WHERE {name} > {mark}", [number]  # noqa: S608 - names are quoted

@@ -1,4 +1,4 @@
-"""The layout of rows: the schema of their values and keys, and how a block of rows becomes columns of records."""
+"""The layout of rows: the schemas of values and keys, and how a block of rows becomes columns of records."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Rows = Sequence[Sequence[Any]]
 
 @dataclass(frozen=True, slots=True)
 class UnfitRow:
-    """A row with a value that its schema does not allow: its place in the block, its text, and what is wrong."""
+    """A row with a value that its schema does not allow: its index in the block, its text, and the error."""
 
     index: int
     text: str
@@ -36,7 +36,7 @@ class UnfitRow:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Rows as columns. ``good`` has the places of those in it, ``None`` if all are; ``unfit`` has the others."""
+    """Rows as columns. ``good`` has the indices of those in it, ``None`` if all are; ``unfit`` has the others."""
 
     value: StructColumn
     key: StructColumn | None
@@ -46,7 +46,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How the rows of a result are read. ``places`` are those of the columns that Connect has a type for."""
+    """How to read the rows of a result. ``places`` are the indices of the columns that Connect has a type for."""
 
     name: str
     columns: tuple[Column, ...]
@@ -60,7 +60,7 @@ class Layout:
     """The places of the timestamp columns, with what makes instants of their values."""
 
     def block(self, rows: Rows) -> Block:
-        """The rows as columns: at once, or row by row if a value does not fit."""
+        """Return the rows as columns: at once, or row by row if a value does not fit."""
         columns: list[Sequence[Any]] = list(zip(*rows, strict=True))
         try:
             values = [
@@ -71,7 +71,7 @@ class Layout:
         return Block(*self._struct_columns(values))
 
     def numbers(self, rows: Rows) -> list[int]:
-        """The values of the incrementing column."""
+        """Return the values of the incrementing column."""
         place = self.number
         assert place is not None
         numbers = [row[place] for row in rows]
@@ -80,7 +80,7 @@ class Layout:
         return [_whole(number, self.columns[place].name) for number in numbers]
 
     def micros(self, rows: Rows) -> list[int]:
-        """The times of rows in microseconds since 1970: of each the first that is not null."""
+        """Return the times of rows in microseconds since 1970: for each row the first that is not null."""
         return [_micros(next(self._instants(row))) for row in rows]
 
     def _instants(self, row: Sequence[Any]) -> Iterator[dt.datetime]:
@@ -130,20 +130,20 @@ def layout_of(
     incrementing: str = "",
     timestamps: Sequence[str] = (),
 ) -> Layout:
-    """The layout of rows with these columns.
+    """Return the layout of rows with these columns.
 
-    Raises :class:`~connect.errors.ConnectError` if a column that the mode or the key needs is not there or unsuitable.
+    Raises :class:`~connect.errors.ConnectError` if a column that the mode or the key needs is missing or unsuitable.
     """
     found = [(place, column, dialect.reading(column)) for place, column in enumerate(columns)]
     read = [(place, column, reading) for place, column, reading in found if reading is not None]
     twice = [each for each, times in Counter(column.name for _, column, _ in read).items() if times > 1]
     if twice:
-        raise ConnectError(f"{name} has more than one column {twice[0]}: give each a name of its own with AS.")
+        raise ConnectError(f"{name} has more than one column {twice[0]}: give each a unique name with AS.")
     fields = {
         column.name: reading.schema.as_optional() if column.nullable else reading.schema for _, column, reading in read
     }
     if not fields:
-        raise ConnectError(f"{name} has no column that can be read.")
+        raise ConnectError(f"{name} has no column of a supported type.")
     schema = Schema.struct(fields, name=name)
     key_schema = None
     if keys:
@@ -155,14 +155,14 @@ def layout_of(
         reading = dialect.reading(column)
         if reading is None or reading.instant is None:
             raise ConnectError(
-                f"Column {column.name} of {name} is of type {column.type}, which is no time: name another column in "
-                "timestamp.column.name."
+                f"Column {column.name} of {name} is of type {column.type}, which is not a time. Set "
+                "timestamp.column.name to another column."
             )
         moments.append((columns.index(column), reading.instant))
     if len({columns[place].type.name for place, _ in moments}) > 1 and dialect.options.zone is not dt.UTC:
         raise ConnectError(
-            f"The timestamp columns of {name} are of several types, which are compared in UTC: set db.timezone=UTC, or "
-            "name columns of one type."
+            f"The timestamp columns of {name} have different types, which are compared in UTC. Set db.timezone=UTC, "
+            "or use columns of the same type."
         )
     return Layout(
         name,
@@ -177,21 +177,23 @@ def layout_of(
 
 
 def _find(columns: Sequence[Column], wanted: str, name: str) -> Column:
-    """The column with that name, as it is written or but for upper and lower case."""
+    """Return the column with that name, exactly or ignoring case."""
     for column in columns:
         if column.name == wanted:
             return column
     for column in columns:
         if column.name.lower() == wanted.lower():
             return column
-    raise ConnectError(f"{name} has no column {wanted}; it has {', '.join(column.name for column in columns)}.")
+    raise ConnectError(
+        f"{name} has no column {wanted}; its columns are {', '.join(column.name for column in columns)}."
+    )
 
 
 def _converted(values: Sequence[Any], reading: Reading) -> Sequence[Any]:
     convert = reading.convert
     if convert is None:
         if reading.only is not None and not set(map(type, values)) <= {reading.only, NoneType}:
-            raise DataError(f"{str(values[0])[:40]!r} has no place in a {reading.only.__name__}")
+            raise DataError(f"{str(values[0])[:40]!r} cannot be stored in a {reading.only.__name__}")
         return values
     if None in values:
         return [None if value is None else convert(value) for value in values]
@@ -201,7 +203,8 @@ def _converted(values: Sequence[Any], reading: Reading) -> Sequence[Any]:
 def _whole(value: Any, column: str) -> int:
     if value is None or isinstance(value, str | bytes | float) or int(value) != value:
         raise ConnectError(
-            f"The incrementing column {column} has the value {str(value)[:40]!r}, and no whole number: use another."
+            f"The incrementing column {column} has the value {str(value)[:40]!r}, which is not an integer. Use "
+            "another column."
         )
     return int(value)
 

@@ -1,4 +1,4 @@
-"""Watches which tables there are."""
+"""Watches for new and dropped tables."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _RETRY: Final = 1.0
 
 
 class TableMonitor:
-    """Lists the tables to read in a thread of its own, every ``table.poll.interval.ms``.
+    """Lists the tables to read in its own thread, every ``table.poll.interval.ms``.
 
-    When there are others than before, it asks for new task configs. If the first list cannot be had, it fails the
-    connector; later it only warns, because the tasks go on by themselves.
+    When the list changes, it requests new task configs. If the first list cannot be read, it fails the connector; later
+    it only warns, since the tasks continue on their own.
     """
 
     def __init__(self, config: JdbcSourceConfig, context: SourceConnectorContext) -> None:
@@ -40,7 +40,7 @@ class TableMonitor:
         self._thread = threading.Thread(target=self._run, name="jdbc-tables", daemon=True)
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Start watching."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -50,7 +50,7 @@ class TableMonitor:
             self._thread.join(_JOIN)
 
     def sizes(self, seconds: float) -> Mapping[TableId, int]:
-        """The tables with their sizes, waited for that long; none if they are not known by then."""
+        """Wait for the list of tables, and return it with their sizes; empty if it is not known in time."""
         self._answered.wait(seconds)
         return self._sizes
 
@@ -68,7 +68,7 @@ class TableMonitor:
             database.dispose()
 
     def _look(self, database: Database) -> bool:
-        """Look once; answer whether the tables are known."""
+        """Read the list once; return whether the tables are known."""
         try:
             with database.errors("list the tables"):
                 self._note(self._tables(database))
@@ -76,7 +76,7 @@ class TableMonitor:
             if not self._listed and not self._stopped.is_set():
                 self._fail(ConnectError(str(error)))
             else:
-                logger.warning("%s; the tasks keep the tables they have.", error)
+                logger.warning("%s; the tasks keep their current tables.", error)
         except Exception as error:
             self._fail(error)
         return self._listed
@@ -96,7 +96,7 @@ class TableMonitor:
         )
         chosen = config.table_filter.chosen(found)
         for name in config.table_filter.missing(chosen):
-            logger.warning("There is no table %s, which table.whitelist names; looking for it again later.", name)
+            logger.warning("Table %s in table.whitelist does not exist; checking again later.", name)
         _refuse_same_topics(chosen)
         # Looked at once: a table that only grows is to stay with its task.
         known = self._sizes
@@ -111,11 +111,11 @@ class TableMonitor:
         self._listed = True
         self._answered.set()
         if first and not sizes:
-            logger.warning("No table is chosen by the configuration; looking again later.")
+            logger.warning("The configuration matches no table; checking again later.")
         if not changed:
             return
         if not first:
-            logger.info("There are other tables than before: %s.", ", ".join(map(str, sizes)) or "none")
+            logger.info("The list of tables has changed: %s.", ", ".join(map(str, sizes)) or "none")
         self._context.request_task_reconfiguration()
 
     def _wait(self, seconds: float) -> bool:
@@ -123,11 +123,12 @@ class TableMonitor:
 
 
 def _refuse_same_topics(tables: list[TableId]) -> None:
-    """Tables of one name in two schemas would share a topic, and their columns differ."""
+    """Refuse tables with the same name in two schemas: they would share a topic, although their columns differ."""
     seen: dict[str, TableId] = {}
     for table in tables:
         if (other := seen.setdefault(table.name, table)) != table:
             raise ConnectError(
-                f"The tables {other} and {table} have the same name, so their rows would go to the same topic: choose "
-                "one by schema.pattern, catalog.pattern or table.whitelist, and read the other with another connector."
+                f"The tables {other} and {table} have the same name, so their rows would go to the same topic. Select "
+                "one with schema.pattern, catalog.pattern or table.whitelist, and read the other with another "
+                "connector."
             )

@@ -1,4 +1,4 @@
-"""Where reading a table continues: source partitions and offsets, as the Java connector keeps them."""
+"""Where to continue reading a table: source partitions and offsets in the form of the Java connector."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _QUERY: Final[Offset] = {"query": "query"}
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """The place after a row: its number, and its time in microseconds since 1970, as far as the mode uses them."""
+    """The position after a row: its number, and its time in microseconds since 1970, as far as the mode uses them."""
 
     incrementing: int | None = None
     micros: int | None = None
 
     @classmethod
     def from_offset(cls, offset: Offset | None) -> Self:
-        """The position of a source offset; a :class:`~connect.errors.ConnectError` if it is not one of these."""
+        """Return the position of a source offset. Raises :class:`~connect.errors.ConnectError` if it is invalid."""
         if not offset:
             return cls()
         incrementing = _whole(offset, _INCREMENTING)
@@ -44,11 +44,13 @@ class Position:
         if nanos is None:
             return cls(incrementing, millis * 1000)
         if not 0 <= nanos < 1_000_000_000:
-            raise ConnectError(f"The value for the '{_NANOS}' key in the offset is {nanos}: it is from 0 to 999999999.")
+            raise ConnectError(
+                f"The value for the '{_NANOS}' key in the offset is {nanos}: it must be from 0 to 999999999."
+            )
         return cls(incrementing, millis // 1000 * _SECOND + nanos // 1000)
 
     def to_offset(self) -> dict[str, Any]:
-        """The source offset."""
+        """Return the source offset."""
         offset: dict[str, Any] = {}
         if self.incrementing is not None:
             offset[_INCREMENTING] = self.incrementing
@@ -64,7 +66,7 @@ class Position:
 
 
 class RowOffsets(Sequence[Offset]):
-    """The source offsets of rows, each made when it is read."""
+    """The source offsets of rows, each created on access."""
 
     __slots__ = ("_micros", "_numbers")
 
@@ -73,14 +75,14 @@ class RowOffsets(Sequence[Offset]):
         self._micros = micros
 
     def position(self, index: int) -> Position:
-        """The place after a row."""
+        """Return the position after a row."""
         return Position(
             None if self._numbers is None else self._numbers[index],
             None if self._micros is None else self._micros[index],
         )
 
     def take(self, indices: Sequence[int]) -> RowOffsets:
-        """The offsets of some rows."""
+        """Return the offsets of some rows."""
         return RowOffsets(
             None if self._numbers is None else [self._numbers[index] for index in indices],
             None if self._micros is None else [self._micros[index] for index in indices],
@@ -103,7 +105,7 @@ class RowOffsets(Sequence[Offset]):
 
 
 def safe_times(times: Sequence[int], following: int | None, before: int | None) -> list[int | None]:
-    """For each row the latest time of which no more rows follow: from there reading can go on without losing one.
+    """Return for each row the latest time after which reading can continue without losing a row.
 
     The rows are in order; ``following`` is the time of the row after them, ``None`` if there is none, and ``before``
     the safe time of the row before them.
@@ -117,9 +119,9 @@ def safe_times(times: Sequence[int], following: int | None, before: int | None) 
 
 
 def partitions_of_table(table: TableId, database: str) -> list[Offset]:
-    """The source partitions that may hold the offset of a table, the one that is written for a new table first.
+    """Return the source partitions that may hold the offset of a table; new offsets are written to the first.
 
-    Versions of the Java connector and of JDBC drivers differ in which parts of the name are there.
+    Versions of the Java connector and of JDBC drivers differ in which parts of the name are included.
     """
     full = str(table)
     named = [full, f"{database}.{full}", table.name] if table.schema else [full, table.name]
@@ -128,7 +130,7 @@ def partitions_of_table(table: TableId, database: str) -> list[Offset]:
 
 
 def query_partition() -> Offset:
-    """The source partition of a query."""
+    """Return the source partition of a query."""
     return dict(_QUERY)
 
 
@@ -137,5 +139,5 @@ def _whole(offset: Offset, name: str) -> int | None:
     if value is None:
         return None
     if not isinstance(value, int) or isinstance(value, bool):
-        raise ConnectError(f"The value for the '{name}' key in the offset is {value!r}: give a whole number.")
+        raise ConnectError(f"The value for the '{name}' key in the offset is {value!r}: give an integer.")
     return value

@@ -3,10 +3,10 @@
 =================================  ===========================================================================
 a pass                             does
 =================================  ===========================================================================
-begins                             looks at the columns, and where there is to be read to
-waits                              on PostgreSQL, until the transactions have ended that may add earlier rows
-reads                              blocks of rows, each with offsets from which reading can go on after any row
-ends                               and the next one begins ``poll.interval.ms`` after it began
+begins                             reads the columns, and determines the end to read to
+waits                              on PostgreSQL, until transactions that may add earlier rows have ended
+reads                              blocks of rows, with offsets from which reading can continue after any row
+ends                               and the next begins ``poll.interval.ms`` after this one began
 =================================  ===========================================================================
 """
 
@@ -45,7 +45,7 @@ _NO_OFFSET: Final[Offset] = {}
 
 @dataclass(frozen=True, slots=True)
 class Polled:
-    """A block of records, and the rows of it that cannot be read."""
+    """A block of records, and the rows that cannot be read."""
 
     batch: SourceBatch
     partition: Offset
@@ -53,7 +53,7 @@ class Polled:
     unfit: Sequence[tuple[UnfitRow, Offset]] = ()
 
     def before(self, row: UnfitRow) -> SourceBatch:
-        """The records of the rows before one."""
+        """Return the records of the rows before one."""
         assert self.good is not None
         return self.batch.slice(0, sum(place < row.index for place in self.good))
 
@@ -72,7 +72,7 @@ class _Pass:
 
 
 class TableReader:
-    """The reading of one table, or of the query if ``table`` is ``None``. Used by the task's thread alone.
+    """Reads one table, or the query if ``table`` is ``None``. Used by the task's thread alone.
 
     ``position`` is where it continues; the offsets of its records are stored under ``partition``.
     """
@@ -97,11 +97,11 @@ class TableReader:
 
     @property
     def name(self) -> str:
-        """The table, or the query, for people."""
+        """The table, or the query, for display."""
         return f"table {self.table}" if self.table is not None else "the query"
 
     def poll(self) -> Polled | None:
-        """The next rows; ``None`` if there are none now. ``due`` is then when to ask again."""
+        """Return the next rows; ``None`` if there are none now. ``due`` is then the time of the next attempt."""
         if self._pass is None:
             self._begin()
         if self._pass is not None and self._cursor is None:
@@ -110,11 +110,11 @@ class TableReader:
 
     @property
     def is_reading(self) -> bool:
-        """Whether there may be more rows at once."""
+        """Whether there may be more rows immediately."""
         return self._cursor is not None
 
     def reset(self) -> None:
-        """Give up the pass when the connection is closed: the next begins where the last row was handed over."""
+        """Abandon the pass when the connection is closed: the next begins after the last row handed out."""
         if self._cursor is not None:
             # A cursor of PyMySQL complains that it cannot read to the end of its result.
             with suppress(Exception):
@@ -131,7 +131,7 @@ class TableReader:
         else:
             columns = dialect.columns(connection, self.table)
             if not columns:
-                logger.warning("There is no table %s any more, or it cannot be seen; looking again later.", self.table)
+                logger.warning("Table %s no longer exists or is not accessible; checking again later.", self.table)
                 self._end()
                 return
             self._pass = self._table_pass(self.table, columns)
@@ -149,7 +149,7 @@ class TableReader:
         return _Pass(criteria, statement, bounds, None, config.key_columns, names, transactions)
 
     def _query_times(self) -> list[Column]:
-        """The timestamp columns of a query, whose types tell how times are compared with them."""
+        """Return the timestamp columns of a query, whose types determine how times are compared with them."""
         config, dialect, connection = self._config, self._database.dialect, self._database.connection()
         if not config.mode.has_timestamp:
             return []
@@ -161,7 +161,7 @@ class TableReader:
             cursor.close()
         missing = [name for name in config.timestamp_column_name if name.lower() not in found]
         if missing:
-            raise ConnectError(f"The query has no column {missing[0]}, which timestamp.column.name names.")
+            raise ConnectError(f"The query has no column {missing[0]}, which is in timestamp.column.name.")
         return [replace(found[name.lower()], name=name) for name in config.timestamp_column_name]
 
     def _table_pass(self, table: TableId, columns: tuple[Column, ...]) -> _Pass:
@@ -188,7 +188,7 @@ class TableReader:
         return _mapped(config.timestamp_columns_mapping, table, "timestamp.columns.mapping")
 
     def _bounds(self, criteria: Criteria, source: str) -> tuple[Bounds, Hashable | None]:
-        """Where to read from and to, and the transactions to wait for: they are looked for after the end is known."""
+        """Return the bounds of the pass and the transactions to wait for, which are determined after the end."""
         config, dialect, connection = self._config, self._database.dialect, self._database.connection()
         mode, waits = config.mode, config.late_commits is LateCommits.WAIT and dialect.tells_transactions
         number = -1 if self._position.incrementing is None else self._position.incrementing
@@ -213,7 +213,7 @@ class TableReader:
         return bounds, dialect.under_way(connection, self.table)
 
     def _start_at(self, now: Any) -> None:
-        """Without an offset, begin where ``timestamp.initial`` says."""
+        """Without an offset, start where ``timestamp.initial`` says."""
         if self._position.micros is not None:
             return
         initial = self._config.timestamp_initial
@@ -242,7 +242,7 @@ class TableReader:
         )
 
     def _executed(self, statement: str, parameters: Sequence[Any] = ()) -> Cursor:
-        """A cursor with a result; it lives in a transaction, which the first statement of SQLAlchemy begins."""
+        """Return a cursor with a result, in a transaction that SQLAlchemy's first statement begins."""
         connection = self._database.connection()
         connection.exec_driver_sql("SELECT 1").close()
         cursor = self._database.dialect.cursor(connection)
@@ -250,7 +250,7 @@ class TableReader:
         return cursor
 
     def _read(self) -> Polled | None:
-        """The next block. One row is held back, as it tells whether more follow with the time of the last."""
+        """Read the next block. One row is held back, to know whether more rows with the last time follow."""
         assert self._cursor is not None
         assert self._layout is not None
         size = self._config.batch_max_rows
@@ -307,7 +307,7 @@ class TableReader:
 
 
 def incrementing_column(config: JdbcSourceConfig, table: TableId, columns: Sequence[Column]) -> str:
-    """The column of a table that only grows: the one that is named, or the one that the database numbers by itself."""
+    """Return the strictly increasing column of a table: the configured one, or the auto-increment column."""
     if config.incrementing_column_name:
         return config.incrementing_column_name
     if config.incrementing_column_mapping:
@@ -315,8 +315,8 @@ def incrementing_column(config: JdbcSourceConfig, table: TableId, columns: Seque
     found = [column.name for column in columns if column.autoincrement]
     if len(found) != 1:
         raise ConnectError(
-            f"Table {table} has {len(found) or 'no'} columns that the database numbers by itself: name the one to "
-            "use in incrementing.column.name or incrementing.column.mapping."
+            f"Table {table} has {len(found) or 'no'} auto-increment columns. Set incrementing.column.name or "
+            "incrementing.column.mapping to the one to use."
         )
     return found[0]
 
@@ -325,18 +325,20 @@ def _check_not_null(table: TableId, columns: Sequence[Column], number: str, time
     nullable = {column.name.lower() for column in columns if column.nullable}
     if number.lower() in nullable:
         raise ConnectError(
-            f"The incrementing column {number} of {table} may be null, and rows with null would never be read: make it "
-            "NOT NULL, or set validate.non.null=false."
+            f"The incrementing column {number} of {table} may be null, and rows with null are never read. Make it NOT "
+            "NULL, or set validate.non.null=false."
         )
     if times and all(name.lower() in nullable for name in times):
         raise ConnectError(
-            f"The timestamp columns {', '.join(times)} of {table} may all be null, and rows with null would never be "
-            "read: make one NOT NULL, or set validate.non.null=false."
+            f"The timestamp columns {', '.join(times)} of {table} may all be null, and such rows are never read. Make "
+            "one NOT NULL, or set validate.non.null=false."
         )
 
 
 def _mapped(texts: Sequence[str], table: TableId, key: str) -> tuple[str, ...]:
     found = [names for pattern, names in column_mapping(texts) if pattern.fullmatch(str(table))]
     if len(found) != 1:
-        raise ConnectError(f"{len(found) or 'No'} regular expressions of {key} match table {table}: let one match it.")
+        raise ConnectError(
+            f"{len(found) or 'No'} regular expressions in {key} match table {table}. Exactly one must match."
+        )
     return found[0]

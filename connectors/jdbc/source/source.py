@@ -30,7 +30,7 @@ class JdbcSourceTask(SourceTask[JdbcTaskConfig]):
     """Polls its tables in turn.
 
     Crash points: the rows after the last committed offset are read again. With an incrementing column that is exact;
-    with a timestamp alone rows that share the time of the last one come again, and with ``mode=bulk`` all rows do.
+    with a timestamp alone, rows with the same time as the last one come again, and with ``mode=bulk`` all rows do.
     """
 
     def start(self) -> None:
@@ -72,7 +72,7 @@ class JdbcSourceTask(SourceTask[JdbcTaskConfig]):
         return None if polled is None else self._reported(polled)
 
     def drained(self) -> bool:
-        """Whether every table was read to where it ended when it was looked at."""
+        """Whether every table was read to the end that it had when it was checked."""
         return self._drained
 
     def stop(self) -> None:
@@ -82,7 +82,7 @@ class JdbcSourceTask(SourceTask[JdbcTaskConfig]):
             self._begin_again()
 
     def _has_ended_round(self) -> bool:
-        """Whether every table was read to its end since this was last so; between two rounds a poll gives nothing."""
+        """Whether every table has been read to its end since the last time; a poll in between returns nothing."""
         rounds = min((each.passes for each in self._readers), default=0)
         ended, self._rounds = rounds > self._rounds, max(rounds, self._rounds)
         return ended
@@ -108,19 +108,19 @@ class JdbcSourceTask(SourceTask[JdbcTaskConfig]):
             self._begin_again()
             reader.failures += 1
             if 0 <= self.config.query_retry_attempts < reader.failures:
-                raise ConnectError(f"{error} (tried again query.retry.attempts={reader.failures - 1} times)") from error
+                raise ConnectError(f"{error} (retried query.retry.attempts={reader.failures - 1} times)") from error
             raise RetriableError(str(error), retry_after=_RETRY) from error
         except ConnectError:
             self._begin_again()
             raise
 
     def _begin_again(self) -> None:
-        """The connection is gone, and with it the results that were being read."""
+        """Reset the readers: the connection is gone, and with it the results being read."""
         for each in self._readers:
             each.reset()
 
     def _reported(self, polled: Polled) -> SourceBatch:
-        """Report the rows that cannot be read. If that fails the task, the rows before them are published first."""
+        """Report the rows that cannot be read. If that fails the task, publish the rows before them first."""
         for row, offset in polled.unfit:
             record = SourceRecord(polled.batch.topic, row.text, source_partition=polled.partition, source_offset=offset)
             try:
@@ -132,7 +132,7 @@ class JdbcSourceTask(SourceTask[JdbcTaskConfig]):
 
 
 class JdbcSourceConnector(SourceConnector[JdbcSourceConfig]):
-    """Reads tables of SQL databases, or a query: all rows, or those that are new or changed."""
+    """Reads tables of SQL databases, or a query: all rows, or new and changed ones."""
 
     task_class = JdbcSourceTask
 
@@ -146,7 +146,7 @@ class JdbcSourceConnector(SourceConnector[JdbcSourceConfig]):
             self._monitor.start()
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
-        """The configs of tasks that share the tables by their sizes; none as long as there are no tables."""
+        """Return configs of tasks that share the tables by size; none as long as there are no tables."""
         props = {key: value for key, value in self.config.originals.items() if value is not None}
         if self._monitor is None:
             return [props]
@@ -157,7 +157,7 @@ class JdbcSourceConnector(SourceConnector[JdbcSourceConfig]):
         ]
 
     def splits(self, max_splits: int) -> Sequence[Mapping[str, str]]:
-        """The tables with new rows, those with many in ranges; a query is one split."""
+        """Return the tables with new rows, in ranges if there are many; a query is one split."""
         props = {key: value for key, value in self.config.originals.items() if value is not None}
         if self._monitor is None:
             # So that the offset is known to whoever reads the split.
@@ -176,26 +176,26 @@ class JdbcSourceConnector(SourceConnector[JdbcSourceConfig]):
 
     @classmethod
     def exactly_once_support(cls, config: JdbcSourceConfig) -> ExactlyOnceSupport:
-        """Supported where a number tells every row apart."""
+        """Supported if a number identifies every row."""
         exact = config.mode in (Mode.INCREMENTING, Mode.TIMESTAMP_INCREMENTING)
         return ExactlyOnceSupport.SUPPORTED if exact else ExactlyOnceSupport.UNSUPPORTED
 
     @classmethod
     def alter_offsets(cls, config: JdbcSourceConfig, offsets: Mapping[str, Offset | None]) -> bool:
-        """Allow the offsets of tables and of queries, with the members that the mode uses."""
+        """Accept the offsets of tables and queries, with the members that the mode uses."""
         for partition, offset in offsets.items():
             if offset is None:
                 continue
             found = json.loads(partition) or {}
             if not ("table" in found or found == query_partition()):
                 raise ConnectError(
-                    'Partition objects are {"protocol": "1", "table": "schema.table"}, or {"query": "query"}'
+                    'Partition objects must be {"protocol": "1", "table": "schema.table"} or {"query": "query"}'
                 )
             position = Position.from_offset(offset)
             if config.mode.has_incrementing and position.incrementing is None:
-                raise ConnectError(f"With mode={config.mode} the offset needs the key 'incrementing', a whole number")
+                raise ConnectError(f"With mode={config.mode} the offset needs the key 'incrementing', an integer")
             if config.mode.has_timestamp and position.micros is None:
-                raise ConnectError(f"With mode={config.mode} the offset needs the key 'timestamp', milliseconds")
+                raise ConnectError(f"With mode={config.mode} the offset needs the key 'timestamp', in milliseconds")
         return True
 
 

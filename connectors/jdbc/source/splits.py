@@ -1,4 +1,4 @@
-"""Splits of tables: which have new rows, and the ranges of numbers that a table with many of them is read in."""
+"""Splits of tables: those with new rows, divided into ranges of numbers if there are many rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _A_RANGE: Final = 50_000
 
 @dataclass(frozen=True, slots=True)
 class _News:
-    """The numbers that are new in a table: after ``after``, up to ``last``."""
+    """The new numbers in a table: after ``after``, up to ``last``."""
 
     table: TableId
     after: int
@@ -32,10 +32,10 @@ class _News:
 
 
 class TableSplits:
-    """Divides the tables of a connector among splits. Used by the connector's thread alone.
+    """Divides the tables of a connector into splits. Used by the connector's thread alone.
 
-    With ``mode=incrementing`` tables without new rows are left out, and one with many is divided by ranges of the
-    column that only grows, such as its first snapshot; other modes tell what is new only by reading it.
+    With ``mode=incrementing`` tables without new rows are left out, and one with many new rows, such as in a first
+    snapshot, is divided by ranges of the incrementing column; in other modes only reading tells what is new.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class TableSplits:
         self._database = Database(config, wait, config.type_options, reads=True)
 
     def next(self, sizes: Mapping[TableId, int], max_splits: int) -> list[dict[str, str]]:
-        """What each split adds to the configuration of the connector."""
+        """Return the keys that each split adds to the connector's configuration."""
         positions = self._positions(sizes)
         if self._config.mode is not Mode.INCREMENTING:
             return [_of_tables(share) for share in shares(sizes, max_splits)]
@@ -72,7 +72,7 @@ class TableSplits:
         self._database.dispose()
 
     def _positions(self, tables: Mapping[TableId, int]) -> dict[TableId, Position]:
-        """Where each table was read to; all of them are asked for at once."""
+        """Return where each table was read to, with a single request for all of them."""
         database = self._database.address.database
         named = {table: partitions_of_table(table, database) for table in tables}
         every = [partition for partitions in named.values() for partition in partitions]
@@ -104,7 +104,7 @@ class TableSplits:
 
 
 def ranges(after: int, last: int, count: int) -> list[tuple[int, int]]:
-    """The numbers after ``after`` up to ``last`` in so many ranges of about the same length, in order."""
+    """Divide the numbers after ``after`` up to ``last`` into ranges of about the same length, in order."""
     span = last - after
     ends = [after + span * number // count for number in range(count + 1)]
     return list(pairwise(ends))

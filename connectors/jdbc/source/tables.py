@@ -1,4 +1,4 @@
-"""Which tables are read, by which columns, and by which task."""
+"""Which tables to read, by which columns, and in which task."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ColumnMapping = Sequence[tuple[re.Pattern[str], tuple[str, ...]]]
 
 @dataclass(frozen=True, slots=True)
 class TableFilter:
-    """Chooses tables: by their names, as few of the parts as are written, or by regular expressions for all of them."""
+    """Selects tables by name, in which leading parts may be missing, or by regular expressions for the full name."""
 
     whitelist: Sequence[str] = ()
     blacklist: Sequence[str] = ()
@@ -24,12 +24,12 @@ class TableFilter:
     exclude: Sequence[str] = ()
 
     def chosen(self, tables: Iterable[TableId]) -> list[TableId]:
-        """Those that are to be read."""
+        """Return the tables to read."""
         included, excluded = table_regexes(self.include), table_regexes(self.exclude)
         return [table for table in tables if self._is_chosen(table, included, excluded)]
 
     def missing(self, tables: Sequence[TableId]) -> list[str]:
-        """The names in the whitelist for which there is no table."""
+        """Return the names in the whitelist that match no table."""
         return [name for name in self.whitelist if not any(_is_called(table, name) for table in tables)]
 
     def _is_chosen(
@@ -46,18 +46,18 @@ class TableFilter:
 
 
 def table_regexes(texts: Iterable[str]) -> list[re.Pattern[str]]:
-    """Regular expressions of Java; a ``ValueError`` names one that is none."""
+    """Parse Java regular expressions. Raises ``ValueError`` naming an invalid one."""
     found = []
     for text in texts:
         try:
             found.append(regex_from_java(text))
         except re.error as error:
-            raise ValueError(f"{text} is no regular expression: {error}") from error
+            raise ValueError(f"{text} is not a regular expression: {error}") from error
     return found
 
 
 def column_mapping(texts: Iterable[str]) -> ColumnMapping:
-    """The columns for tables: ``REGEX:COLUMN`` or ``REGEX:[COLUMN|COLUMN]``; a ``ValueError`` says what is wrong."""
+    """Parse ``REGEX:COLUMN`` or ``REGEX:[COLUMN|COLUMN]``. Raises ``ValueError`` with the reason."""
     found = []
     for text in texts:
         pattern, colon, columns = text.rpartition(":")
@@ -69,7 +69,7 @@ def column_mapping(texts: Iterable[str]) -> ColumnMapping:
 
 
 def shares(sizes: Mapping[TableId, int], most: int) -> list[list[TableId]]:
-    """The tables for each of at most ``most`` tasks, so that all have about as much to read."""
+    """Return the tables of each of at most ``most`` tasks, so that all have about the same amount to read."""
     loads = [(0, index) for index in range(min(most, len(sizes)))]
     parts: list[list[TableId]] = [[] for _ in loads]
     for table in sorted(sizes, key=lambda each: (-sizes[each], each)):
@@ -80,7 +80,7 @@ def shares(sizes: Mapping[TableId, int], most: int) -> list[list[TableId]]:
 
 
 def _is_called(table: TableId, name: str) -> bool:
-    """Whether a name as it is written stands for a table: its last parts, quoted or not."""
+    """Whether a written name means a table: by its last parts, quoted or not."""
     parts = [part.strip().strip('"`') for part in name.split(".")]
     own = [part for part in (table.catalog, table.schema, table.name) if part]
     return name in (table.name, str(table)) or own[-len(parts) :] == parts

@@ -1,1 +1,1 @@
-"""What mirrored topics take over from their sources beside records."""
+"""The topics of a flow at the target, kept in sync with the source: partitions, settings and ACLs."""

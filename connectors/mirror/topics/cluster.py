@@ -198,7 +198,7 @@ class ClusterTopics:
                 found[TopicPartition(place.topic, place.partition)] = future.result().offset
             except KafkaException as error:
                 if error.args[0].code() not in _NOT_THERE:
-                    raise self._failed(f"tell the end of {place.topic}-{place.partition}", error) from error
+                    raise self._failed(f"report the end of {place.topic}-{place.partition}", error) from error
         return found
 
     def _asked(self, what: str, ask: Callable[[], T]) -> T:

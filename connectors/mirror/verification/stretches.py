@@ -64,7 +64,9 @@ class StretchReader:
         try:
             found = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), self._patience.seconds)
         except KafkaException as error:
-            raise refusal(self._patience.cluster, f"tell the ends of {topic}-{partition}", error.args[0]) from error
+            raise refusal(
+                self._patience.cluster, f"report the offsets of {topic}-{partition}", error.args[0]
+            ) from error
         if found is None:
             raise RetriableError(
                 f"The cluster {self._patience.cluster} did not report the offsets of {topic}-{partition}."

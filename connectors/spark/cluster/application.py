@@ -51,7 +51,7 @@ _STATE: Final = "application.json"
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The settings of an application, as digests, and the connector for which it was started."""
+    """The settings of an application, as digests, and the connector it was started for."""
 
     connector: str
     salt: str
@@ -59,13 +59,13 @@ class Terms:
 
     @classmethod
     def of(cls, connector: str, salt: str, settings: Mapping[str, str]) -> Terms:
-        """The terms of these settings; the values, among which there may be secrets, cannot be read from them."""
+        """Return the digests of these settings; the values, which may be secrets, cannot be read from them."""
         return cls(connector, salt, {key: _digest(salt, value) for key, value in settings.items()})
 
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """How to reach an application that runs, and on which terms."""
+    """How to reach a running application, and the settings it was started with."""
 
     port: int
     secret: str
@@ -85,23 +85,26 @@ class ApplicationFolder:
 
     @classmethod
     def of(cls, name: str, worker: int | None = None) -> ApplicationFolder:
-        """The folder, made if it is missing. ``worker`` is the process id of the parent of all who share it."""
+        """Return the folder, created if missing. ``worker`` is the process id of the parent of all who share it."""
         top = Path(tempfile.gettempdir()) / f"sluice-spark-{os.getuid()}"
         path = top / f"{worker or os.getppid()}-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         if any(place.is_symlink() or place.stat().st_uid != os.getuid() for place in (top, path)):
-            raise ConnectError(f"The folder {top} belongs to somebody else: remove it, or set TMPDIR to another place.")
+            raise ConnectError(
+                f"The folder {top} belongs to another user: remove it, or point TMPDIR to another place."
+            )
         top.chmod(0o700)
         return cls(path)
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Take turns with the others who join, start or end the application."""
+        """Take turns with the others that join, start or end the application."""
         with file_lock(self.path / _LOCK):
             yield
 
     def host(self) -> int | None:
-        """Claim to be the host of the application, with a descriptor to keep; ``None`` if there is one that lives."""
+        """Claim the role of the application's host; return the descriptor to keep, or ``None`` if a live host
+        exists."""
         descriptor = os.open(self.path / _HOST, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -118,7 +121,7 @@ class ApplicationFolder:
         return False
 
     def write(self, application: Application) -> None:
-        """Say how to reach the application."""
+        """Write down how to reach the application."""
         partial = self.path / f"{_STATE}.partial"
         partial.unlink(missing_ok=True)
         with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
@@ -126,7 +129,7 @@ class ApplicationFolder:
         partial.replace(self.path / _STATE)
 
     def read(self) -> Application | None:
-        """How to reach the application, if that is known."""
+        """Return how to reach the application, if known."""
         try:
             told = json.loads((self.path / _STATE).read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -134,35 +137,35 @@ class ApplicationFolder:
         return Application(**{**told, "terms": Terms(**told["terms"])})
 
     def clear(self) -> None:
-        """Say that there is no application."""
+        """Remove the record of an application."""
         (self.path / _STATE).unlink(missing_ok=True)
 
 
 def session_name(props: Mapping[str, str]) -> str | None:
-    """The application that a connector shares, if it shares one."""
+    """Return the name of the application that a connector shares, if any."""
     name = props.get(SESSION_KEY)
     if name is not None and not _NAME.fullmatch(name):
-        raise ConfigError(SESSION_KEY, name, "Name it with letters, digits, dots, underscores and dashes.")
+        raise ConfigError(SESSION_KEY, name, "Use only letters, digits, dots, underscores and dashes.")
     return name
 
 
 def split_settings(settings: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """The settings of the whole application, and those of the connector's own session in it."""
+    """Split the settings into those of the whole application and those of the connector's own session."""
     own = {key: value for key, value in settings.items() if key.startswith(_OWN) and key not in _STATIC}
     return {key: value for key, value in settings.items() if key not in own}, own
 
 
 def agree(terms: Terms, session: str, connector: str, settings: Mapping[str, str]) -> None:
-    """Raise :class:`~connect.errors.ConfigError` if a connector's settings are not those of the application."""
+    """Raise :class:`~connect.errors.ConfigError` if a connector's settings differ from the application's."""
     mine = Terms.of(connector, terms.salt, settings).digests
     keys = {*mine, *terms.digests}
     if differing := sorted(key for key in keys if mine.get(key) != terms.digests.get(key)):
         raise ConfigError(
             SESSION_KEY,
             session,
-            f"Connectors {terms.connector} and {connector} cannot share a Spark application: they disagree on "
-            f"{', '.join(differing)}, which the whole application has. Make them agree, or give one of them another "
-            f"{SESSION_KEY}.",
+            f"Connectors {terms.connector} and {connector} cannot share a Spark application: their settings "
+            f"differ in {', '.join(differing)}, which apply to the whole application. Use the same values in "
+            f"both, or give one of them another {SESSION_KEY}.",
         )
 
 

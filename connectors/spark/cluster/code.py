@@ -1,7 +1,7 @@
-"""The code that executors on a cluster need: a zip of Sluice's packages and of the plugin folders, sent by the driver.
+"""The code that executors on a cluster need: a zip of Sluice's packages and the plugin folders, sent by the driver.
 
-Spark unpacks it in the folder in which an executor works, and the executors' Pythons find it there before whatever is
-installed. So the code is always that of the driver; the packages that it needs, such as pyarrow, are not sent.
+Spark unpacks it in the working folder of each executor, where Python finds it before anything installed. So the code is
+always the driver's; the packages that it needs, such as pyarrow, are not sent.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 
 
 def is_local(master: str) -> bool:
-    """Whether Spark's executors are in the process of the driver."""
+    """Whether Spark's executors are in the driver's process."""
     return master == "local" or master.startswith("local[")
 
 
 def plugin_folders(props: Mapping[str, str]) -> list[str]:
-    """The folders of ``plugin.path``."""
+    """Return the folders of ``plugin.path``."""
     return [item.strip() for item in props.get("plugin.path", "").split(",") if item.strip()]
 
 
 def shipped_folders(folders: Sequence[str], environ: Mapping[str, str] = os.environ) -> list[str]:
-    """Where the folders of ``plugin.path`` are in this process: in an executor to which code was sent, in that."""
+    """Return the folders of ``plugin.path`` in this process; in an executor that received code, those in it."""
     shipped = environ.get(SHIPPED_VARIABLE)
     return [str(Path(shipped, _place(folder))) for folder in folders] if shipped else list(folders)
 
 
 def shipping_settings(props: Mapping[str, str], home: Path) -> dict[str, str]:
-    """The settings with which Spark sends the code to executors on a cluster; none if the master is local.
+    """Return the settings with which Spark sends the code to executors on a cluster; none for a local master.
 
     The zip is made once for the same code, and kept in ``home``.
     """
@@ -103,8 +103,8 @@ def _files(folders: Sequence[str]) -> Iterator[tuple[str, Path]]:
             raise ConfigError(
                 "plugin.path",
                 folder,
-                f"It has {size >> 20} MB, which is too much to send to the executors of Spark (the most is "
-                f"{_MOST >> 20} MB): name the folder of the connector's plugins alone.",
+                f"The folder has {size >> 20} MB, but at most {_MOST >> 20} MB can be sent to Spark's "
+                "executors: name a folder that holds only the connector's plugins.",
             )
         yield from found
 

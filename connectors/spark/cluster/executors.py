@@ -1,4 +1,4 @@
-"""The executors of a cluster: whether their Python has what loads need, and whether there are any."""
+"""Checks the executors of a cluster: whether there are any, and whether their Python has what loads need."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _REMEDY: Final = (
 
 
 class Answer(NamedTuple):
-    """What one executor says of its Python."""
+    """One executor's answer about its Python."""
 
     host: str
     program: str
@@ -50,21 +50,22 @@ class Answer(NamedTuple):
 
 
 class ExecutorsLostError(Exception):
-    """A Spark application that had executors has none any more, and is not given others: it has been ended."""
+    """The Spark application has lost its executors and will get no others; it has been ended."""
 
     def __init__(self) -> None:
         super().__init__("Spark's executors are gone, and its master gives no others")
 
 
 class ExecutorWatch:
-    """Tells from looks at a session whether its work waits for executors, and whether they are lost for good.
+    """Decides, from repeated looks at a session, whether its work waits for executors, and whether they are lost for
+    good.
 
-    A cluster that is full gives an application executors when it has some. A master that was started again and no
-    longer knows the application never does: another application has to be started.
+    A busy cluster gives an application executors when it has some. A master that was restarted and no longer knows the
+    application never will: then another application must be started.
     """
 
     def __init__(self, there: Callable[[], bool]) -> None:
-        """``there`` tells whether there is any executor at this moment."""
+        """``there`` tells whether there is any executor right now."""
         self._there = there
         self._due = 0.0
         self.missing = False
@@ -75,7 +76,7 @@ class ExecutorWatch:
         self._since: float | None = None
 
     def look(self, now: float) -> None:
-        """Look whether there is an executor now, by a clock in seconds, if it was not looked a moment ago."""
+        """Check for an executor, unless that was done a moment ago; the clock counts seconds."""
         if now < self._due:
             return
         self._due = now + _TICK
@@ -86,7 +87,7 @@ class ExecutorWatch:
             return
         if there:
             if self.missing:
-                logger.info("The cluster of Spark has executors for this connector again.")
+                logger.info("The Spark cluster has executors for this connector again.")
             self.missing, self.lost, self._had, self._since = False, False, True, None
             return
         self._since = now if self._since is None else self._since
@@ -94,19 +95,18 @@ class ExecutorWatch:
         if waited >= _PATIENCE and not self.missing:
             self.missing = True
             logger.warning(
-                "The load waits for executors, and the cluster of Spark has none for this connector: all of its "
-                "cores are taken, its workers are down, or its master cannot be reached. It goes on when there are "
-                "some."
+                "The load is waiting for executors, because the Spark cluster has none for this connector: "
+                "all cores are in use, its workers are down, or its master cannot be reached. The load "
+                "continues when executors become available."
             )
         self.lost = self._had and waited >= _LOST
 
 
 def check_executors(spark: SparkSession, packages: Sequence[str] = ()) -> None:
-    """Run a small job that asks the executors what they have; nothing where the master is local.
+    """Run a small job that asks the executors what they have; does nothing if the master is local.
 
-    ``packages`` are those that they need besides the ones of every load.
-
-    Raises :class:`~connect.errors.ConnectError` with the remedy if they cannot do the work of loads.
+    ``packages`` are needed in addition to those of every load. Raises :class:`~connect.errors.ConnectError` with the
+    remedy if the executors cannot do the work.
     """
     context = spark.sparkContext
     if is_local(str(context.master)):
@@ -123,7 +123,7 @@ def check_executors(spark: SparkSession, packages: Sequence[str] = ()) -> None:
 
 
 def unfit_executors(answers: Iterable[Answer]) -> str | None:
-    """What is missing where, and the remedy; ``None`` if nothing is."""
+    """Return what is missing where, and the remedy; ``None`` if nothing is missing."""
     lacking = sorted({answer for answer in answers if answer.missing})
     if not lacking:
         return None
@@ -132,13 +132,13 @@ def unfit_executors(answers: Iterable[Answer]) -> str | None:
 
 
 def has_executors(spark: SparkSession) -> bool:
-    """Whether there is any executor at this moment; where the master is local, the driver is one."""
+    """Whether there is any executor right now; with a local master, the driver is one."""
     context: Any = spark.sparkContext
     return is_local(context.master) or context._jsc.sc().getExecutorMemoryStatus().size() > 1
 
 
 def own_tag() -> str:
-    """The tag of the jobs of this process, whose application may be used by other connectors' as well."""
+    """Return the tag for this process's jobs; other connectors may use the same application."""
     return f"sluice-{os.getpid()}"
 
 
@@ -151,7 +151,7 @@ def _unfit(text: str) -> str | None:
 
 
 def _question(needed: tuple[str, ...]) -> Callable[[Iterable[int]], Iterator[tuple[str, str, tuple[str, ...]]]]:
-    """A function that Spark sends by its code, not by its name: where it arrives, Sluice may be missing."""
+    """Return a function that Spark sends by its code, not by name: Sluice may be missing where it arrives."""
 
     def ask(_: Iterable[int]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
         import importlib  # noqa: PLC0415 - it runs elsewhere

@@ -1,8 +1,8 @@
-"""The process that hosts a shared Spark application: it starts Spark's Java, and ends it when nobody uses it any more.
+"""The host process of a shared Spark application: starts Spark's Java, and ends it when nobody uses it any more.
 
-``python -m connectors.spark.cluster.host --shared-by-connectors FOLDER LOG``, with the settings, the salt and the name
-of the first connector as JSON on standard input. It writes one line: nothing when the application can be joined, or why
-it did not start. If Java ends, so does this process; whoever notices first starts both anew.
+Run as ``python -m connectors.spark.cluster.host --shared-by-connectors FOLDER LOG``, with the settings, the salt and
+the name of the first connector as JSON on standard input. It writes one line: empty when the application can be joined,
+or why it did not start. If Java ends, so does this process; whoever notices first starts both again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def main() -> None:
         # Nobody has to wait for the host when it ends.
         os._exit(0)
     if folder.host() is None:
-        _answer("Another process hosts it.")
+        _answer("Another process is already its host.")
         return
     _log_to(log)
     try:
@@ -85,7 +85,7 @@ def _has_ended(spark: Any, java: Any) -> bool:
 
 
 def _answer(text: str) -> None:
-    """Answer whoever waits, and hold nothing of its any more."""
+    """Answer the waiting process, and close everything shared with it."""
     os.write(1, text.replace("\n", " ").encode() + b"\n")
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):

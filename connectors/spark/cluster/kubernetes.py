@@ -1,4 +1,4 @@
-"""The pod of a worker in Kubernetes, in which a driver of Spark runs."""
+"""Settings for a Spark driver that runs in the pod of a worker in Kubernetes."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def _own_address() -> str:
 def pod_settings(
     master: str, environ: Mapping[str, str] = os.environ, address: Callable[[], str] = _own_address
 ) -> dict[str, str]:
-    """The settings with which executors in Kubernetes reach a driver that runs in a pod; none anywhere else.
+    """Return the settings with which executors in Kubernetes reach a driver in a pod; none anywhere else.
 
-    By itself Spark tells them the pod's name, which has an address only if a service gives it one.
+    Spark's default is the pod's name, which resolves only if a service gives it an address.
     """
     if not master.startswith(_MASTER) or _IN_A_POD not in environ:
         return {}

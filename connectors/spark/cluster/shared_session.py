@@ -1,4 +1,4 @@
-"""A connector's way into a shared Spark application, which it starts if there is none, and its own session there."""
+"""A connector's session in a shared Spark application, which is started if there is none."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PAUSE: Final = 0.1
 
 
 class SharedSession(SparkSession):
-    """A session of its own in an application that other connectors use as well: :meth:`stop` only leaves it."""
+    """A session in an application that other connectors use as well; :meth:`stop` only leaves it."""
 
     def __init__(self, context: SparkContext, java_session: Any, membership: Membership, java: int) -> None:
         super().__init__(context, java_session)
@@ -41,13 +41,14 @@ class SharedSession(SparkSession):
         self._own: dict[str, str] = {}
 
     def configure(self, settings: Mapping[str, str], name: str) -> None:
-        """Set what is the connector's own; raises :class:`~connect.errors.ConfigError` for what all must share."""
+        """Apply the connector's own settings; raise :class:`~connect.errors.ConfigError` for one that all must
+        share."""
         for key, value in settings.items():
             _set(self, key, value, name)
         self._own |= settings
 
     def newSession(self) -> SparkSession:  # noqa: N802 - Spark's name
-        """Another session with the settings that are the connector's own; this one stays the one to leave by."""
+        """Return another session with the connector's own settings; leave the application through this one."""
         session = SparkSession(self.sparkContext, self._jsparkSession.newSession())
         for key, value in self._own.items():
             session.conf.set(key, value)
@@ -67,7 +68,7 @@ class SharedSession(SparkSession):
         self._membership.give_up()
 
     def end_application(self) -> None:
-        """End the application, which is of no use any more to any of its members, and leave it."""
+        """End an application that is of no more use to any member, and leave it."""
         with suppress(ProcessLookupError):
             os.kill(self._java, signal.SIGKILL)
         self.stop()
@@ -75,7 +76,7 @@ class SharedSession(SparkSession):
 
 @dataclass(frozen=True, slots=True)
 class _Wish:
-    """What a connector wants of the application."""
+    """What a connector needs of the application."""
 
     session: str
     connector: str
@@ -87,10 +88,10 @@ class _Wish:
 def join_application(
     session: str, connector: str, settings: Mapping[str, str], besides: Mapping[str, str], home: Path
 ) -> SharedSession:
-    """Join the application that the connectors of this worker call ``session``, or start it.
+    """Join the application that this worker's connectors call ``session``, or start it.
 
-    ``besides`` are more values that all of its connectors must have in common. Raises
-    :class:`~connect.errors.ConfigError` if they have not.
+    ``besides`` are further values that all of its connectors must have in common. Raises
+    :class:`~connect.errors.ConfigError` if they differ.
     """
     whole, own = split_settings({**settings, "spark.app.name": f"sluice-session-{session}"})
     whole = {"spark.scheduler.mode": "FAIR", **whole}
@@ -109,7 +110,7 @@ def join_application(
 
 
 def _running(folder: ApplicationFolder) -> Application | None:
-    """The application, if it runs; one whose Java has ended is waited for to be gone."""
+    """Return the running application, if any; waits for one to be gone whose Java has ended."""
     deadline = time.monotonic() + _GOING
     while folder.has_host():
         application = folder.read()
@@ -117,7 +118,7 @@ def _running(folder: ApplicationFolder) -> Application | None:
             return application
         if time.monotonic() > deadline:
             raise ConnectError(
-                f"The shared Spark application in {folder.path} neither runs nor ends: restart the worker."
+                f"The shared Spark application in {folder.path} is neither running nor ended: restart the worker."
             )
         time.sleep(_PAUSE)
     return None
@@ -159,7 +160,7 @@ def _start(folder: ApplicationFolder, wish: _Wish) -> Application:
 
 
 def _attach(application: Application, membership: Membership, own: Mapping[str, str], name: str) -> SharedSession:
-    """A new session in the application, with the settings that are the connector's own."""
+    """Create a session in the application, with the connector's own settings."""
     gateway = attach_gateway(application.port, application.secret)
     SparkContext._gateway, SparkContext._jvm = gateway, gateway.jvm
     classes = getattr(gateway.jvm, "org.apache.spark.sql.classic.SparkSession")
@@ -179,5 +180,7 @@ def _set(session: SparkSession, key: str, value: str, name: str) -> None:
     try:
         session.conf.set(key, value)
     except Exception as error:
-        reason = f"It is a setting of the whole Spark application, which the connectors of {SESSION_KEY}={name} share: "
+        reason = (
+            f"It is a setting of the whole Spark application, which the connectors with {SESSION_KEY}={name} share: "
+        )
         raise ConfigError(key, value, f"{reason}remove it, or remove {SESSION_KEY}.") from error

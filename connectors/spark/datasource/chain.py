@@ -1,4 +1,4 @@
-"""The transformations of a connector, and the log of what they and others leave out."""
+"""Runs the transformations of a connector, and logs the records that are left out."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RecordChain(Generic[B, R]):
         self._tolerance = tolerance
 
     def process(self, batch: B) -> list[B]:
-        """The batch after all of them; records that are dropped or given up are not in it."""
+        """Return the batch after all transformations, without dropped and left-out records."""
         try:
             return self._steps.apply_batches([batch])
         except Exception:
@@ -51,7 +51,7 @@ class RecordChain(Generic[B, R]):
 
 
 class _Logged:
-    """Tells the log of the records that are given up."""
+    """Logs the records that are left out."""
 
     def __init__(self, policy: ErrorPolicy) -> None:
         self._policy = policy
@@ -68,5 +68,5 @@ class _Logged:
 
 
 def logging_tolerance(policy: ErrorPolicy) -> Tolerance:
-    """The error handling that a policy asks for, which tells the log of the records that it leaves out."""
+    """Return the error handling for a policy; it logs the records that it leaves out."""
     return Tolerance(policy, [_Logged(policy)], sleep)

@@ -1,4 +1,4 @@
-"""The keys of the data source itself: those of the framework that have a meaning without a worker, and its own."""
+"""The options of the data source: framework keys that apply without a worker, and its own."""
 
 from __future__ import annotations
 
@@ -25,36 +25,46 @@ class DataSourceConfig(Config):
         default=None,
         importance=MEDIUM,
         validator=at_least(1),
-        doc="Most pieces to divide a read into, each of which is a partition of the DataFrame. By default as many as "
-        "the driver has cores for a source that can be split, and 1 for another one.",
+        doc=(
+            "The maximum number of partitions for a read (and of the DataFrame). By default the number of the "
+            "driver's cores for a source that can be split, and 1 for any other."
+        ),
     )
     topics: tuple[str, ...] = option(
         default=(),
         importance=MEDIUM,
-        doc="Where DataFrames are written: the one topic that their rows are records of, as the sink sees it.",
+        doc="The topic for DataFrames that are written: their rows are its records, as the sink sees them.",
     )
     key_column: str = option(
         default="",
         importance=MEDIUM,
-        doc="Column of the records' keys: added when reading, and taken out of the rows when writing. None when empty.",
+        doc=(
+            "The column for the records' keys: added when reading, removed from the rows when writing. None if empty."
+        ),
     )
     headers_column: str = option(
         default="",
         importance=LOW,
-        doc="Column of the records' headers, a list of structs of key and value, both text: added when reading, taken "
-        "out of the rows when writing. None when empty.",
+        doc=(
+            "The column for the records' headers, a list of structs of key and value, both strings: added "
+            "when reading, removed from the rows when writing. None if empty."
+        ),
     )
     metadata_column: str = option(
         default="",
         importance=LOW,
-        doc="Column that tells where a record comes from: a struct of topic, partition, timestamp, source_partition "
-        "and source_offset, the last two as JSON. Only when reading; none when empty.",
+        doc=(
+            "The column for the origin of a record: a struct of topic, partition, timestamp, source_partition "
+            "and source_offset, the last two as JSON. Only for reading; none if empty."
+        ),
     )
     max_records_per_trigger: int = option(
         default=10_000,
         importance=MEDIUM,
         validator=at_least(1),
-        doc="About how many records a micro-batch of a stream has at most. It is held in memory on the driver.",
+        doc=(
+            "The approximate maximum number of records in a micro-batch of a stream. It is held in the driver's memory."
+        ),
     )
     plugin_path: tuple[str, ...] = option(default=(), importance=LOW, doc="Folders of plugins, as in a worker's file.")
     plugin_import_allowlist: tuple[str, ...] = option(
@@ -70,22 +80,28 @@ class DataSourceConfig(Config):
     errors_tolerance: Literal["none", "all"] = option(
         default="none",
         importance=MEDIUM,
-        doc="What becomes of a record that cannot be processed: none fails the query, all leaves it out and logs it.",
+        doc=("What to do with a record that cannot be processed: none fails the query, all leaves it out and logs it."),
     )
     errors_tolerance_limit: Long = option(
-        default=-1, importance=LOW, validator=at_least(-1), doc="Most records that a Spark task may leave out."
+        default=-1,
+        importance=LOW,
+        validator=at_least(-1),
+        doc=("The maximum number of records that a Spark task may leave out."),
     )
     errors_tolerance_rate: Long = option(
-        default=-1, importance=LOW, validator=at_least(-1), doc="Most records that it may leave out in a minute."
+        default=-1,
+        importance=LOW,
+        validator=at_least(-1),
+        doc=("The maximum number of records that it may leave out per minute."),
     )
     errors_retry_timeout: Long = option(
-        default=0, importance=LOW, doc="How long, in milliseconds, a failed transformation is tried again."
+        default=0, importance=LOW, doc="How long, in milliseconds, to retry a failed transformation."
     )
     errors_retry_delay_max_ms: Long = option(
-        default=60_000, importance=LOW, doc="Longest wait, in milliseconds, between two tries."
+        default=60_000, importance=LOW, doc="The longest wait, in milliseconds, between two attempts."
     )
     errors_deadletterqueue_topic_name: str = option(
-        default="", importance=LOW, doc="Not to be set: there is no Kafka to keep a queue of dead letters."
+        default="", importance=LOW, doc="Must not be set: there is no Kafka for a dead letter queue."
     )
 
     def check(self) -> Iterable[ConfigError]:
@@ -105,7 +121,7 @@ class DataSourceConfig(Config):
 
     @property
     def policy(self) -> ErrorPolicy:
-        """What the ``errors.*`` keys say."""
+        """The policy of the ``errors.*`` keys."""
         return ErrorPolicy(
             tolerates_errors=self.errors_tolerance == "all",
             retry_timeout=self.errors_retry_timeout,

@@ -1,4 +1,4 @@
-"""What connectors and tasks are given in place of a worker."""
+"""The contexts that connectors and tasks get when there is no worker."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class SourceContext(_Waiting):
         """Do nothing: the waits for a poll are short."""
 
     def pass_offset(self, partition: Offset, offset: Offset) -> None:
-        """Do nothing: a DataFrame stores no offsets, and a stream goes on after its last row."""
+        """Do nothing: a DataFrame stores no offsets, and a stream continues after its last row."""
 
     def report(self, record: SourceRecord, error: Exception) -> None:
         """Give up on data that cannot be parsed."""
@@ -113,8 +113,9 @@ class PlacelessContext:
         """Refuse to leave rows out: the rows of a DataFrame have no place that a target can keep."""
         if any(offset > 0 for offset in offsets.values()):
             raise ConnectError(
-                f"{self._task_class} continues from offsets that it keeps in its target, and the rows of a DataFrame "
-                "have none: write to a target that no other run has written to, or with a sink that keeps no offsets."
+                f"{self._task_class} continues from offsets in its target, but the rows of a DataFrame have "
+                "none: write to a target that no other run has written to, or use a sink that keeps no "
+                "offsets."
             )
 
 
@@ -127,12 +128,12 @@ class NoTopics:
     def publish(self, topic: str, key: bytes | None, value: bytes | None) -> None:  # noqa: ARG002
         """Refuse to."""
         raise ConnectError(
-            f"{self._task_class} publishes records of its own to topic {topic}, for which there is no Kafka here: "
-            "switch that off in its options, or run the connector in a worker."
+            f"{self._task_class} publishes its own records to topic {topic}, but there is no Kafka here: turn "
+            "that off in its options, or run the connector in a worker."
         )
 
     def flush(self) -> None:
-        """Do nothing, for there is nothing."""
+        """Do nothing: there is nothing to flush."""
 
 
 def sleep(seconds: float) -> bool:

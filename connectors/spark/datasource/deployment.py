@@ -1,4 +1,4 @@
-"""A connector as options describe it: its class, its configuration, and the transformations beside it."""
+"""A connector as its options describe it: class, configuration and transformations."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class Deployment:
         return class_name(self.connector_class.task_class)
 
     def secrets(self) -> frozenset[str]:
-        """What must not be in a text that is shown: values of passwords, and of config providers."""
+        """The secrets that no text may show: passwords, and values from config providers."""
         keys = self.connector_class.config_class.definitions()
         passwords = {key.name for key in keys if key.type is ConfigType.PASSWORD}
         return frozenset(text for key in passwords | self.secret_keys if (text := (self.props.get(key) or "").strip()))
@@ -145,7 +145,7 @@ def _mistakes(parse: Callable[[], object]) -> Sequence[ConfigError]:
 def _plugin_mistakes(
     registry: PluginRegistry, kind: PluginKind, spec: TransformationSpec | PredicateSpec
 ) -> Iterator[ConfigError]:
-    """What is wrong with a transformation or a predicate, under the keys as they are written."""
+    """Yield the errors of a transformation or a predicate, under the keys as written."""
     prefix, name, props = spec.prefix, spec.type, spec.props
     if not name:
         yield missing_value(f"{prefix}type")

@@ -1,4 +1,4 @@
-"""The names of options, which Spark makes lower case, while aliases and some keys of Connect have case."""
+"""Restores the case of option names: Spark makes them lower case, but aliases and some Connect keys have upper case."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tasks of a stream, each polled in a thread of its own, so that one that waits does not hold up the others."""
+"""Polls the tasks of a stream, each in a thread of its own, so that a waiting task does not delay the others."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _RETRY: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class _Polled:
-    """What became of one poll."""
+    """The result of one poll."""
 
     poller: _Poller
     batches: list[SourceBatch]
@@ -69,7 +69,7 @@ class Pollers:
         return len(self._drained) == len(self._pollers)
 
     def gather(self, most: int) -> list[SourceBatch]:
-        """The next records of all tasks, about ``most``; fewer, or none, if there are not so many now."""
+        """Return the next records of all tasks: about ``most``, or fewer if there are not so many now."""
         self._context.check()
         found: list[SourceBatch] = []
         count, until = 0, time.monotonic() + _TICK
@@ -156,4 +156,4 @@ class _Poller:
         try:
             self._task.stop()
         except Exception as error:
-            _log.warning("A task of the stream did not stop as it should: %s", error)
+            _log.warning("A task of the stream did not stop properly: %s", error)

@@ -65,13 +65,12 @@ def first_shape(options: Mapping[str, str]) -> RowShape:
                 if batches:
                     return RowShape.seen(batches, deployment.config)
     raise ConnectError(
-        f"{deployment.config.connector_class} has no records now that would show the columns: say what they are, with "
-        ".schema(...)."
+        f"{deployment.config.connector_class} has no records now that show the columns: declare them with .schema(...)."
     )
 
 
 def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in larger batches."""
+    """Join rows into larger batches."""
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
@@ -110,7 +109,7 @@ def _rows(deployment: Deployment, task_config: Mapping[str, str], shape: RowShap
 def _transformed(
     deployment: Deployment, task_config: Mapping[str, str], tolerance: Any = None
 ) -> Iterator[list[SourceBatch]]:
-    """What is left of each batch of a task after the transformations."""
+    """Yield each batch of a task after the transformations."""
     tolerance = tolerance or logging_tolerance(deployment.config.policy)
     chain: RecordChain[SourceBatch, SourceRecord] = RecordChain(deployment.steps(), tolerance)
     try:

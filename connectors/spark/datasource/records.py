@@ -1,4 +1,4 @@
-"""The records of a sink made of the rows of a DataFrame."""
+"""Turns the rows of a DataFrame into records for a sink."""
 
 from __future__ import annotations
 
@@ -63,7 +63,11 @@ class RecordShape:
                 reason = f"The DataFrame has no such column; it has {', '.join(row.field_names)}."
                 raise ConfigError(option, name, reason)
         if len(row.fields) == len([name for name in named.values() if name]):
-            raise ConfigError("key.column", config.key_column, "No column is left for the values of the records.")
+            raise ConfigError(
+                "key.column",
+                config.key_column,
+                "No column is left for the values of the records: add one, or set key.column to empty.",
+            )
         return cls(config.topics[0], row, config.key_column, config.headers_column)
 
     def records(self, rows: pa.RecordBatch, partition: int, first: int) -> SinkBatch:
@@ -134,6 +138,6 @@ def _read_headers(items: Any, column: str) -> Headers:
         return Headers(Header(item["key"], item["value"], _TEXT) for item in items or ())
     except (TypeError, KeyError) as error:
         raise DataError(
-            f"Column {column} holds no headers: make it a list of structs of key and value, both text, or a map with "
-            "map_entries(...)."
+            f"Column {column} does not hold headers: make it a list of structs of key and value, both strings, "
+            "or a map with map_entries(...)."
         ) from error

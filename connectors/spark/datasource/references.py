@@ -1,4 +1,4 @@
-"""References to config providers in options, looked up in the process that reads or writes."""
+"""Resolves references to config providers in options, in the process that reads or writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of a DataFrame made of source records, as Arrow."""
+"""Turns source records into the rows of a DataFrame, as Arrow."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _METADATA: Final = Schema.struct(
 
 @dataclass(frozen=True, slots=True)
 class RowShape:
-    """The columns of a DataFrame: those of the records' values, and those that were asked for beside them."""
+    """The columns of a DataFrame: those of the records' values, and the requested ones for keys, headers and origin."""
 
     table: Schema
     """All columns, as the fields of a struct."""
@@ -62,8 +62,8 @@ class RowShape:
         table = report.seen[""]
         if not table.fields:
             raise SchemaError(
-                "The first records hold nothing but nulls and empty values, which show no types: say what the columns "
-                "are, with .schema(...)."
+                "The first records hold only nulls and empty values, which show no types: declare the columns "
+                "with .schema(...)."
             )
         table_type(table)
         return cls(table, False, *beside)
@@ -84,7 +84,7 @@ class RowShape:
         return from_arrow_schema(table_type(self.table).columns)
 
     def rows(self, batch: SourceBatch, tolerance: Tolerance, task_class: str) -> pa.RecordBatch:
-        """The records as rows of these columns; what does not fit is given up, which may raise."""
+        """Return the records as rows of these columns; records that do not fit are left out, which may raise."""
         report = Report(batch.topic)
         fitted = self._rows(batch).fit(self.table, report, may_grow=False)
         assert fitted is not None  # the columns are never to grow
@@ -160,7 +160,7 @@ def _shown(value: object) -> str | None:
     try:
         return value.decode()
     except UnicodeDecodeError as error:
-        raise DataError("The bytes of a header are no text: leave it out (DropHeaders), or headers.column.") from error
+        raise DataError("A header is not valid text: remove it (DropHeaders), or do not set headers.column.") from error
 
 
 def _json(part: Offset) -> str:

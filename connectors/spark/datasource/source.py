@@ -38,24 +38,24 @@ class SluiceDataSource(DataSource):
         return "sluice"
 
     def schema(self) -> StructType:
-        """The columns of the first records that there are; not asked for if the user says what they are."""
+        """Return the columns that the first records show; not called if the user declares them."""
         self._seen = first_shape(self.options)
         return self._seen.spark_schema()
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """What reads the records that there are now."""
+        """Return the reader for the current records."""
         return SourceReader(self.options, self._shape(schema))
 
     def simpleStreamReader(self, schema: StructType) -> SimpleDataSourceStreamReader:  # noqa: N802 - Spark's name
-        """What reads on and on, and continues where the checkpoint says."""
+        """Return the reader of a stream, which continues at its checkpoint."""
         return SourceStream(self.options, self._shape(schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
-        """What writes the rows of a DataFrame; only appends."""
+        """Return the writer for a DataFrame; it only appends."""
         return SinkWriter(self.options, schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: N802 - as above
-        """What writes the rows of each micro-batch; only appends."""
+        """Return the writer for each micro-batch; it only appends."""
         return SinkStreamWriter(self.options, schema, overwrite=overwrite)
 
     def _shape(self, schema: StructType) -> RowShape:

@@ -1,4 +1,4 @@
-"""The polls of source tasks, to their end."""
+"""Polls source tasks until they are drained."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def connector_started(deployment: Deployment, context: PlainConnectorContext) ->
 def task_started(
     deployment: Deployment, task_config: Mapping[str, str], offsets: KnownOffsets, tolerance: Tolerance
 ) -> Iterator[SourceTask[Any]]:
-    """A source task that continues from ``offsets``, for a ``with`` block."""
+    """Yield a started source task that continues from ``offsets``."""
     context = SourceContext(offsets, tolerance, deployment.task_class)
     task: Any = deployment.task(task_config, context)
     try:
@@ -55,7 +55,7 @@ def task_started(
 
 
 def poll_once(task: SourceTask[Any]) -> list[SourceBatch]:
-    """What one poll gives, as batches; what a poll gave before it asked to be tried again counts.
+    """Return the records of one poll as batches, including those it gave before asking for a retry.
 
     Raises :class:`~connect.errors.RetriableError` if it has asked for that and given nothing.
     """
@@ -66,7 +66,9 @@ def poll_once(task: SourceTask[Any]) -> list[SourceBatch]:
             return [polled] if len(polled) else []
         for record in polled or ():
             if not isinstance(record, SourceRecord):
-                raise ConnectError(f"poll of {class_name(task)} gave a {type(record).__name__}; let it give records.")
+                raise ConnectError(
+                    f"poll of {class_name(task)} returned a {type(record).__name__}; it must return records."
+                )
             records.append(record)
     except RetriableError:
         if not records:
@@ -100,9 +102,9 @@ def polled_to_the_end(
             return
         elif not says_its_end and clock() - quiet_since > patience:
             raise ConnectError(
-                f"{class_name(task)} has given nothing for {patience:g} seconds and does not say whether it is at its "
-                "end: read it as a stream (readStream), take as many rows as you need (limit), or let the task answer "
-                "drained()."
+                f"{class_name(task)} has returned nothing for {patience:g} seconds and does not report whether "
+                "it is at its end: read it as a stream (readStream), limit the number of rows (limit), or "
+                "implement drained() in the task."
             )
         else:
             task.context.wait(_IDLE)

@@ -1,9 +1,4 @@
-"""``spark.readStream``: the records of a source in micro-batches, from place to place.
-
-The tasks run in one process beside Spark's driver, which Spark starts for each query, because only reading tells
-which source offsets come next. What was read goes to Spark with the batch that it plans, and Spark keeps the place
-after it in its checkpoint before the batch is processed; a batch that was not is read again, to the same place.
-"""
+"""``spark.readStream``: reads the records of a source in micro-batches, from offset to offset."""
 
 from __future__ import annotations
 
@@ -25,7 +20,7 @@ from connectors.spark.datasource.reader import joined
 from connectors.spark.datasource.references import secrets_hidden
 from connectors.spark.datasource.rows import RowShape
 from connectors.spark.datasource.source_tasks import PATIENCE
-from connectors.spark.datasource.stream_offsets import Place, Replay, advanced, known_offsets
+from connectors.spark.datasource.stream_offsets import Replay, StreamOffset, advanced, known_offsets
 
 __all__ = ["SourceStream"]
 
@@ -38,11 +33,11 @@ class SourceStream(SimpleDataSourceStreamReader):
         self._shape = shape
         self._reading: _Reading | None = None
 
-    def initialOffset(self) -> Place:  # noqa: N802 - Spark's name
+    def initialOffset(self) -> StreamOffset:  # noqa: N802 - Spark's name
         """The place before everything."""
         return {}
 
-    def read(self, start: Place) -> tuple[Iterator[Any], Place]:
+    def read(self, start: StreamOffset) -> tuple[Iterator[Any], StreamOffset]:
         """The next rows after a place, and the place after them."""
         if self._reading is None or not self._reading.continues(start):
             self.stop()
@@ -51,7 +46,7 @@ class SourceStream(SimpleDataSourceStreamReader):
             atexit.register(self.stop)
         return self._reading.next()
 
-    def readBetweenOffsets(self, start: Place, end: Place) -> Iterator[Any]:  # noqa: N802 - as above
+    def readBetweenOffsets(self, start: StreamOffset, end: StreamOffset) -> Iterator[Any]:  # noqa: N802 - as above
         """The rows between two places once more."""
         reading = _Reading(self._options, self._shape, start)
         try:
@@ -70,7 +65,7 @@ class SourceStream(SimpleDataSourceStreamReader):
 class _Reading:
     """The started tasks, and the place that they have come to."""
 
-    def __init__(self, options: Mapping[str, str], shape: RowShape, start: Place) -> None:
+    def __init__(self, options: Mapping[str, str], shape: RowShape, start: StreamOffset) -> None:
         self._deployment = Deployment.of_source(options)
         self._shape = shape
         self._place = dict(start)
@@ -79,11 +74,11 @@ class _Reading:
             self._chain: RecordChain[SourceBatch, SourceRecord] = RecordChain(self._deployment.steps(), self._tolerance)
             self._pollers = Pollers(self._deployment, KnownOffsets(known_offsets(start)))
 
-    def continues(self, start: Place) -> bool:
+    def continues(self, start: StreamOffset) -> bool:
         """Whether this is where it is, with the tasks that the connector wants."""
         return self._place == start and self._pollers.is_current
 
-    def next(self) -> tuple[Iterator[pa.RecordBatch], Place]:
+    def next(self) -> tuple[Iterator[pa.RecordBatch], StreamOffset]:
         """The next rows, and the place after them."""
         with secrets_hidden(self._deployment.secrets()):
             found = self._pollers.gather(self._deployment.config.max_records_per_trigger)
@@ -91,7 +86,7 @@ class _Reading:
             # A list, which Spark looks at more than once.
             return iter(list(self._rows(found))), dict(self._place)
 
-    def replay(self, start: Place, end: Place) -> Iterator[pa.RecordBatch]:
+    def replay(self, start: StreamOffset, end: StreamOffset) -> Iterator[pa.RecordBatch]:
         """The rows between two places."""
         with secrets_hidden(self._deployment.secrets()):
             replay = Replay(start, end)

@@ -15,9 +15,9 @@ from connect.chain.source import by_source_partition
 from connect.data import Offset, SourceBatch
 from connect.errors import ConnectError
 
-__all__ = ["Place", "Replay", "advanced", "known_offsets"]
+__all__ = ["Replay", "StreamOffset", "advanced", "known_offsets"]
 
-Place: TypeAlias = dict[str, Any]
+StreamOffset: TypeAlias = dict[str, Any]
 """A place as Spark keeps it."""
 
 _FURTHER: Final = 2
@@ -29,15 +29,16 @@ def known_offsets(place: Mapping[str, Any]) -> list[tuple[Offset, Offset]]:
     return [(json.loads(partition), kept["offset"]) for partition, kept in place.items()]
 
 
-def advanced(place: Mapping[str, Any], batches: Iterable[SourceBatch]) -> Place:
+def advanced(place: Mapping[str, Any], batches: Iterable[SourceBatch]) -> StreamOffset:
     """The place after these records; a :class:`~connect.errors.ConnectError` if they have none."""
     after = dict(place)
     for batch in batches:
         for partition, part in _by_partition(batch):
             if partition == "{}":
                 raise ConnectError(
-                    f"The records of {batch.topic} have no source partition, so that a stream could not continue after "
-                    "them: read what there is with spark.read, or let the connector give its records a place."
+                    f"The records of {batch.topic} have no source partition, so a stream could not continue "
+                    "after them: read them with spark.read, or let the connector set source partitions and "
+                    "offsets."
                 )
             count = after.get(partition, {}).get("records", 0) + len(part)
             after[partition] = {"offset": dict(part.source_offsets[-1]), "records": count}
@@ -67,7 +68,7 @@ class Replay:
                     cut.take(part)
 
     def records(self) -> Iterator[SourceBatch]:
-        """The records, when all are found or the source has no more.
+        """Yield the records, once all are found or the source has no more.
 
         Raises :class:`~connect.errors.ConnectError` if it does not have all of them any more.
         """
@@ -105,9 +106,9 @@ class _Cut:
     def records(self, partition: str) -> Iterator[SourceBatch]:
         if self._found is None and self._seen < self._count:
             raise ConnectError(
-                f"The source does not have all records any more that the stream has begun to process: "
-                f"{self._count - self._seen} of source partition {partition} are missing. Bring them back, or begin "
-                "with another checkpoint location, which reads everything again."
+                "The source no longer has all records that the stream has begun to process: "
+                f"{self._count - self._seen} of source partition {partition} are missing. Restore them, or use "
+                "another checkpoint location, which reads everything again."
             )
         left = self._count if self._found is None else self._found
         for batch in self._held:

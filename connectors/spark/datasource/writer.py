@@ -58,7 +58,7 @@ _ROWS_OF_A_BATCH: Final = 2**32
 
 
 class Written(WriterCommitMessage):
-    """What one of Spark's tasks has written."""
+    """The result of one Spark task."""
 
     def __init__(self, rows: int) -> None:
         self.rows = rows
@@ -66,7 +66,7 @@ class Written(WriterCommitMessage):
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A write as Spark's tasks are told of it: plain data, with references to what is secret."""
+    """A write, as Spark tasks receive it: plain data, with references instead of secrets."""
 
     options: Mapping[str, str]
     task_config: Mapping[str, str]
@@ -90,7 +90,7 @@ class Order:
                 context.end()
                 connector.stop()
             if not configs:
-                raise ConnectError(f"{deployment.config.connector_class} wants no task: nothing would be written.")
+                raise ConnectError(f"{deployment.config.connector_class} has no tasks, so nothing would be written.")
             return cls(dict(options), deployment.storable(configs[0]), shape)
 
 
@@ -132,7 +132,7 @@ class SinkStreamWriter(DataSourceStreamArrowWriter):
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - as above
         """Tell the log what stays in the target."""
-        _log.warning("Micro-batch %d failed and comes again; %s", batchId, _left(messages))
+        _log.warning("Micro-batch %d failed and will be repeated; %s", batchId, _left(messages))
 
 
 def write_rows(order: Order, rows: Iterator[pa.RecordBatch], partition: int, first: int) -> Written:

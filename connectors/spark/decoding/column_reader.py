@@ -1,4 +1,5 @@
-"""The result of a reader of columns, and the error that leaves the column to the converter."""
+"""Reads whole columns of bytes instead of asking the converter: the interface, its result, and the error for uncertain
+values."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ __all__ = ["ColumnReader", "Reading", "UncertainReadingError"]
 
 
 class UncertainReadingError(Exception):
-    """Values are out of the ordinary, so that the converter has to be asked."""
+    """The values are unusual, so the converter must decide."""
 
 
 class Reading(NamedTuple):

@@ -1,8 +1,8 @@
-"""Values read without making a Python object of each, where the converter's meaning is known.
+"""Reads values as columns, without a Python object for each, where the result of the converter is known.
 
-What a reader gives is what the converter of the same name gives, which a test checks; where that is not certain it
-raises :class:`~connectors.spark.decoding.column_reader.UncertainReadingError`, and the converter is asked. It sees only
-values that are not null.
+A reader gives what the converter of the same name gives, which a test checks. Where that is not certain, it raises
+:class:`~connectors.spark.decoding.column_reader.UncertainReadingError`, and the converter decides. It sees only values
+that are not null.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BYTES: Final = Schema.bytes(optional=True)
 
 
 def column_reader(converter: Converter[Any]) -> ColumnReader | None:
-    """The reader that stands for a converter, if there is one."""
+    """Return the reader that can replace a converter, if there is one."""
     config: Any = converter.config
     match class_name(converter):
         case "converters.byte_array.ByteArrayConverter":

@@ -1,7 +1,7 @@
-"""The process from which a local Spark forks the Pythons of its tasks, with the imports done.
+"""The process from which a local Spark forks the Python processes of its tasks, with all imports done.
 
-Spark runs this module once, and has it fork whenever a task needs a Python that is not there yet. Spark's own daemon
-reads pyspark out of an archive without compiled code, and leaves our imports to each Python.
+Spark runs this module once, and lets it fork whenever a task needs another Python process. Spark's own daemon imports
+pyspark from an archive without compiled code, and leaves our imports to each process.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["without_archives"]
 
 
 def without_archives(path: Sequence[str]) -> list[str]:
-    """A path for imports without the archives of pyspark and py4j, if pyspark is found without them."""
+    """Return an import path without the archives of pyspark and py4j, if pyspark can be found without them."""
     rest = [entry for entry in path if not _is_archive(PurePath(entry).name)]
     return rest if PathFinder.find_spec("pyspark", rest) is not None else list(path)
 
@@ -27,7 +27,7 @@ def _is_archive(name: str) -> bool:
 
 
 def main() -> None:
-    """Import what tasks need, and be Spark's daemon."""
+    """Import what tasks need, then run Spark's daemon."""
     sys.path[:] = without_archives(sys.path)
     # Spark's way from Arrow to us and back needs pandas.
     for name in ("pandas", "connectors.spark.decoding.executor"):

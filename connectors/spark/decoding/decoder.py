@@ -1,7 +1,7 @@
-"""The work of an executor: from the raw rows of a topic to the rows of a table.
+"""The executor's work: turns the raw records of a topic into rows of a table.
 
-The chain of the worker's sinks does the work, unless a reader of columns can stand for it. The driver decides what
-becomes of a load with bad records, as ``errors.tolerance`` says.
+The chain of the worker's sinks does this, unless a column reader can replace it. The driver decides what becomes of a
+load with bad records, according to ``errors.tolerance``.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from connect.errors import DataError
 from connect.offset_set import OffsetSet
 from connectors.spark.decoding.column_reader import Reading, UncertainReadingError
 from connectors.spark.decoding.field_names import adjust_column, adjusted_schema
-from connectors.spark.decoding.kafka_columns import beside_columns, value_part
+from connectors.spark.decoding.kafka_columns import read_kafka_columns, value_columns
 from connectors.spark.decoding.placement import Placement
 from connectors.spark.decoding.plugins import executor_plugins
 from connectors.spark.decoding.raw_batch import RawBatch
 from connectors.spark.decoding.report import TASK, LoadStop, Rejection, Rejections, Report
 from connectors.spark.decoding.rows import Fitted, Rows
-from connectors.spark.schema import BesideColumns, Evolution
+from connectors.spark.schema import Evolution, KafkaColumns
 from connectors.spark.tables.changes import ChangePlan
 
 __all__ = ["DecodePlan", "Decoder", "Mode"]
@@ -48,7 +48,7 @@ class Mode(enum.Enum):
 
 @dataclass(frozen=True)
 class DecodePlan:
-    """The orders for an executor; plain data, for they are sent there.
+    """The orders for an executor; plain data, because they are sent there.
 
     ``tables`` are those that the records of ``topic`` are known to go to, ``table`` the one to write, of
     ``schema``. Of several passes over the same records only the one that ``accounts`` for records tells which
@@ -59,7 +59,7 @@ class DecodePlan:
     mode: Mode
     props: Mapping[str, str]
     null_values: str = "fail"
-    beside: BesideColumns = field(default_factory=BesideColumns)
+    kafka_columns: KafkaColumns = field(default_factory=KafkaColumns)
     evolution: Evolution = field(default_factory=Evolution)
     names: str = "none"
     tables: frozenset[str] = frozenset()
@@ -85,7 +85,7 @@ class Decoder:
     def __init__(self, plan: DecodePlan, report: Report) -> None:
         self._plan = plan
         self._report = report
-        with_keys = plan.beside.keys is not None or plan.changes is not None
+        with_keys = plan.kafka_columns.keys is not None or plan.changes is not None
         self._plugins = executor_plugins(plan.props, with_keys=with_keys)
         # Every bad record is told of: the driver decides, over all executors, whether any may be left out.
         tolerance = Tolerance(ErrorPolicy(tolerates_errors=True), [Rejections(self._reject)], wait=_never)
@@ -135,7 +135,7 @@ class Decoder:
         if plugins.reader is None or plan.by_row or raw.has_nulls:
             return None
         try:
-            reading = plugins.reader(raw.value_array, value_part(plan.schema, plan.beside))
+            reading = plugins.reader(raw.value_array, value_columns(plan.schema, plan.kafka_columns))
             if plan.names != "none" and reading.column.schema is not None:
                 _check_names(reading.column.schema, plan.names)
         except UncertainReadingError:
@@ -190,8 +190,8 @@ class Decoder:
     def _rows_of(
         self, raw: RawBatch, table: str, value: Column, key: Column | None, offsets: Any, timestamps: Any
     ) -> Rows:
-        beside = tuple(beside_columns(self._plan.beside, raw, key, offsets))
-        return Rows(table, value, beside, offsets, timestamps, self._plan.evolution)
+        kafka_columns = tuple(read_kafka_columns(self._plan.kafka_columns, raw, key, offsets))
+        return Rows(table, value, kafka_columns, offsets, timestamps, self._plan.evolution)
 
     def _reject_nulls(self, batch: SinkBatch, present: set[int]) -> None:
         error = DataError(
@@ -209,7 +209,7 @@ class Decoder:
             offset = min((offset for offset in report.pending if offset not in given_up), default=None)
             if offset is not None:
                 found = next((item for item in report.rejections if item.offset == offset), None)
-                raise LoadStop(found or Rejection(report.topic, report.partition, offset, "it is bad"))
+                raise LoadStop(found or Rejection(report.topic, report.partition, offset, "it cannot be processed"))
         report.settle()
 
     def _reject(self, offset: int, error: Exception, stage: Stage = Stage.TASK_PUT, executing: str = TASK) -> None:
@@ -237,7 +237,9 @@ class Decoder:
             self._report.grown = True
             return None
         if rows.table not in plan.tables:
-            raise DataError(f"the record now goes to {rows.table}, where no record went when they were looked through")
+            raise DataError(
+                f"the record now goes to {rows.table}, where no record went when the records were inspected"
+            )
         if rows.table != plan.table:
             return None
         assert plan.schema is not None

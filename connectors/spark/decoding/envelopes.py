@@ -1,7 +1,7 @@
-"""JSON with its schema in an envelope, read by column.
+"""Reads JSON with its schema in an envelope by column.
 
-The messages of a topic mostly begin with the same bytes, up to the payload. The converter reads those once, and
-the payloads become columns of the types that the schema names.
+The messages of a topic mostly begin with the same bytes, up to the payload. The converter reads those once, and the
+payloads become columns with the types that the schema names.
 """
 
 from __future__ import annotations

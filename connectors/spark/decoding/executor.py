@@ -1,4 +1,4 @@
-"""The ends of a pass: the function Spark runs on each partition, and the account of it that reaches the driver."""
+"""The ends of a pass: the function that Spark runs on each partition, and the report that reaches the driver."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from connect.offset_set import OffsetSet
 from connectors.spark.arrow_types import table_type
 from connectors.spark.decoding.decoder import DecodePlan, Decoder, Mode
 from connectors.spark.decoding.failures import Examiner
-from connectors.spark.decoding.kafka_reader import Intake
+from connectors.spark.decoding.kafka_reader import KafkaReader
 from connectors.spark.decoding.part_files import PartFiles, PartWriter
-from connectors.spark.decoding.progress_marks import Marks
+from connectors.spark.decoding.progress_marks import ProgressMarks
 from connectors.spark.decoding.report import PassReports, Report, Reports
 
 __all__ = ["Pass", "Passes", "ReportsParam", "spare_the_collector", "survey_splits"]
@@ -53,7 +53,7 @@ class Passes:
         )
         self._number = 0
 
-    def begin(self, plan: DecodePlan, intake: Intake, files: PartFiles | None = None) -> Pass:
+    def begin(self, plan: DecodePlan, reader: KafkaReader, files: PartFiles | None = None) -> Pass:
         """Begin the next pass, over the numbers of splits.
 
         It gives out the rows of the table, but nothing except :data:`MARKS` if these go to ``files``, or nowhere.
@@ -64,7 +64,7 @@ class Passes:
             run: Callable[..., Iterator[pa.RecordBatch]] = partial(_write_splits, files)
         else:
             run = _survey_splits if plan.mode is Mode.SURVEY else _decode_split
-        return Pass(self._number, partial(run, plan, intake, self._number, self._accumulator))
+        return Pass(self._number, partial(run, plan, reader, self._number, self._accumulator))
 
     def end(self, ended: Pass) -> Reports:
         """The reports of a pass whose job has ended; what comes later counts for nothing."""
@@ -73,20 +73,20 @@ class Passes:
     def examine(
         self,
         plan: DecodePlan,
-        intake: Intake,
+        reader: KafkaReader,
         tables: Mapping[str, Schema],
         offsets: Mapping[int, OffsetSet],
         budget: int,
     ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-        """A pass that tells what is wrong with some records, for ``mapInArrow``; nothing of it is counted."""
-        return partial(_examine_split, plan, intake, tables, offsets, budget)
+        """Return a pass for ``mapInArrow`` that describes what is wrong with some records; it counts nothing."""
+        return partial(_examine_split, plan, reader, tables, offsets, budget)
 
 
-def survey_splits(plan: DecodePlan, intake: Intake) -> Reports:
+def survey_splits(plan: DecodePlan, reader: KafkaReader) -> Reports:
     """Look at the records of all splits in this process."""
-    reports = Reports({number: Report(plan.topic) for number in range(len(intake.splits))})
+    reports = Reports({number: Report(plan.topic) for number in range(len(reader.splits))})
     decoders = [Decoder(plan, report) for report in reports]
-    for number, records in intake.together():
+    for number, records in reader.read_together():
         for _ in decoders[number].decode(iter([records])):
             raise AssertionError("a survey makes no rows")
     return reports
@@ -94,30 +94,30 @@ def survey_splits(plan: DecodePlan, intake: Intake) -> Reports:
 
 def _decode_split(
     plan: DecodePlan,
-    intake: Intake,
+    reader: KafkaReader,
     number: int,
     accumulator: Accumulator[PassReports[Reports]],
     numbers: Iterable[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """Give out the rows of a split."""
+    """Emit the rows of a split."""
     report = Report(plan.topic)
     decoder = Decoder(plan, report)
     spare_the_collector()
-    yield from decoder.decode(intake.asked(numbers))
+    yield from decoder.decode(reader.read(numbers))
     accumulator.add(PassReports({number: Reports({_context().partitionId(): report})}))
 
 
 def _survey_splits(
     plan: DecodePlan,
-    intake: Intake,
+    reader: KafkaReader,
     number: int,
     accumulator: Accumulator[PassReports[Reports]],
     numbers: Iterable[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """Look at the records of splits, and give out marks."""
-    reports, marks = Reports(), Marks()
+    """Survey the records of splits, and emit progress marks."""
+    reports, marks = Reports(), ProgressMarks()
     spare_the_collector()
-    for split, batches in intake.each(numbers):
+    for split, batches in reader.read_splits(numbers):
         before = sum(report.read for report in reports)
         report = reports.by_partition[split] = Report(plan.topic)
         decoder = Decoder(plan, report)
@@ -131,15 +131,15 @@ def _survey_splits(
 def _write_splits(
     files: PartFiles,
     plan: DecodePlan,
-    intake: Intake,
+    reader: KafkaReader,
     number: int,
     accumulator: Accumulator[PassReports[Reports]],
     numbers: Iterable[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """Write the rows of splits, each to files of its own, and give out marks."""
-    reports, marks = Reports(), Marks()
+    """Write the rows of each split to its own files, and emit progress marks."""
+    reports, marks = Reports(), ProgressMarks()
     spare_the_collector()
-    for split, batches in intake.each(numbers):
+    for split, batches in reader.read_splits(numbers):
         before = sum(report.read for report in reports)
         report = reports.by_partition[split] = Report(plan.topic)
         for _ in _written(files, plan, split, report, batches):
@@ -168,7 +168,7 @@ def _written(
 
 def _examine_split(
     plan: DecodePlan,
-    intake: Intake,
+    reader: KafkaReader,
     tables: Mapping[str, Schema],
     offsets: Mapping[int, OffsetSet],
     budget: int,
@@ -176,7 +176,7 @@ def _examine_split(
 ) -> Iterator[pa.RecordBatch]:
     examiner = Examiner(plan, tables, offsets, budget)
     spare_the_collector()
-    yield from examiner.examine(intake.asked(numbers))
+    yield from examiner.examine(reader.read(numbers))
 
 
 def _context() -> Any:

@@ -1,7 +1,7 @@
-"""What is wrong with the records that a load leaves out: told by the executors as rows, read by the driver as failures.
+"""The failures of records that a load leaves out: executors describe them as rows, and the driver reads these back.
 
-A pass over records only notes the offsets of the bad ones. If somebody is to be told more of them (a log, a dead letter
-queue), another pass goes over those alone, some at a time, and tells of each the whole record and the error.
+A pass over records only notes the offsets of the bad ones. If they are to be reported (to a log, a dead letter queue),
+another pass goes over those alone, some at a time, and describes each whole record with its error.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ _COLUMNS: Final[Mapping[str, Any]] = {
 }
 FAILURE_ROWS: Final = pa.schema(_COLUMNS)
 _UNSTABLE: Final = (
-    "the record could not be written when it was loaded, and could be when it was looked at again: a converter or "
-    "transformation does not always give the same answer"
+    "the record failed during the load but not when it was examined again: a converter or transformation does "
+    "not always give the same result"
 )
 _TRACE: Final = 20_000
 _ROW: Final = 200
 
 
 class Examiner:
-    """Tells what is wrong with some records of one Spark partition, in an executor.
+    """Finds what is wrong with some records of one Spark partition, in an executor.
 
-    It ends early once its rows have ``budget`` bytes: the driver asks for the others again.
+    It ends early once its rows have ``budget`` bytes; the driver asks for the others again.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Examiner:
         self._decoders = [Decoder(order, self._report) for order in orders]
 
     def examine(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows of :data:`FAILURE_ROWS` of those records that are asked for."""
+        """Yield :data:`FAILURE_ROWS` for the requested records."""
         left = self._budget
         for columns in batches:
             rows: list[dict[str, Any]] = []
@@ -85,7 +85,7 @@ class Examiner:
                 return
 
     def _asked(self, columns: pa.RecordBatch) -> list[int]:
-        """The places of the records that are asked for."""
+        """Return the positions of the requested records."""
         if not columns.num_rows:
             return []
         raw = RawBatch(self._topic, columns)
@@ -124,7 +124,7 @@ class _Errors(Report):
 
 
 def failure_row(failure: Failure) -> dict[str, Any]:
-    """The row of :data:`FAILURE_ROWS` that tells of a failure."""
+    """Return the row of :data:`FAILURE_ROWS` for a failure."""
     raw = failure.raw
     assert raw is not None
     return {
@@ -145,14 +145,14 @@ def failure_row(failure: Failure) -> dict[str, Any]:
 
 
 def size_of_row(row: Mapping[str, Any]) -> int:
-    """How many bytes such a row has, about."""
+    """Return the approximate size of such a row in bytes."""
     headers = sum(len(header["key"]) + len(header["value"] or b"") for header in row["headers"] or ())
     texts = sum(len(row[name] or b"") for name in ("key", "value", "message", "trace"))
     return headers + texts + _ROW
 
 
 def failures_of(rows: pa.Table) -> Iterator[Failure]:
-    """The failures that rows of :data:`FAILURE_ROWS` tell of."""
+    """Yield the failures that rows of :data:`FAILURE_ROWS` describe."""
     return map(_failure, rows.to_pylist())
 
 

@@ -1,4 +1,5 @@
-"""Finds the columns for the fields of values: those of their names, others where a column cannot hold them, or none."""
+"""Finds the columns for the fields of values: the ones with their names, others where a column cannot hold them, or
+none."""
 
 from __future__ import annotations
 
@@ -66,7 +67,7 @@ def place_array(
 
 
 def place_value(value: Any, table: Schema, evolution: Evolution, left_out: set[str], path: str = "") -> Any:
-    """As :func:`place_array`, for a value without a schema."""
+    """Like :func:`place_array`, for a value without a schema."""
     if _is_struct(table) and isinstance(value, Mapping):
         placed: dict[str, Any] = {}
         for field, item in value.items():
@@ -107,7 +108,7 @@ def _fits(item: Any, column: Schema) -> bool:
 
 def _check_free(placed: Mapping[str, Any], name: str, path: str) -> None:
     if name in placed:
-        raise DataError(f'Field "{path}" belongs in column "{name}", and the record has a field of that name besides.')
+        raise DataError(f'Field "{path}" belongs in column "{name}", but the record also has a field with that name.')
 
 
 def _is_struct(schema: Schema) -> bool:

@@ -1,4 +1,4 @@
-"""Field names that other systems can hold (``field.name.adjustment.mode``), wherever in a value they are."""
+"""Adjusts field names to what other systems allow (``field.name.adjustment.mode``), at any depth of a value."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ODD: Final = re.compile(r"[^A-Za-z0-9_]")
 
 @lru_cache(maxsize=4096)
 def adjusted_name(name: str, mode: str) -> str:
-    """The name under a mode: ``avro`` leaves letters, digits and ``_``, ``hive`` makes them lower case besides."""
+    """Return the name in a mode: ``avro`` keeps letters, digits and ``_``; ``hive`` also makes them lower case."""
     if mode == "none":
         return name
     plain = _ODD.sub("_", name)
@@ -65,7 +65,7 @@ def _free(names: list[str], mode: str) -> list[str]:
         other = found.setdefault(adjusted_name(name, mode), name)
         if other != name:
             raise DataError(
-                f'Fields "{other}" and "{name}" would both be column "{adjusted_name(name, mode)}" '
+                f'Fields "{other}" and "{name}" would both become column "{adjusted_name(name, mode)}" '
                 f"(field.name.adjustment.mode={mode}): rename one of them (ReplaceField)."
             )
     return list(found)

@@ -1,7 +1,7 @@
-"""Schemas inferred from values that come without one, such as those of JSON.
+"""Infers schemas from values that come without one, such as those of JSON.
 
-Unlike columns in memory, the columns of a table stay. So a field gets a type only when a value shows it. Null,
-an empty array and an empty object show none: the type of such a field is unknown, which is ``None`` here.
+Unlike columns in memory, the columns of a table stay. So a field gets a type only when a value shows it. Null, an empty
+array and an empty object show none: the type of such a field is unknown, which is ``None`` here.
 """
 
 from __future__ import annotations

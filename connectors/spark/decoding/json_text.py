@@ -1,4 +1,4 @@
-"""JSON texts parsed by pyarrow, with care: they are not one stream, and pyarrow is not as exact as orjson."""
+"""Parses JSON texts with pyarrow, carefully: they are not one stream, and pyarrow is not as exact as orjson."""
 
 from __future__ import annotations
 

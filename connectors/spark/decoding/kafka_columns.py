@@ -1,4 +1,4 @@
-"""The columns that a table has on request beside those of the values: keys, headers, where a record comes from."""
+"""The columns that a table has on request in addition to its values: keys, headers, and the origin of records."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from connect.data import ArrowColumn, Column, Schema
 from connect.data.arrow import arrow_type
 from connect.data.logical import TIMESTAMP_NAME
 from connectors.spark.decoding.raw_batch import RawBatch
-from connectors.spark.schema import BesideColumns
+from connectors.spark.schema import KafkaColumns
 
-__all__ = ["METADATA", "beside_columns", "value_part"]
+__all__ = ["METADATA", "read_kafka_columns", "value_columns"]
 
 _HEADERS: Final = Schema.array(
     Schema.struct({"key": Schema.string(optional=True), "value": Schema.bytes(optional=True)}, optional=True),
@@ -36,8 +36,8 @@ METADATA: Final = Schema.struct(
 _NONE: Final = -1
 
 
-def beside_columns(
-    wanted: BesideColumns, raw: RawBatch, key: Column | None, offsets: Any
+def read_kafka_columns(
+    wanted: KafkaColumns, raw: RawBatch, key: Column | None, offsets: Any
 ) -> Iterator[tuple[str, Column]]:
     """The columns of the records at these offsets, which have these keys after the transformations.
 
@@ -69,8 +69,8 @@ def _metadata(raw: RawBatch) -> Any:
 
 
 @lru_cache(maxsize=64)
-def value_part(table: Schema | None, beside: BesideColumns) -> Schema | None:
+def value_columns(table: Schema | None, kafka_columns: KafkaColumns) -> Schema | None:
     """The columns of a table that come from the values."""
-    if table is None or not beside.need_whole_records:
+    if table is None or not kafka_columns.need_whole_records:
         return table
-    return Schema.struct([field for field in table.fields if field.name not in beside.names])
+    return Schema.struct([field for field in table.fields if field.name not in kafka_columns.names])

@@ -1,7 +1,7 @@
-"""The records of a load, read from Kafka by the Python of an executor.
+"""Reads the records of a load from Kafka in the Python of an executor.
 
-Spark's own source has them go through its Java, as rows and then as Arrow, on their way to the same process: that costs
-more than reading and decoding them does.
+Spark's own source passes them through its Java, as rows and then as Arrow, on their way to the same process, which
+costs more than reading and decoding them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from connect.chain.raw_records import ConsumedBatch
 from connect.consumption.ranges import RangeReader
 from connect.data import Constant, TimestampType, TopicPartition
 
-__all__ = ["Intake"]
+__all__ = ["KafkaReader"]
 
 _NO_TIMESTAMP: Final = -1
 _TYPES: Final[Mapping[TimestampType, int]] = {
@@ -32,8 +32,8 @@ _HEADERS: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary(
 
 
 @dataclass(frozen=True, slots=True)
-class Intake:
-    """The splits of a load, by the numbers of the tasks that read them; plain data, for it is sent to the executors.
+class KafkaReader:
+    """Reads the splits of a load, by their numbers; plain data, because it is sent to the executors.
 
     ``settings`` are those of a consumer by librdkafka's names. With ``whole`` the records have their keys, timestamps
     and headers too, with ``timed`` their timestamps.
@@ -46,16 +46,16 @@ class Intake:
     most: int = 10_000
     """How many records are read at a time."""
 
-    def asked(self, numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def read(self, numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The records of the splits whose numbers are in the first column: the argument of a function that Spark runs.
 
         Each batch is of one topic partition, in the order of its offsets.
         """
-        for _, records in self.each(numbers):
+        for _, records in self.read_splits(numbers):
             yield from records
 
-    def each(self, numbers: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
-        """The same, split by split: its number and its records, which are to be read before the next is asked for."""
+    def read_splits(self, numbers: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
+        """Yield each split's number and records; read these before requesting the next split."""
         with ExitStack() as open_ones:
             reader: RangeReader | None = None
             read: set[TopicPartition] = set()
@@ -72,7 +72,7 @@ class Intake:
                 read.add(split.topic_partition)
                 yield number, self._records(split, reader)
 
-    def together(self) -> Iterator[tuple[int, pa.RecordBatch]]:
+    def read_together(self) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Read the splits of all partitions at once: the number of a split, and some of its records, in their order.
 
         Reading few records of one partition after the other takes as long as waiting for each of them does.
@@ -85,7 +85,7 @@ class Intake:
                 for consumed in reader.batches():
                     records = pa.RecordBatch.from_pydict(dict(self._columns(consumed.partitions, consumed)))
                     for partition in sorted(set(consumed.partitions)):
-                        yield numbers[partition], records.filter(pc.equal(records["partition"], partition))
+                        yield numbers[partition], records.filter(pc.equal(records["partition"], pa.scalar(partition)))
 
     def _records(self, split: OffsetRange, reader: RangeReader) -> Iterator[pa.RecordBatch]:
         for consumed in reader.batches():

@@ -1,7 +1,7 @@
-"""Parquet files that the tasks of Spark write from Python, where they can reach the store themselves.
+"""Writes Parquet files from the Python of Spark's tasks, where they can reach the store themselves.
 
-They have the names and the types that Spark's own writer would give them. A task writes where nobody sees it, and has
-its files count at its end: so a file that counts is whole.
+The files have the names and types that Spark's own writer would give them. A task writes where nobody sees it, and
+publishes its files at its end, so a visible file is complete.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _EXTENSIONS: Final[Mapping[str, str]] = {"none": "", "gzip": ".gz", "snappy": ".
 
 @dataclass(frozen=True, slots=True)
 class PartFiles:
-    """Where the rows of a pass go; plain data, for it is sent to the executors.
+    """The files for the rows of a pass; plain data, because it is sent to the executors.
 
     ``mark`` is the UUID in the names of the files, ``most`` the rows of a file if these are limited. A file that has
     ``size`` bytes is the last one of its name; as rows come in batches, it has some more. ``columns`` are the columns
@@ -75,7 +75,7 @@ class PartWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave nothing behind of an attempt that is not finished, as far as that is possible."""
+        """Clean up after an unfinished attempt, as far as possible."""
         self._attempt.discard()
         if self._open is not None:
             with suppress(Exception):
@@ -96,7 +96,7 @@ class PartWriter:
 
     @property
     def _room(self) -> int | None:
-        """How many rows the file still takes; ``None`` if as many as come."""
+        """The number of rows that the file can still take; ``None`` for any number."""
         return None if self._files.most is None else self._files.most - self._rows
 
     def _add(self, rows: pa.RecordBatch) -> None:

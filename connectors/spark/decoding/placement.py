@@ -1,4 +1,4 @@
-"""The folder of each row, told by a column that is only there until the rows are written."""
+"""Assigns each row its folder, in a column that exists only until the rows are written."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MILLISECOND: Final = dt.timedelta(milliseconds=1)
 
 
 class Extractor(StrEnum):
-    """Where the time of a record is taken from."""
+    """The source of a record's time."""
 
     WALLCLOCK = "Wallclock"
     RECORD = "Record"
@@ -42,7 +42,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Gives rows the column of their folders; plain data, for it is sent to the executors.
+    """Adds the folder column to rows; plain data, because it is sent to the executors.
 
     Without ``times`` the folder is that of the topic partition.
     """
@@ -96,7 +96,7 @@ def _with_folders(rows: pa.RecordBatch, folders: Any) -> pa.RecordBatch:
 
 
 def _folders(times: TimeFolders, instants: Any) -> Any:
-    """The folders of many instants, each asked for once."""
+    """Return the folders of many instants, computing each distinct one once."""
     distinct, places = np.unique(instants, return_inverse=True)
     common = [times.common_instant(int(instant)) for instant in distinct]
     named = {instant: times.folder(instant) for instant in set(common)}

@@ -1,4 +1,5 @@
-"""The plugins of a connector in an executor: made once for each Python process of Spark, which decodes by turns."""
+"""The plugins of a connector in an executor: created once for each Spark Python process, which decodes one task at a
+time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Marks: rows that executors give out to be counted, so that it is known meanwhile how many records they have read."""
+"""Progress marks: rows that executors emit while they read, so that Spark counts how many records they have read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 import pyarrow as pa
 
-__all__ = ["MARKS", "MARK_COLUMN", "RECORDS_OF_MARK", "Marks"]
+__all__ = ["MARKS", "MARK_COLUMN", "RECORDS_OF_MARK", "ProgressMarks"]
 
 MARK_COLUMN: Final = "sluice_mark"
 MARKS: Final = pa.schema([pa.field(MARK_COLUMN, pa.binary())])
@@ -18,14 +18,14 @@ _MARK: Final = bytes(1024)
 """Not empty, for PySpark sends 64 kB at a time: few marks are on their way then."""
 
 
-class Marks:
+class ProgressMarks:
     """The marks of one task."""
 
     def __init__(self) -> None:
         self._given = 0
 
     def up_to(self, records: int) -> Iterator[pa.RecordBatch]:
-        """What is to be given out once so many records have been read in all."""
+        """Yield the marks due once so many records have been read in total."""
         count = records // RECORDS_OF_MARK - self._given
         if count > 0:
             self._given += count

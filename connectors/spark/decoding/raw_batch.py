@@ -1,4 +1,4 @@
-"""Records as an executor has read them from Kafka: one Arrow batch, its columns looked at when they are asked for."""
+"""Records as an executor has read them from Kafka: an Arrow batch whose columns are converted on demand."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class RawBatch:
         return None if index < 0 else self._columns.column(index)
 
     def consumed(self, *, keys: bool, headers: bool) -> ConsumedBatch:
-        """The records as a sink's chain takes them, their keys and headers null unless they are asked for."""
+        """Return the records for a sink's chain; keys and headers are null unless requested."""
         absent: Constant[None] = Constant(None, len(self))
         return ConsumedBatch(
             topic=self.topic,

@@ -1,4 +1,4 @@
-"""Reports of the executors to the driver about a pass over offset ranges."""
+"""Reports that executors give the driver about a pass over offset ranges."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class LoadStop(Exception):  # noqa: N818 - it says that the job has to end, not 
 
     @classmethod
     def found_in(cls, error: BaseException) -> LoadStop | None:
-        """The stop that an error of Spark tells of, if it does."""
+        """Return the stop in a Spark error, if there is one."""
         match = cls._TEXT.search(str(error))
         if match is None:
             return None
@@ -112,7 +112,7 @@ class Rejections:
         self._reject = reject
 
     def report(self, failure: Failure) -> None:
-        """Note a record, unless the failure is none of its own: then the load fails, and is made again."""
+        """Note a record, unless the failure is not its own: then the load fails and is repeated."""
         if isinstance(failure.error, RetriableError):
             raise failure.error
         assert failure.raw is not None
@@ -153,7 +153,7 @@ class Reports:
 
 
 class Mergeable(Protocol):
-    """What executors send of a pass."""
+    """The data that executors send about a pass."""
 
     def merge(self, other: Self) -> Self:
         """This and ``other``."""

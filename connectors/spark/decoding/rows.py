@@ -1,4 +1,4 @@
-"""Decoded records on their way into the columns of a table."""
+"""Fits decoded records into the columns of a table."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Rows:
 
     table: str
     value: Column
-    beside: tuple[tuple[str, Column], ...]
+    kafka_columns: tuple[tuple[str, Column], ...]
     offsets: Any
     timestamps: Any = None
     evolution: Evolution = Evolution()  # noqa: RUF009 - it never changes
@@ -57,38 +57,37 @@ class Rows:
         return Fitted(table_type(table).record_batch(array), self.offsets, self.timestamps)
 
     def _has_schemas(self) -> bool:
-        return all(column.schema is not None for column in (self.value, *dict(self.beside).values()))
+        return all(column.schema is not None for column in (self.value, *dict(self.kafka_columns).values()))
 
     def _schema(self) -> Schema:
         """The schema of a table for these rows alone."""
         seen = _schema_shown(self.value, self.evolution)
-        if not self.beside:
+        if not self.kafka_columns:
             return seen
-        for name, _ in self.beside:
+        for name, _ in self.kafka_columns:
             if seen.field(name) is not None:
                 raise SchemaError(
-                    f"The values have a field {name}, and the table is to have a column of that name for what Kafka "
-                    "knows of the records: give that column another name (store.kafka.*.column), or rename the field "
-                    "(ReplaceField)."
+                    f"The values have a field {name}, but the table uses that column name for data from Kafka: "
+                    "set another column name (store.kafka.*.column), or rename the field (ReplaceField)."
                 )
         fields = [
             field
-            for name, column in self.beside
+            for name, column in self.kafka_columns
             for field in _schema_shown(_wrapped(name, column), self.evolution).fields
         ]
         return Schema.struct([*fields, *seen.fields])
 
     def _array(self, table: Schema, report: Report) -> Any:
-        if not self.beside:
+        if not self.kafka_columns:
             return _struct_array(self.value, table, self.evolution, report)
-        names = tuple(name for name, _ in self.beside)
-        beside, values = _parts(table, names)
+        names = tuple(name for name, _ in self.kafka_columns)
+        kafka_columns, values = _parts(table, names)
         parts = [
             _struct_array(_wrapped(name, column), part, self.evolution, report)
-            for (name, column), part in zip(self.beside, beside, strict=True)
+            for (name, column), part in zip(self.kafka_columns, kafka_columns, strict=True)
         ]
         arrays = [*parts, _struct_array(self.value, values, self.evolution, report)]
-        labels = [name for part in (*beside, values) for name in part.field_names]
+        labels = [name for part in (*kafka_columns, values) for name in part.field_names]
         together = pa.StructArray.from_arrays([child for array in arrays for child in array.flatten()], labels)
         return conform(together, table)
 
@@ -96,8 +95,10 @@ class Rows:
         arrays: list[Any] = [to_array([], table)]
         fitting: list[int] = []
         for index, offset in enumerate(self.offsets.to_pylist()):
-            beside = tuple((name, column.take([index])) for name, column in self.beside)
-            row = replace(self, value=self.value.take([index]), beside=beside, offsets=self.offsets.slice(index, 1))
+            kafka_columns = tuple((name, column.take([index])) for name, column in self.kafka_columns)
+            row = replace(
+                self, value=self.value.take([index]), kafka_columns=kafka_columns, offsets=self.offsets.slice(index, 1)
+            )
             try:
                 arrays.append(row._array(table, report))
             except DataError as error:
@@ -130,8 +131,8 @@ _table_schema = lru_cache(maxsize=256)(table_schema)
 @lru_cache(maxsize=64)
 def _parts(table: Schema, names: tuple[str, ...]) -> tuple[tuple[Schema, ...], Schema]:
     """The table's columns of these names, each as a table (without columns if it is not there yet), and its others."""
-    beside = tuple(Schema.struct([field for field in table.fields if field.name == name]) for name in names)
-    return beside, Schema.struct([field for field in table.fields if field.name not in names])
+    kafka_columns = tuple(Schema.struct([field for field in table.fields if field.name == name]) for name in names)
+    return kafka_columns, Schema.struct([field for field in table.fields if field.name not in names])
 
 
 def _wrapped(name: str, column: Column) -> Column:

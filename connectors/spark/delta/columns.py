@@ -1,8 +1,8 @@
-"""The columns of a Delta table as Connect's schemas, and back.
+"""Converts the columns of a Delta table to Connect schemas, and back.
 
-A table of Spark knows less than a schema: a time of day is an ``int`` there, a decimal has lost its parameters. So the
-schema that a table was written with is kept in a property of it, and counts for each column that still has the type
-that this schema gives. A column that somebody else made or changed has the schema that its type says.
+A Spark table knows less than a schema: a time of day is an ``int`` there, a decimal has lost its parameters. So the
+schema that a table was written with is kept in one of its properties, and counts for each column that still has the
+type this schema implies. A column that somebody else created or changed gets the schema of its type.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def column_types(schema: Schema) -> spark.StructType:
 
 
 def remembered_text(schema: Schema) -> str:
-    """What :data:`SCHEMA_PROPERTY` says for a table of that schema."""
+    """Return the value of :data:`SCHEMA_PROPERTY` for a table with this schema."""
     return json.dumps(schema_to_json(schema), separators=(",", ":"))
 
 

@@ -34,7 +34,7 @@ _CONFLICTS: Final = (
 
 
 class StaleLogError(Exception):
-    """The log has other transaction identifiers than those that a change was made for."""
+    """The log has other transaction identifiers than the change was made for."""
 
 
 class DeltaLog:
@@ -49,7 +49,7 @@ class DeltaLog:
         self._log: Any = delta.DeltaLog.forTable(spark._jsparkSession, path)
 
     def versions(self, prefix: str) -> dict[str, int] | None:
-        """The versions of the application ids that begin with ``prefix``, or ``None`` if there is no table."""
+        """Return the versions of the application ids that begin with ``prefix``, or ``None`` if there is no table."""
         snapshot = self._snapshot()
         return None if snapshot.version() < 0 else self._versions_in(snapshot, prefix)
 
@@ -74,7 +74,8 @@ class DeltaLog:
         return int(self._snapshot().version())
 
     def added(self, application: str, number: int, after: int) -> tuple[int, int]:
-        """How many bytes in how many files the commit after a version has added that set an application's number."""
+        """Return the bytes and the number of files added by the commit after a version that set an application's
+        number."""
         store, configuration = self._log.store(), self._log.newDeltaHadoopConf()
         commits = self._log.getChangeLogFiles(after + 1, self._none(), False)
         while commits.hasNext():
@@ -87,7 +88,7 @@ class DeltaLog:
         return 0, 0
 
     def create(self, columns: StructType, partitioned_by: Sequence[str], properties: Mapping[str, str]) -> None:
-        """Create the table without rows, unless somebody else has just done so."""
+        """Create the table without rows, unless another writer has just done so."""
         declared = self._jvm.org.apache.spark.sql.types.DataType.fromJson(columns.json()).toDDL()
         divided = f" PARTITIONED BY ({', '.join(map(_quoted, partitioned_by))})" if partitioned_by else ""
         self._spark.sql(
@@ -102,8 +103,8 @@ class DeltaLog:
     def set_versions(self, prefix: str, expected: Mapping[str, int], changes: Mapping[str, int], now: int) -> None:
         """Commit versions of application ids, if those that begin with ``prefix`` are still the expected ones.
 
-        ``prefix`` is itself an application id, which every change sets: of two at the same time one fails. Raises
-        :class:`StaleLogError` if the versions are others, and changes nothing then.
+        ``prefix`` is itself an application id that every change sets, so one of two simultaneous changes fails. Raises
+        :class:`StaleLogError`, without changing anything, if the versions differ.
         """
         for _ in range(_ATTEMPTS):
             transaction = self._log.startTransaction(self._none(), self._none())
@@ -118,7 +119,7 @@ class DeltaLog:
                 cause = root_cause(error)
             else:
                 return
-        raise RetriableError(f"Other writers have changed the Delta table {self.path} again and again ({cause}).")
+        raise RetriableError(f"Other writers kept changing the Delta table {self.path} ({cause}).")
 
     def _snapshot(self) -> Any:
         return self._log.update(False, self._none(), self._none())
@@ -159,7 +160,7 @@ def table_names(spark: SparkSession, folder: str) -> list[str]:
 
 
 def is_conflict(error: BaseException) -> bool:
-    """Whether a commit failed because of another one at the same time, so that it may be tried again."""
+    """Whether a commit failed because of a simultaneous one, so that it may be retried."""
     return any(name in str(error) for name in _CONFLICTS)
 
 
@@ -176,5 +177,5 @@ def _literal(text: str) -> str:
 
 
 def quoted_path(path: str) -> str:
-    """The table at a path as SQL names it."""
+    """Return the SQL name of the table at a path."""
     return f"delta.{_quoted(path)}"

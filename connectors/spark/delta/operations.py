@@ -46,7 +46,7 @@ def merge_changes(changes: DataFrame, path: str, schema: Schema, application: st
 
 
 def compact_table(spark: SparkSession, name: str, path: str, target_size: int | None) -> CompactedTable | None:
-    """Merge the small files of a table, and delete those that nobody has needed for a week; ``None`` if none is small.
+    """Merge the small files of a table, and delete files unused for a week; return ``None`` if no file is small.
 
     Another writer that changes the same files at the same time wins: then they are merged the next time.
     """

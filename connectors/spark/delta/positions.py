@@ -94,7 +94,7 @@ class Positions:
         return {tp: offset for tp, offset in self.routed.items() if offset >= 0 and tp not in self.offsets}
 
     def claim(self) -> Mapping[str, int]:
-        """The changes that take the table over: the loads that were planned before can commit no more."""
+        """Return the changes that take over the table: loads planned earlier can no longer commit."""
         return self._changes(self._next(odd=True), self.offsets, self.offsets, {}, {})
 
     def plan(
@@ -122,11 +122,11 @@ class Positions:
         return {application(self.connector): self.number + 1}
 
     def finish(self, offsets: Mapping[TopicPartition, int]) -> Mapping[str, int]:
-        """The changes that tell that all tables have the records up to these offsets."""
+        """Return the changes that record that all tables have the records up to these offsets."""
         return self._changes(self._next(odd=True), self.offsets, self.offsets, offsets, {})
 
     def skip(self, offsets: Mapping[TopicPartition, int], now: int) -> Mapping[str, int]:
-        """The changes after which loading goes on from these offsets, whatever the ids of their topics."""
+        """Return the changes after which loading continues from these offsets, whatever the topic ids."""
         there = {**self.offsets, **offsets}
         routed = {tp: offset for tp, offset in offsets.items() if tp in self.routed}
         ids = self._new_ids({topic: _UNKNOWN for topic, _ in offsets}, now)
@@ -175,7 +175,7 @@ class Positions:
 
 
 def latest_ids(ids: Mapping[tuple[str, str], int]) -> dict[str, str]:
-    """The id that each topic was last known to have, as far as one is."""
+    """Return the last known id of each topic that has one."""
     found: dict[str, tuple[int, str]] = {}
     for (topic, topic_id), at in ids.items():
         found[topic] = max(found.get(topic, (-1, _UNKNOWN)), (at, topic_id))

@@ -60,7 +60,7 @@ _WIDENING: Final = "delta.enableTypeWidening"
 
 
 class DeltaTable:
-    """A table of a connector, which belongs to the last driver that called :meth:`take_over` or planned a load."""
+    """A table of a connector. It belongs to the driver that called :meth:`take_over`, or planned a load, last."""
 
     def __init__(self, spark: SparkSession, name: str, path: str, connector: str) -> None:
         self.name = name
@@ -74,12 +74,12 @@ class DeltaTable:
 
     @property
     def exists(self) -> bool:
-        """Whether there was such a table when it was last looked at."""
+        """Whether the table existed when it was last read."""
         return self._versions is not None
 
     @property
     def positions(self) -> Positions:
-        """The positions of the connector, as this driver has last read or written them."""
+        """The connector's positions, as this driver last read or wrote them."""
         return Positions.read(self._connector, self._versions or {})
 
     def schema(self) -> Schema | None:
@@ -91,21 +91,21 @@ class DeltaTable:
     # -- changes of the positions ----------------------------------------------------------------------------
 
     def take_over(self) -> None:
-        """Make the table this driver's, if its connector has ever written to it."""
+        """Take over the table, if its connector has ever written to it."""
         while self._versions:
             try:
                 self._set(self.positions.claim())
             except FencedError:
-                logger.info("Another driver has written to %s meanwhile; reading its log again.", self.path)
+                logger.info("Another driver has written to %s; reading its log again.", self.path)
                 self._versions = self._log.versions(self._application)
             else:
                 crash_point("after-take-over")
                 return
 
     def check_owner(self) -> None:
-        """Read the positions again; :class:`FencedError` if another driver has set them.
+        """Read the positions again; raise :class:`FencedError` if another driver has set them.
 
-        They may be newer than this driver knows without that: an error that came after the commit.
+        They may be newer than expected without that, if an error came after a commit.
         """
         found = self._log.versions(self._application)
         known = self._versions
@@ -114,17 +114,17 @@ class DeltaTable:
         self._versions = found
 
     def finish(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Tell that all tables of the load have the records up to these offsets."""
+        """Record that all tables of the load have the records up to these offsets."""
         self._set(self.positions.finish(offsets))
 
     def skip(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Go on from these offsets."""
+        """Continue from these offsets."""
         self._set(self.positions.skip(offsets, _now()))
 
     # -- a load ----------------------------------------------------------------------------------------------
 
     def prepare(self, schema: Schema, partitioned_by: tuple[str, ...]) -> None:
-        """Create the table, or see to it that a load of this schema can change its columns."""
+        """Create the table, or make sure that a load with this schema can change its columns."""
         if not self.exists:
             self._create(schema, partitioned_by)
         elif self._checked is not schema:
@@ -142,10 +142,9 @@ class DeltaTable:
         windows: Mapping[str, int],
         write: Callable[[str, int], None],
     ) -> tuple[int, int]:
-        """Plan a load and have ``write`` commit its rows with an application id and a version.
+        """Plan a load, and let ``write`` commit its rows with an application id and a version.
 
-        ``windows`` are the states that it leaves, by topic. The answer is how many bytes that has written into how many
-        files.
+        ``windows`` are the states that it leaves, by topic. Returns the number of bytes and files written.
         """
         crash_point("before-plan")
         self._set(self.positions.plan(starts, ends, routed=routed, ids=ids, windows=windows, now=_now()))
@@ -155,11 +154,12 @@ class DeltaTable:
             write(self._application, number)
         except Exception as error:
             if self._has_committed(number):
-                logger.info("Load %d of %s is committed, in spite of: %s", number, self.path, root_cause(error))
+                logger.info("Load %d of %s is committed despite this error: %s", number, self.path, root_cause(error))
                 return self._added(number, before)
             if is_conflict(error):
                 raise RetriableError(
-                    f"Another writer has changed the rows of {self.path} that the load was to change; it is made again."
+                    f"Another writer has changed the rows of {self.path} that the load would change; repeating "
+                    "the load."
                 ) from error
             raise
         if not self._has_committed(number):
@@ -208,7 +208,7 @@ class DeltaTable:
         except Exception as error:
             if not is_conflict(error):
                 raise ConnectError(f"Delta cannot create the table {self.path}: {root_cause(error)}") from error
-            logger.info("Another driver has created %s meanwhile.", self.path)
+            logger.info("Another driver has created %s.", self.path)
         self._versions = self._log.versions(self._application)
         if self._versions:
             raise self._fenced()
@@ -218,9 +218,9 @@ class DeltaTable:
         there = self._log.partition_columns()
         if partitioned_by and there != partitioned_by:
             raise ConnectError(
-                f"The Delta table {self.path} is divided by {', '.join(there) or 'nothing'}, and "
-                f"partition.field.name={','.join(partitioned_by)}: a table keeps its division. Set the key to the "
-                "same, or load into another topics.dir."
+                f"The Delta table {self.path} is partitioned by {', '.join(there) or 'nothing'}, but "
+                f"partition.field.name={','.join(partitioned_by)}, and a table cannot change its partitioning. "
+                "Set the key to the table's columns, or load into another topics.dir."
             )
 
     def _make_room(self, schema: Schema) -> None:
@@ -228,8 +228,8 @@ class DeltaTable:
         properties = self._log.properties()
         if _RETENTION in properties:
             raise ConnectError(
-                f"The Delta table {self.path} has {_RETENTION}={properties[_RETENTION]}, after which Delta would "
-                "forget the offsets of the connector, and records would be loaded twice: remove the property "
+                f"The Delta table {self.path} has {_RETENTION}={properties[_RETENTION]}, after which Delta "
+                "would forget the connector's offsets, and records would be loaded twice. Remove the property "
                 f"(ALTER TABLE ... UNSET TBLPROPERTIES ('{_RETENTION}'))."
             )
         there, wanted = self._log.schema(), column_types(schema)

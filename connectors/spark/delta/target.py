@@ -19,7 +19,7 @@ from connectors.spark.delta.operations import append_rows, compact_table, merge_
 from connectors.spark.delta.positions import latest_ids
 from connectors.spark.delta.table import DeltaTable
 from connectors.spark.loading.request import LoadRequest
-from connectors.spark.preview import Peeked
+from connectors.spark.preview import TargetContents
 from connectors.spark.sql.windows import lost_query
 from connectors.spark.stores.factory import open_store
 from connectors.spark.tables.held_rows import NO_STATE, HeldRows, TopicWindows
@@ -37,9 +37,9 @@ __all__ = ["DeltaTarget"]
 class DeltaTarget:
     """The Delta tables of a connector, one folder each; a :class:`~connectors.spark.target.Target`.
 
-    Where transformations may route the records of a topic to several tables, a load is committed in each of them, and
-    at last in one of them for all. Tables that are ahead of the others then, because a load ended half-way, have that
-    load's part of the records: the same ranges are loaded again, into the others alone.
+    If transformations may route the records of a topic to several tables, a load is committed in each of them, and
+    finally in one of them for all. Tables that are then ahead of the others, because a load was interrupted, have that
+    load's part of the records: the same ranges are loaded again, but only into the others.
     """
 
     def __init__(self, config: SparkSinkConfig, connector: str, spark: Callable[[], SparkSession]) -> None:
@@ -57,23 +57,23 @@ class DeltaTarget:
 
     @property
     def offsets(self) -> Mapping[TopicPartition, int]:
-        """Those up to which all tables have the records."""
+        """The offsets up to which all tables have the records."""
         return self._offsets
 
     @property
     def topics(self) -> Mapping[str, str]:
-        """Those that were known at the last load of each topic."""
+        """The topic ids known at the last load of each topic."""
         return self._topics
 
-    def peek(self) -> Peeked:
-        """The tables by their logs, which nobody takes over."""
+    def peek(self) -> TargetContents:
+        """Return the tables as in their logs, without taking them over."""
         self._tables.find()
         self._read()
         schemas = _Schemas(self._tables, self._changes if self._config.changes is not None else None)
-        return Peeked(schemas, offsets=self._offsets, place=self._tables.path)
+        return TargetContents(schemas, offsets=self._offsets, place=self._tables.path)
 
     def open(self) -> None:
-        """Read the logs of the tables, and take those over that the connector has written to."""
+        """Read the logs of the tables, and take over those that the connector has written to."""
         self._tables.find()
         for table in self._tables:
             table.take_over()
@@ -89,7 +89,7 @@ class DeltaTarget:
             self._failed = False
 
     def load(self, ranges: Sequence[OffsetRange], loader: Loader) -> None:
-        """Write the records of each topic into its tables; of all topics at once if each has one of its own."""
+        """Load the records of each topic into its tables; all topics at once if each has a table of its own."""
         self._failed = True
         groups = [list(group) for _, group in groupby(ranges, key=lambda item: item.topic)]
         if self._routed or self._config.changes is not None:
@@ -101,7 +101,7 @@ class DeltaTarget:
         self._failed = False
 
     def skip(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Write the offsets into the logs of the tables that have offsets of their partitions, or else of any."""
+        """Write the offsets into the logs of tables with offsets of their partitions, or else of any."""
         written = self._tables.written()
         concerned = [table for table in written if table.positions.complete.keys() & offsets.keys()]
         for table in concerned or written[:1]:
@@ -109,7 +109,7 @@ class DeltaTarget:
         self._offsets |= offsets
 
     def compact(self, tables: Collection[str] | None, stopping: Callable[[], bool]) -> Iterator[CompactedTable]:
-        """Merge the small files of the tables that the connector has written to, one after the other."""
+        """Merge the small files of the tables that the connector has written to, one table after the other."""
         for table in self._tables.written():
             if stopping():
                 return
@@ -129,7 +129,7 @@ class DeltaTarget:
         self._topics = latest_ids(ids)
 
     def _parts(self, ranges: Sequence[OffsetRange]) -> Iterator[Sequence[OffsetRange]]:
-        """The ranges, but first those of a load that ended half-way, as long as they were then."""
+        """Yield the ranges, starting with those of an interrupted load, exactly as they were."""
         ahead: dict[TopicPartition, int] = {}
         for table in self._tables if self._routed else ():
             for tp, offset in table.positions.offsets.items():
@@ -167,7 +167,7 @@ class DeltaTarget:
     def write(
         self, frame: DataFrame, name: str, schema: Schema, ranges: Sequence[OffsetRange], windows: int | None = None
     ) -> tuple[int, int]:
-        """Commit the rows of a table with the offsets of the load: so many bytes, in so many files.
+        """Commit the rows of a table with the offsets of the load; return the bytes and files written.
 
         ``windows`` is the number of the state that the load leaves of the topic's windows, if it has some.
         """
@@ -180,7 +180,7 @@ class DeltaTarget:
         if self._config.changes is not None and not key_columns(schema):
             # No change fits such a schema: the first that there is stops this job.
             if frame.count():
-                raise ConnectError(f"The key of the changes for table {name} is not known: set upsert.keys.")
+                raise ConnectError(f"The key of the changes for table {name} is unknown: set upsert.keys.")
             return 0, 0
         table.prepare(columns, self._divided_by)
         if self._config.changes is None:
@@ -201,7 +201,7 @@ class DeltaTarget:
 
     @property
     def _rows(self) -> HeldRows:
-        """What windows hold, beside the tables."""
+        """The rows held by windows, beside the tables."""
         if self._held is None:
             self._held = HeldRows(open_store(self._config, self._session), self._connector)
         return self._held
@@ -211,7 +211,7 @@ class DeltaTarget:
         return [number for table in self._tables for number in table.positions.windows.values()]
 
     def _windows_of(self, ranges: Sequence[OffsetRange]) -> TopicWindows | None:
-        """The windows of a topic, if the query has some, or had and there is something left of them."""
+        """Return the windows of a topic, if the query has windows, or had some that are still open."""
         topic, ends = ranges[0].topic, {item.topic_partition: item.end for item in ranges}
         numbers = {table.name: table.positions.windows.get(topic, NO_STATE) for table in self._tables}
         before = {name: self._rows.read(number, name) for name, number in numbers.items() if number != NO_STATE}
@@ -241,7 +241,7 @@ class _Tables:
         self._found: dict[str, DeltaTable] = {}
 
     def find(self) -> None:
-        """Read the logs of all tables there are."""
+        """Read the logs of all existing tables."""
         for name in table_names(self._session(), self._root):
             self[name]
 
@@ -255,7 +255,7 @@ class _Tables:
         return self._found[name]
 
     def path(self, name: str) -> str:
-        """Where the table of that name is, or would be."""
+        """Return the location of the table with that name."""
         return f"{self._root}/{name}"
 
     def written(self) -> list[DeltaTable]:
@@ -287,8 +287,8 @@ def _check_division(table: Schema, columns: Sequence[str]) -> None:
     for name in columns:
         if table.field(name) is None:
             raise SchemaError(
-                f"partition.field.name={name} is not a field of the records, which have "
-                f"{', '.join(table.field_names)}: name one of those."
+                f"partition.field.name={name} is not a field of the records. Use one of their fields: "
+                f"{', '.join(table.field_names)}."
             )
 
 
@@ -319,6 +319,6 @@ class _Output:
         self._windows = windows
 
     def write(self, frame: DataFrame, table: str, schema: Schema, attempt: int) -> None:  # noqa: ARG002
-        """Commit the rows of a table, unless an attempt before has."""
+        """Commit the rows of a table, unless an earlier attempt has."""
         size, files = self._target.write(frame, table, schema, self._ranges, self._windows.get(table))
         self._progress.wrote(size=size, files=files)

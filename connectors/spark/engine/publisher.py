@@ -1,10 +1,10 @@
-"""Publishing from executors: records through the connector's chain to Kafka, as the worker's own producer would.
+"""Publishes from executors: sends records through the connector's chain to Kafka, as the worker's own producer would.
 
-A :class:`Publication` travels from the driver to the executors; there a :class:`Publisher` is made of it, given
-batches, and asked for its :class:`Published` account, which travels back and is settled by :func:`settle`.
+A :class:`Publication` travels from the driver to the executors. There a :class:`Publisher` is created from it, receives
+batches, and returns a :class:`Published` account, which travels back and is settled by :func:`settle`.
 
-With a transaction the offsets are committed with the records, in the executor. Records that were left out have to be
-told of before that (invariant I4), which only the driver can: it is told of them, and the work is done once more.
+With a transaction, the offsets are committed together with the records, in the executor. Records that were left out
+must be reported before that (invariant I4), which only the driver can do: it is told of them, and the work is repeated.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _MOST_FAILURES: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """How executors publish for a connector. It holds secrets, and is shown without them (invariant I8)."""
+    """How executors publish for a connector. It contains secrets, which its text does not show (invariant I8)."""
 
     connector: str
     properties: Mapping[str, str] = field(repr=False)
@@ -71,7 +71,7 @@ class Publication:
 
     @classmethod
     def of(cls, context: BulkSourceTaskContext) -> Publication:
-        """The publication of the connector that a task belongs to."""
+        """Return the publication of a task's connector."""
         return cls(
             context.connector_name,
             chain_properties(context.connector_properties),
@@ -80,16 +80,16 @@ class Publication:
         )
 
     def with_topics(self, topics: Mapping[str, int | None]) -> Publication:
-        """The same, knowing these topics too."""
+        """Return the same publication, with these topics known too."""
         return replace(self, topics={**self.topics, **topics})
 
     def within(self, transaction: TransactionOrders | None) -> Publication:
-        """The same in a transaction, if there is to be one."""
+        """Return the same publication in a transaction, if there is to be one."""
         return replace(self, transaction=transaction)
 
 
 class TopicsMissing(Exception):  # noqa: N818 - nothing is wrong: the driver creates them, and the work goes on
-    """Records go to topics that the driver has not created yet; nothing of their batch is sent."""
+    """Records go to topics that the driver has not created yet; nothing of their batch was sent."""
 
     def __init__(self, topics: Iterable[str]) -> None:
         super().__init__(f"to be created: {', '.join(topics)}")
@@ -97,15 +97,15 @@ class TopicsMissing(Exception):  # noqa: N818 - nothing is wrong: the driver cre
 
 
 class UntoldError(Exception):
-    """Records were left out that have to be told of before the transaction is committed."""
+    """Left-out records must be reported before the transaction can be committed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What an executor has published, when Kafka has acknowledged it all.
+    """What an executor has published, once Kafka has acknowledged all of it.
 
-    ``offsets`` are those reached in each source partition; ``failures`` the records that were left out before them, or
-    at which it ended. ``error`` is why it ended before its time, ``missing`` the topics that it needs to go on.
+    ``offsets`` are those reached in each source partition; ``failures`` the records left out before them, or the one it
+    ended at. ``error`` is why it ended early, ``missing`` the topics that it needs to continue.
     """
 
     offsets: ReachedOffsets = ()
@@ -153,7 +153,7 @@ class Publisher:
     # -- what a tolerance reports to --------------------------------------------------------------------------------
 
     def report(self, failure: Failure) -> None:
-        """Keep a failure for the driver, in a form that travels."""
+        """Keep a failure for the driver, in a form that can be sent."""
         raised = failure.raised or RaisedElsewhere(failure.error_class, failure.trace)
         self._failures.append(replace(failure, error=ConnectError(str(failure.error)), raised=raised))
         record = failure.record
@@ -196,7 +196,7 @@ class Publisher:
             self._transaction.abort()
 
     def abort(self) -> None:
-        """Discard what was sent in the transaction, if that is not committed: it comes again."""
+        """Discard what was sent in an uncommitted transaction; it will be sent again."""
         if self._transaction is not None and self._transaction.is_open:
             self._transaction.abort()
             self._reached, self._left_out, self._read, self._bytes = {}, {}, 0, 0
@@ -204,14 +204,14 @@ class Publisher:
 
     @property
     def checked(self) -> int:
-        """Up to where the offsets topic has no newer claim."""
+        """The offset up to which the offsets topic has no newer claim."""
         return 0 if self._transaction is None else self._transaction.checked
 
     # -- records ----------------------------------------------------------------------------------------------------
 
     @property
     def is_full(self) -> bool:
-        """Whether so many records were left out that the driver should hear of them before more are."""
+        """Whether so many records were left out that the driver should hear of them first."""
         return len(self._failures) >= _MOST_FAILURES
 
     def publish(self, batch: SourceBatch) -> None:
@@ -224,12 +224,12 @@ class Publisher:
             self._publish_run(run)
 
     def pass_offset(self, partition: Offset, offset: Offset) -> None:
-        """Keep an offset that no record has, after the records of its partition that were published before."""
+        """Record an offset without a record, after the records of its partition published before."""
         if partition:
             self._offsets[_key(partition)] = partition, offset
 
     def publish_arrow(self, topic: str, data: pa.RecordBatch | pa.Table) -> None:
-        """Send the rows of an Arrow batch as struct values, of no source partition: the caller keeps the offsets."""
+        """Send the rows of an Arrow batch as struct values without a source partition; the caller keeps the offsets."""
         if data.num_rows:
             nowhere: Offset = {}
             offsets = Constant(nowhere, data.num_rows)
@@ -257,14 +257,14 @@ class Publisher:
             self._offsets[_key(partition)] = partition, offset
 
     def acknowledge(self) -> None:
-        """Wait until Kafka has acknowledged everything; raises if a record was refused that may not be left out."""
+        """Wait until Kafka has acknowledged everything; raises if it refused a record that may not be left out."""
         try:
             while not self._delivery.flush(_ACKNOWLEDGE):
                 pass
         except (KafkaException, SystemError) as error:
             if self._transaction is not None:
                 raise self._transaction.failed(error) from error
-            raise ConnectError(f"The producer has failed: {error}. Restart the task.") from error
+            raise ConnectError(f"The producer failed: {error}. Restart the task.") from error
         self._reached |= self._offsets
         self._written += self._unwritten
         self._offsets = {}
@@ -278,10 +278,10 @@ class Publisher:
         at_end: bool = False,
         goes_on: bool = False,
     ) -> Published:
-        """The account of what is acknowledged so far.
+        """Return the account of everything acknowledged so far.
 
-        With ``at_end`` all is read: where there was nothing but what could not be, its offsets are reached, too. If it
-        ``goes_on`` from the offsets, or has topics ``missing``, what failed after them comes again.
+        With ``at_end`` everything is read: where all records were left out, their offsets are reached, too. If it
+        ``goes_on`` from the offsets, or topics are ``missing``, later failures will occur again.
         """
         topics = tuple(missing)
         failures = self._failures[: self._settled] if topics or goes_on else self._failures
@@ -302,7 +302,7 @@ class Publisher:
         return reached.values()
 
     def _refused(self, refusal: Refusal) -> None:
-        """Leave out a record if it alone is at fault; what is wrong with the producer or topic ends it all (I4)."""
+        """Leave out a record if it alone is at fault; a faulty producer or topic ends the work (I4)."""
         record, error = refusal.record, refusal.error
         remedy = _LARGER if error.code() == KafkaError.MSG_SIZE_TOO_LARGE else ""
         told = ConnectError(f"Kafka did not take a record for topic {record.topic}: {error.str()}.{remedy}")
@@ -321,10 +321,10 @@ def settle(
     published: Published,
     commit: Callable[[ReachedOffsets], None] | None = None,
 ) -> None:
-    """Take in what an executor has published: the counts, then reports, then the offsets (I1, I4).
+    """Process what an executor has published: first the counts, then reports, then the offsets (I1, I4).
 
-    Raises what ended it, and what ``errors.tolerance`` does not allow. Call it in the task's thread. ``commit`` is
-    what is to be done with the offsets, if they are not to be stored at once.
+    Raises what ended it, and what ``errors.tolerance`` does not allow. Call it in the task's thread. ``commit`` handles
+    the offsets if they are not to be stored at once.
     """
     context.published(published.read, published.written)
     try:
@@ -339,11 +339,11 @@ def settle(
 
 
 class InExecutorError(Exception):
-    """What was raised in an executor: its trace is all that is left of it."""
+    """An error raised in an executor, of which only the trace is left."""
 
 
 class _Limits:
-    """The largest batch of each topic, as the driver was told."""
+    """The largest batch size of each topic, as the driver was told."""
 
     def __init__(self, topics: Mapping[str, int | None]) -> None:
         self._topics = dict(topics)
@@ -352,7 +352,7 @@ class _Limits:
         return self._topics.get(topic)
 
     def forget(self, topic: str) -> None:
-        """Nothing is known of it any more; a record that is refused with others is sent again alone."""
+        """Do nothing: a record that is refused together with others is sent again alone."""
         self._topics.pop(topic, None)
 
 
@@ -363,7 +363,7 @@ def _chain(props: Mapping[str, str], tolerance: Tolerance) -> SourceChain:
 
 
 def failure_digest(failure: Failure) -> str:
-    """What tells a record that was left out from others, when it is met again."""
+    """Return a digest that identifies a left-out record when it is met again."""
     record, raw = failure.record, failure.raw
     known: list[object] = [failure.stage.value, str(failure.error), None if record is None else record.topic]
     if isinstance(record, SourceRecord):
@@ -380,21 +380,22 @@ def _made_producer(settings: Mapping[str, str | int | bool]) -> Producer:
     except (KafkaException, ValueError, TypeError):
         # What the client says may hold a secret (I8), and the worker has made a producer of the same settings.
         raise ConnectError(
-            "The Kafka producer cannot be made in a process of Spark from the connector's producer.override.* and the "
-            "worker's producer.* settings: are the files that they name, such as ssl.truststore.location, there, too?"
+            "A Spark process could not create the Kafka producer from the connector's producer.override.* and "
+            "the worker's producer.* settings: make sure that files they name, such as "
+            "ssl.truststore.location, exist there too."
         ) from None
 
 
 def acknowledged_by(settings: Mapping[str, str | int | bool]) -> Callable[[str], AcknowledgedProducer]:
-    """Makes what sends records to a topic and hears of each: by one producer for all topics."""
+    """Return a function that gives a producer for a topic, reporting each record; one client serves all topics."""
     producer = _made_producer(settings)
     return lambda topic: AcknowledgedProducer(producer, f"The topic {topic}")
 
 
 def _fail_without_login(error: KafkaError) -> None:
-    """Raise where the client is polled if its login is refused: it would try for ever."""
+    """Raise, where the client is polled, if its login is refused: it would otherwise retry for ever."""
     if error.code() in (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED):
-        raise ConnectError(f"The brokers refuse the login of the connector's producer: {error.str()}")
+        raise ConnectError(f"The brokers refused the login of the connector's producer: {error.str()}")
     logger.debug("Kafka client: %s", error.str())
 
 
@@ -403,7 +404,7 @@ def _key(partition: Offset) -> str:
 
 
 def _wait(seconds: float) -> bool:
-    """An executor that is to stop is ended by Spark."""
+    """Wait; Spark ends an executor that is to stop."""
     time.sleep(seconds)
     return True
 

@@ -40,10 +40,11 @@ from connect.errors import ConnectError, RetriableError
 from connect.offset_set import OffsetSet
 from connectors.spark.decoding.plugins import chain_properties
 from connectors.spark.engine.config import SparkSinkEngineConfig
+from connectors.spark.engine.publisher import InExecutorError
 from connectors.spark.engine.sink_accounts import Account, Accounts, Outcome
 from connectors.spark.engine.sink_orders import SinkOrders
 from connectors.spark.errors import is_lasting, load_error
-from connectors.spark.retries import Losses
+from connectors.spark.retries import LoadRetries
 from connectors.spark.stores.access import Access
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class SparkSinkEngine(BulkSinkTask[SparkSinkEngineConfig]):
         self._settled: set[TopicPartition] = set()
         self._topics: set[str] = set()
         """The topics that tasks publish to and that are there."""
-        self._losses = Losses(context, self.start)
+        self._retries = LoadRetries(context, self.start)
 
     def start(self) -> None:
         """Start Spark."""
@@ -91,13 +92,14 @@ class SparkSinkEngine(BulkSinkTask[SparkSinkEngineConfig]):
         self._loads = SinkLoads(self._spark, self.context, self._orders())
 
     def committed(self) -> Mapping[TopicPartition, int]:
-        """The next offsets after what the tasks have flushed in loads of this driver, or where they want to go on."""
+        """Return the next offsets after what the tasks flushed in this driver's loads, or where they want to
+        continue."""
         return self._done
 
     def load(self, ranges: Sequence[OffsetRange]) -> None:
         """Have the tasks put the records of the ranges, and flush.
 
-        Raises :class:`~connect.errors.RetriableError` for what a load that is made again may do.
+        Raises :class:`~connect.errors.RetriableError` if repeating the load may help.
         """
         try:
             self._load(ranges)
@@ -105,8 +107,8 @@ class SparkSinkEngine(BulkSinkTask[SparkSinkEngineConfig]):
             raise
         except Exception as error:
             assert self._spark is not None
-            raise self._losses.error(self._spark, load_error(error), is_lasting=is_lasting(error)) from error
-        self._losses.forget()
+            raise self._retries.error(self._spark, load_error(error), is_lasting=is_lasting(error)) from error
+        self._retries.forget()
 
     def stop(self) -> None:
         """Stop Spark; ranges that are not committed are loaded again."""
@@ -137,7 +139,8 @@ class SparkSinkEngine(BulkSinkTask[SparkSinkEngineConfig]):
                 raise self._failure(worst, attempt.accounts)
 
     def _publish(self, accounts: Accounts) -> None:
-        """Send what tasks have published to topics that may have to be made; from now on they send to these."""
+        """Send what tasks published to topics that may have to be created; from then on tasks send to these
+        themselves."""
         topics = {record.topic for record in accounts.published}
         for record in accounts.published:
             self.context.publish(*record)
@@ -146,12 +149,12 @@ class SparkSinkEngine(BulkSinkTask[SparkSinkEngineConfig]):
         self._topics |= topics
 
     def _leave_out(self, bad: Mapping[TopicPartition, OffsetSet], failures: FailuresOf) -> None:
-        """Tell of bad records, again if it fails: a load that is made again for that puts good ones twice."""
+        """Report bad records, with retries: repeating the load instead would put good records twice."""
         for _ in range(_TELLINGS):
             try:
                 self.context.leave_out(bad, failures)
             except RetriableError as error:
-                logger.warning("Bad records could not be told of, which is tried again: %s", error)
+                logger.warning("Reporting bad records failed; trying again: %s", error)
                 if not self.context.wait(error.retry_after or _RETRY):
                     raise
             else:
@@ -163,16 +166,16 @@ class SparkSinkEngine(BulkSinkTask[SparkSinkEngineConfig]):
         self._settled |= offsets.keys()
 
     def _not_done(self, item: OffsetRange) -> OffsetRange:
-        """The part of a range that is not done yet."""
+        """Return the part of a range that is not done yet."""
         return replace(item, first=max(item.first, min(item.end, self._done.get(item.topic_partition, 0))))
 
     def _failure(self, worst: Account, accounts: Accounts) -> ConnectError:
-        """What a load fails with because of its tasks."""
-        cause = _InExecutorError(worst.trace)
+        """Return the error for a load whose tasks failed."""
+        cause = InExecutorError(worst.trace)
         if worst.outcome is Outcome.FAILED:
             failure = ConnectError(worst.error)
         elif worst.outcome is Outcome.BACK:
-            logger.info("The target is behind the offsets of the group, or ahead of the task: %s.", worst.error)
+            logger.info("The target is behind the group's offsets, or ahead of the task: %s.", worst.error)
             # Once: a target in which nothing was written meanwhile is where it was, and what it has left out stays so.
             self._settle(accounts.back(self._settled))
             failure = RetriableError(worst.error, retry_after=_SOON)
@@ -182,7 +185,7 @@ class SparkSinkEngine(BulkSinkTask[SparkSinkEngineConfig]):
         return failure
 
     def _orders(self) -> SinkOrders:
-        """What executors have to know, whatever the ranges."""
+        """Return what executors need to know, whatever the ranges."""
         props = self.context.connector_properties
         task = {key: value for key, value in self.config.originals.items() if value is not None}
         return SinkOrders(
@@ -197,12 +200,8 @@ class SparkSinkEngine(BulkSinkTask[SparkSinkEngineConfig]):
         )
 
 
-class _InExecutorError(Exception):
-    """What was raised in an executor: its trace is all that is left of it."""
-
-
 def _policy(props: Mapping[str, str]) -> ErrorPolicy:
-    """The ``errors.*`` keys, as far as they concern single tasks."""
+    """Return the ``errors.*`` keys that concern individual tasks."""
     return ErrorPolicy(
         _is_set(props, "errors.tolerance", "all"),
         int(props.get("errors.retry.timeout", 0)),
@@ -211,6 +210,6 @@ def _policy(props: Mapping[str, str]) -> ErrorPolicy:
 
 
 def _is_set(props: Mapping[str, str], key: str, value: str | None) -> bool:
-    """Whether a key has this value, or any if it may be any."""
+    """Whether a key has this value, or any value if none is given."""
     given = props.get(key, "").strip()
     return bool(given) if value is None else given.lower() == value

@@ -1,4 +1,4 @@
-"""What the executors of a load tell the driver: how far their sink tasks have come, and what has ended them."""
+"""Accounts that executors give the driver: how far their sink tasks have come, and why they ended."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Account", "Accounts", "Outcome"]
 
 
 class Outcome(enum.Enum):
-    """How the work of a sink task in a load has ended. The later ones decide over the earlier ones."""
+    """How a sink task's work in a load has ended. Later ones take precedence over earlier ones."""
 
     DONE = 0
     """All records of its ranges are durable, but for those it has rejected."""
@@ -34,7 +34,7 @@ class Outcome(enum.Enum):
 
 @dataclass(slots=True)
 class Account:
-    """The account of one sink task, which had the partitions of one of Spark's."""
+    """The account of one sink task, which worked on the partitions in one Spark partition."""
 
     outcome: Outcome = Outcome.DONE
     flushed: Mapping[TopicPartition, int] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Account:
 
     @property
     def settled_rejections(self) -> dict[TopicPartition, OffsetSet]:
-        """The rejected records that are not looked at again, however the load goes on."""
+        """The rejected records that will not be looked at again, however the load continues."""
         if self.outcome in (Outcome.DONE, Outcome.UNTOLD):
             return self.rejected
         return {tp: offsets.between(0, self.flushed.get(tp, 0)) for tp, offsets in self.rejected.items()}
@@ -77,7 +77,7 @@ class Accounts:
 
     @property
     def worst(self) -> Account:
-        """The account that decides what becomes of the load."""
+        """The account that decides the outcome of the load."""
         return max(self, key=lambda account: account.outcome.value, default=Account())
 
     @property
@@ -97,5 +97,5 @@ class Accounts:
         return {tp: offset for account in self for tp, offset in account.flushed.items()}
 
     def back(self, known: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        """Where tasks want to go on from, in partitions that are not ``known``."""
+        """Return where tasks want to continue, in partitions that are not ``known``."""
         return {tp: offset for account in self for tp, offset in account.back.items() if tp not in known}

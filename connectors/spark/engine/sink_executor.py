@@ -1,7 +1,7 @@
-"""The work of an executor for ``engine=spark``: a sink task of the connector, run over the records of some ranges.
+"""The executor's work for ``engine=spark``: runs a sink task over the records of some ranges.
 
-Nothing that goes wrong in the connector is raised here, for Spark would do the work again, and whatever was put would
-be put again: it is told to the driver, which decides. What Spark does again is what was lost with a process.
+Failures of the connector are not raised here, because Spark would repeat the work and put the same records again. They
+are reported to the driver, which decides. Spark repeats only what was lost with a process.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -33,26 +33,24 @@ from connect.sink import SinkTask
 from connectors.spark.decoding.executor import spare_the_collector
 from connectors.spark.decoding.failures import FAILURE_ROWS, failure_row
 from connectors.spark.decoding.plugins import executor_connector, executor_plugins
+from connectors.spark.decoding.progress_marks import RECORDS_OF_MARK
 from connectors.spark.decoding.report import PassReports, Rejection
 from connectors.spark.engine.sink_accounts import Account, Accounts, Outcome
 from connectors.spark.engine.sink_orders import SinkOrders
 from connectors.spark.engine.task_publisher import TaskPublisher
 from connectors.spark.errors import TOO_LITTLE_MEMORY
 
-__all__ = ["RECORDS_OF_MARK", "SinkRun", "run_partition"]
+__all__ = ["SinkRun", "run_partition"]
 
 logger = logging.getLogger(__name__)
 
-RECORDS_OF_MARK: Final = 1000
-"""How many records have come past for each row without a topic that a task gives: Spark counts them while it works."""
-
 
 class _UntoldError(ConnectError):
-    """The task goes on when its reports are kept, or what it has published is sent, which the driver sees to."""
+    """The task can continue once the driver has saved its reports, or sent what it has published."""
 
 
 class _Reports:
-    """Takes the records that are given up; a :class:`~connect.chain.tolerance.Reporter`."""
+    """Collects the left-out records; a :class:`~connect.chain.tolerance.Reporter`."""
 
     def __init__(self, account: Account, given_up: Mapping[TopicPartition, OffsetSet]) -> None:
         self._account = account
@@ -62,7 +60,7 @@ class _Reports:
         self.is_awaited = False
 
     def report(self, failure: Failure) -> None:
-        """Note a record, unless that was told in an earlier attempt at the load."""
+        """Note a record, unless an earlier attempt at the load has reported it."""
         assert failure.raw is not None
         tp, offset = TopicPartition(failure.raw.topic, failure.raw.partition), failure.raw.offset
         if offset in self._given_up.get(tp, ()):
@@ -73,13 +71,13 @@ class _Reports:
         self._rows.append(failure_row(failure))
 
     def flush(self) -> None:
-        """Go no further than this if something is reported that the driver does not know yet."""
+        """Stop here if something was reported that the driver does not know yet."""
         if self._account.first is not None:
             self.is_awaited = True
-            raise _UntoldError("Records were given up in this load that have to be told of before it goes on.")
+            raise _UntoldError("Records were left out in this load, which must be reported before it continues.")
 
     def rows(self) -> Iterator[pa.RecordBatch]:
-        """What was reported since the last time, as rows of :data:`FAILURE_ROWS`."""
+        """Return what was reported since the last call, as rows of :data:`FAILURE_ROWS`."""
         for tp, offsets in self._offsets.items():
             self._account.rejected[tp] = self._account.rejected.get(tp, OffsetSet()) | OffsetSet.of(offsets)
         rows, self._rows, self._offsets = self._rows, [], {}
@@ -88,7 +86,7 @@ class _Reports:
 
 
 class SinkRun:
-    """Runs a sink task over the records of some ranges, and tells of it in an account."""
+    """Runs a sink task over the records of some ranges, and reports on it in an account."""
 
     def __init__(self, orders: SinkOrders, ranges: Sequence[OffsetRange], account: Account) -> None:
         self._orders = orders
@@ -100,7 +98,7 @@ class SinkRun:
         self._sink: BoundedSink | None = None
 
     def run(self) -> Iterator[pa.RecordBatch]:
-        """Put the records; gives the rows of :data:`FAILURE_ROWS` of those that cannot be written, and marks."""
+        """Put the records; yields :data:`FAILURE_ROWS` for those that cannot be written, and progress marks."""
         try:
             yield from self._moved()
         except Exception as error:
@@ -120,7 +118,7 @@ class SinkRun:
                 if self._publisher.is_full:
                     self._sink.flush()
                     self._reports.is_awaited = True
-                    raise _UntoldError("The task has published records that have to be sent before it goes on.")
+                    raise _UntoldError("The task has published records that must be sent before it continues.")
                 marks, past = divmod(past + len(consumed), RECORDS_OF_MARK)
                 yield from _marks(marks)
         if self._sink is not None:
@@ -147,7 +145,7 @@ class SinkRun:
         return BoundedSink(self._task, context, chain.process, firsts, orders.settled)
 
     def _note(self, error: Exception) -> None:
-        """Tell what has ended the task, whose records that it was given before are made durable if they can be."""
+        """Record why the task ended; the records that it was given before are flushed if possible."""
         account, refused = self._account, self._account.first is not None and not self._orders.policy.tolerates_errors
         match error:
             case _ if self._reports.is_awaited and not refused:
@@ -171,7 +169,7 @@ class SinkRun:
                 self._sink.flush()
 
     def _end(self) -> None:
-        """Stop the task, whatever has become of it."""
+        """Stop the task, whatever its state."""
         self._account.published = self._publisher.held
         if self._sink is not None:
             account = self._account
@@ -204,13 +202,13 @@ def run_partition(
 
 
 def _marks(count: int) -> Iterator[pa.RecordBatch]:
-    """So many rows of nothing."""
+    """Yield so many empty rows."""
     if count:
         nothing = [pa.nulls(count, field.type) for field in FAILURE_ROWS]
         yield pa.RecordBatch.from_arrays(nothing, schema=FAILURE_ROWS)
 
 
 def _sleep(seconds: float) -> bool:
-    """Wait: a task that is to stop has its process ended by Spark."""
+    """Wait; Spark ends the process of a task that is to stop."""
     time.sleep(seconds)
     return True

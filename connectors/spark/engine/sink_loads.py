@@ -1,4 +1,4 @@
-"""Attempts at the loads of a sink connector that Spark runs: one job of Spark each."""
+"""Attempts at the loads of a sink connector that Spark runs: one Spark job each."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from connect.data import TopicPartition
 from connect.offset_set import OffsetSet
 from connectors.spark.decoding.executor import ReportsParam
 from connectors.spark.decoding.failures import FAILURE_ROWS, size_of_row
+from connectors.spark.decoding.progress_marks import RECORDS_OF_MARK
 from connectors.spark.decoding.report import PassReports, Rejection
 from connectors.spark.engine.sink_accounts import Accounts
-from connectors.spark.engine.sink_executor import RECORDS_OF_MARK, run_partition
+from connectors.spark.engine.sink_executor import run_partition
 from connectors.spark.engine.sink_orders import SinkOrders, shares_of
 from connectors.spark.loading.bad_records import refuse_record, told_failures
 from connectors.spark.loading.jobs import Jobs
@@ -38,14 +39,14 @@ _TOLD: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An attempt at a load: the accounts of its tasks, and what is wrong with the records that they reject."""
+    """An attempt at a load: the accounts of its tasks, and what is wrong with the records they rejected."""
 
     accounts: Accounts
     failures: FailuresOf
 
 
 class SinkLoads:
-    """Makes the loads of one connector in a Spark session. Used by the task's thread alone."""
+    """Makes the loads of one connector in a Spark session. Used only by the task's thread."""
 
     def __init__(self, spark: SparkSession, context: BulkSinkTaskContext, orders: SinkOrders) -> None:
         self._spark = spark
@@ -61,7 +62,7 @@ class SinkLoads:
         self._number = 0
 
     def begin(self) -> None:
-        """Begin to count for a load."""
+        """Start counting for a new load."""
         self._progress.begin()
 
     def attempt(
@@ -71,7 +72,7 @@ class SinkLoads:
         given_up: Mapping[TopicPartition, OffsetSet],
         topics: frozenset[str] = frozenset(),
     ) -> Attempt:
-        """Have tasks put the records of ranges and flush, as far as they come."""
+        """Have tasks put and flush the records of ranges, as far as they get."""
         shares = shares_of(ranges, self._width)
         orders = replace(self._orders, shares=shares, settled=settled, given_up=dict(given_up), topics=topics)
         self._progress.stage(f"putting records of {_named({item.topic for item in ranges})}")
@@ -92,11 +93,11 @@ class SinkLoads:
         return Attempt(accounts, partial(self._failures, kept))
 
     def refuse(self, first: Rejection, failures: FailuresOf) -> Never:
-        """Refuse a load for a bad record."""
+        """Fail a load because of a bad record."""
         refuse_record(self._context, first, failures)
 
     def _failures(self, kept: DataFrame, asked: Mapping[TopicPartition, OffsetSet]) -> Iterator[Failure]:
-        """What is wrong with each of these records, as the tasks have told it."""
+        """Return what is wrong with each of these records, as reported by the tasks."""
         topics: dict[str, dict[int, OffsetSet]] = {}
         for tp, offsets in asked.items():
             topics.setdefault(tp.topic, {})[tp.partition] = offsets
@@ -104,7 +105,7 @@ class SinkLoads:
             yield from told_failures(topic, partitions, partial(self._told, kept, topic))
 
     def _told(self, kept: DataFrame, topic: str, asked: Mapping[int, OffsetSet]) -> pa.Table:
-        """Rows that tell of these records, of each partition the first if all are too large."""
+        """Return rows that describe these records; the first of each partition if all are too large."""
         tables: list[pa.Table] = []
         for partition, offsets in asked.items():
             spans = list(offsets.spans())
@@ -118,7 +119,7 @@ class SinkLoads:
 
 
 def _some(budget: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The first rows, up to so many bytes of them."""
+    """Return the first rows, up to so many bytes."""
     for columns in batches:
         for place, row in enumerate(columns.to_pylist()):
             budget -= size_of_row(row)
@@ -129,6 +130,6 @@ def _some(budget: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
 
 
 def _named(topics: set[str]) -> str:
-    """Some topics in a few words."""
+    """List some topics in a few words."""
     first = ", ".join(sorted(topics)[:_TOLD])
     return first if len(topics) <= _TOLD else f"{first} and {len(topics) - _TOLD} more"

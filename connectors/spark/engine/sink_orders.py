@@ -1,4 +1,4 @@
-"""The orders of the driver to the executors that run sink tasks."""
+"""The driver's orders to executors that run sink tasks."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ __all__ = ["SinkOrders", "shares_of"]
 
 @dataclass(frozen=True, slots=True)
 class SinkOrders:
-    """The orders for an executor; plain data, for they are sent there.
+    """The orders for an executor; plain data, because they are sent to it.
 
-    ``chain`` is what the chain is made from, ``connector`` the name of the connector's class, and ``task`` the
+    ``chain`` is the configuration of the chain, ``connector`` the name of the connector's class, and ``task`` the
     configuration of a task. ``shares`` are the ranges of each task, which it reads with a consumer of the ``settings``,
-    at most so many records at a time. Of the partitions that are ``settled`` the target need not be asked for its
-    offsets. ``given_up`` are the bad records that are told of already.
-    What a task publishes itself goes to Kafka by a producer of the settings ``producer`` if its topic is among the
-    ``topics`` that there are, else to the driver, which makes the topic.
+    up to ``most`` records at a time. For ``settled`` partitions, the target need not be asked for its offsets.
+    ``given_up`` are the bad records that were already reported.
+
+    What a task itself publishes goes to Kafka through a producer with the settings ``producer`` if its topic is among
+    the existing ``topics``; otherwise to the driver, which creates the topic.
     """
 
     connector: str
@@ -40,7 +41,7 @@ class SinkOrders:
 
 
 def shares_of(ranges: Iterable[OffsetRange], most: int) -> list[list[OffsetRange]]:
-    """Divide ranges among at most so many tasks, of which each has about as many records to read."""
+    """Divide ranges among at most so many tasks, with about equal numbers of records."""
     shares: list[list[OffsetRange]] = []
     sizes: list[int] = []
     for item in sorted(ranges, key=lambda item: (-len(item), item)):

@@ -62,7 +62,7 @@ from connectors.spark.engine.config import SparkSourceEngineConfig
 from connectors.spark.engine.publisher import Publication, Published, failure_digest, settle
 from connectors.spark.engine.transaction_slots import Slots
 from connectors.spark.errors import failure_cause
-from connectors.spark.retries import Losses
+from connectors.spark.retries import LoadRetries
 from connectors.spark.stores.access import Access
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
         self._publication = Publication.of(context)
         self._spark: SparkSession | None = None
         self._connector: SourceConnector[Any] | None = None
-        self._losses = Losses(context, self._start_spark)
+        self._retries = LoadRetries(context, self._start_spark)
         self._is_drained = False
         self._refused: dict[str, None] = {}
         self._slots: Slots | None = None
@@ -109,9 +109,9 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
         self._start_spark()
 
     def load(self) -> bool:
-        """Have the executors read the splits that there are now; whether they held anything.
+        """Have executors read the current splits; return whether they held anything.
 
-        Raises :class:`~connect.errors.RetriableError` for what a load that is made again may do.
+        Raises :class:`~connect.errors.RetriableError` if repeating the load may help.
         """
         try:
             found = self._load()
@@ -122,16 +122,16 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
             self._release()
             assert self._spark is not None
             failure = ConnectError(f"Spark failed to read the splits: {failure_cause(error)}")
-            raise self._losses.error(self._spark, failure) from error
-        self._losses.forget()
+            raise self._retries.error(self._spark, failure) from error
+        self._retries.forget()
         return found
 
     def drained(self) -> bool:
-        """Whether there was nothing to divide, or all of it was read to its end and held nothing."""
+        """Whether there was nothing to divide, or everything was read to its end and held nothing."""
         return self._is_drained
 
     def stop(self) -> None:
-        """Stop the connector and Spark; what is not committed is read again."""
+        """Stop the connector and Spark; uncommitted records are read again."""
         if self._connector is not None:
             self._connector.stop()
         if self._spark is not None:
@@ -179,7 +179,7 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
         return found
 
     def _splits(self) -> Sequence[Mapping[str, str]]:
-        """The splits that there are now; the offsets that the connector asks for are sent along with them."""
+        """Return the current splits; the offsets that the connector asks for are sent along with them."""
         assert self._connector is not None
         self._known.forget()
         splits = self._connector.splits(self._width)
@@ -188,14 +188,15 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
         return [{key: value for key, value in split.items() if value is not None} for split in splits]
 
     def _in_turn(self, order: SplitOrder, numbers: Sequence[int]) -> Work[bool]:
-        """Have splits read one after the other; whether there was anything new."""
+        """Read splits one after the other; return whether there was anything new."""
         found = False
         for number in numbers:
             found = (yield from self._work(order, number)) or found
         return found
 
     def _work(self, order: SplitOrder, number: int) -> Work[bool]:
-        """Have one split read to its end; whether it had anything new. Runs in the task's thread but for the jobs."""
+        """Read one split to its end; return whether it had anything new. Runs in the task's thread except for
+        its jobs."""
         found, split, told, tellings = False, order.splits[number], frozenset(self._refused), 0
         # A piece of a source partition is committed when those before it are, so that it cannot go on from offsets;
         # in transactions they take turns.
@@ -204,7 +205,7 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
             orders = self._publication.within(self._transaction(number)), self._known.copy(), self._seconds_of(is_whole)
             outcome: SplitOutcome = yield partial(self._run, split, *orders, told)
             if outcome.is_superseded:
-                raise RetriableError("A split may have been published before: where it goes on is looked up.", _SOON)
+                raise RetriableError("A split may have been published already; looking up where to continue.", _SOON)
             if self._slots is not None:
                 self._slots.checked(outcome.checked)
             news = replace(outcome.published, failures=self._news(outcome.published.failures, told))
@@ -228,24 +229,24 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
                 self._known.learn(unknown, self.context.offset_storage_reader.offsets(unknown))
 
     def _tell(self, failures: Sequence[Failure], times: int) -> frozenset[str]:
-        """Tell of records that are left out, so that a transaction may pass them; their digests."""
+        """Report left-out records, so that a transaction may pass them; return their digests."""
         if times > _MOST_TELLINGS:
             raise ConnectError(
-                "Each time that a split is read other records of it are bad, or for other reasons, so that it cannot "
-                f"be committed: {failures[0].error if failures else 'none of them is new'}."
+                "Each time a split is read, different records of it are bad, or for different reasons, so it "
+                f"cannot be committed: {failures[0].error if failures else 'none of them is new'}."
             )
         self.context.give_up(failures)
         self.context.commit(())
         return frozenset(map(failure_digest, failures))
 
     def _seconds_of(self, is_whole: bool) -> float | None:
-        """How long a split is read before it is committed."""
+        """Return how long to read a split before it is committed."""
         if is_whole or self._seconds is None:
             return None
         return self._seconds if self._longest is None else min(self._seconds, self._longest)
 
     def _transaction(self, number: int) -> TransactionOrders | None:
-        """The transaction of a split, if there is to be one: the first has the first slot."""
+        """Return the transaction of a split, if there is to be one; the first split uses the first slot."""
         if self._slots is None:
             return None
         orders = self._slots.orders(number + 1)
@@ -281,7 +282,7 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
         self._known.reached(offsets)
 
     def _news(self, failures: Sequence[Failure], told: frozenset[str]) -> tuple[Failure, ...]:
-        """The failures without those told of before that come again: what no offset can pass, as a file that cannot be
+        """The failures not reported before; some recur because no offset can pass them, such as a file that cannot be
         read, or what could not be passed yet.
         """
         found = []
@@ -309,16 +310,16 @@ class SplitOrder:
                 self._groups.setdefault(name, deque()).append(number)
 
     def turns(self) -> list[list[int]]:
-        """The splits by what they divide: those of one source partition together, the others each alone."""
+        """Group the splits: those of one source partition together, the others each alone."""
         alone = [[number] for number in range(len(self.splits)) if not self.is_shared(number)]
         return [*map(list, self._groups.values()), *alone]
 
     def is_shared(self, number: int) -> bool:
-        """Whether a split divides a source partition with others."""
+        """Whether a split shares its source partition with others."""
         return bool(self.splits[number].get(SPLIT_OF))
 
     def end(self, number: int, offsets: ReachedOffsets) -> ReachedOffsets:
-        """Note that a split is read to its end; the offsets that may be stored now."""
+        """Note that a split was read to its end; return the offsets that may now be stored."""
         name = self.splits[number].get(SPLIT_OF)
         if not name:
             return offsets
@@ -331,7 +332,7 @@ class SplitOrder:
 
 
 class _ConnectorContext:
-    """What the connector has of the runtime; see :class:`connect.source.SourceConnectorContext`."""
+    """The runtime as the connector sees it; see :class:`connect.source.SourceConnectorContext`."""
 
     def __init__(self, context: BulkSourceTaskContext, known: KnownOffsets) -> None:
         self._context = context
@@ -339,15 +340,15 @@ class _ConnectorContext:
         self.wait = context.wait
 
     def request_task_reconfiguration(self) -> None:
-        """Do nothing: splits are asked for again all the time."""
+        """Do nothing: splits are requested repeatedly anyway."""
 
     def raise_error(self, error: Exception) -> None:
         """Note an error; the connector's own process fails with it."""
-        logger.warning("The connector has noticed an error: %s", error)
+        logger.warning("The connector reported an error: %s", error)
 
 
 class _RememberedOffsets:
-    """Reads stored offsets for the connector, and has them sent along with its splits."""
+    """Reads stored offsets for the connector, and remembers them to send along with its splits."""
 
     def __init__(self, reader: OffsetStorageReader, known: KnownOffsets) -> None:
         self._reader = reader
@@ -365,7 +366,7 @@ class _RememberedOffsets:
 
 
 class _ReadProgress:
-    """How far a load is, as its splits tell when they are committed."""
+    """The progress of a load, as its splits report it when they are committed."""
 
     def __init__(self, context: BulkSourceTaskContext, ui: str | None) -> None:
         self._context = context
@@ -373,7 +374,7 @@ class _ReadProgress:
         self._splits = self._ended = self._read = self._written = self._bytes = 0
 
     def begin(self, splits: int) -> None:
-        """Begin to count for a load."""
+        """Start counting for a new load."""
         self._splits = splits
         self._ended = self._read = self._written = self._bytes = 0
         self._tell()
@@ -386,12 +387,12 @@ class _ReadProgress:
         self._tell()
 
     def ended(self) -> None:
-        """Note that a split is read to its end."""
+        """Note that a split was read to its end."""
         self._ended += 1
         self._tell()
 
     def look(self) -> None:
-        """Wait for the splits to tell."""
+        """Do nothing: the splits report by themselves."""
 
     def _tell(self) -> None:
         stage = f"reading splits ({self._ended} of {self._splits} done)"

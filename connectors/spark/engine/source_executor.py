@@ -1,7 +1,7 @@
-"""The work of an executor for a source: a task of the connector, run over one split of it and into Kafka.
+"""The executor's work for a source: runs a task of the connector over one split, and publishes to Kafka.
 
-Nothing that goes wrong in the connector is raised here, for Spark would do the work again: it is told to the driver,
-which decides. What Spark does again is what was lost with a process.
+Failures of the connector are not raised here, because Spark would repeat the work. They are reported to the driver,
+which decides. Spark repeats only what was lost with a process.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ OUTCOME: Final = pa.schema([(_COLUMN, pa.binary())])
 
 
 class OffsetsMissing(Exception):  # noqa: N818 - nothing is wrong: the driver looks them up, and the work goes on
-    """A task asks for stored offsets that were not sent along."""
+    """A task asked for stored offsets that were not sent along."""
 
     def __init__(self, partitions: Sequence[Offset]) -> None:
         super().__init__("offsets that were not sent along")
@@ -51,7 +51,7 @@ class OffsetsMissing(Exception):  # noqa: N818 - nothing is wrong: the driver lo
 
 
 class KnownOffsets:
-    """Stored offsets as they are sent along with splits: the ``offset_storage_reader`` of a task in an executor."""
+    """Stored offsets that are sent along with splits: the ``offset_storage_reader`` of a task in an executor."""
 
     def __init__(self) -> None:
         self._known: dict[str, Offset | None] = {}
@@ -68,31 +68,31 @@ class KnownOffsets:
         return self.offsets([partition])[0]
 
     def learn(self, partitions: Sequence[Offset], offsets: Sequence[Offset | None]) -> None:
-        """Take in what is stored."""
+        """Add stored offsets."""
         self._known |= {_key(partition): offset for partition, offset in zip(partitions, offsets, strict=True)}
 
     def reached(self, offsets: ReachedOffsets) -> None:
-        """Take in what was stored just now."""
+        """Add offsets that were just stored."""
         self._known |= {_key(partition): offset for partition, offset in offsets}
 
     def copy(self) -> KnownOffsets:
-        """What is known now: it is sent along while the rest goes on."""
+        """Return a copy of what is known now, to be sent along."""
         copied = KnownOffsets()
         copied._known = dict(self._known)
         return copied
 
     def forget(self) -> None:
-        """Know nothing any more."""
+        """Forget everything."""
         self._known.clear()
 
 
 @dataclass(frozen=True, slots=True)
 class SplitOrders:
-    """The orders of the driver for one split; plain data, for they are sent to an executor.
+    """The driver's orders for one split; plain data, because they are sent to an executor.
 
-    ``connector`` is the name of the connector's class and ``task`` the configuration of the split. It is left after
-    ``seconds`` at a place that reading resumes at exactly; ``None`` is at its end. The records that are left out and
-    ``told`` of already may be passed in a transaction.
+    ``connector`` is the name of the connector's class and ``task`` the configuration of the split. After ``seconds``
+    the work ends at a place where reading resumes exactly; ``None`` means at the end of the split. Left-out records
+    that were already reported (``told``) may be passed in a transaction.
     """
 
     connector: str
@@ -105,7 +105,7 @@ class SplitOrders:
 
 @dataclass(frozen=True, slots=True)
 class SplitOutcome:
-    """What became of a split: what was published, whether that is all of it, and which offsets have to be known.
+    """The outcome of a split: what was published, whether that is all, and which offsets the task needs.
 
     It ``is_untold`` if nothing counts before the failures are told of; and ``is_superseded`` if nothing was done, as
     somebody else may have: the splits are to be asked for again. ``checked`` is how far the offsets topic was looked
@@ -121,7 +121,7 @@ class SplitOutcome:
 
 
 class _Context:
-    """What a source task has of the runtime in an executor; see :class:`connect.source.SourceTaskContext`."""
+    """The runtime as a source task in an executor sees it; see :class:`connect.source.SourceTaskContext`."""
 
     def __init__(self, offsets: KnownOffsets, publisher: Publisher, task_class: str) -> None:
         self.offset_storage_reader = offsets
@@ -133,7 +133,7 @@ class _Context:
         self._passed: list[tuple[Offset, Offset]] = []
 
     def wait(self, seconds: float) -> bool:
-        """Wait: a task that is to stop has its process ended by Spark."""
+        """Wait; Spark ends the process of a task that is to stop."""
         time.sleep(seconds)
         return True
 
@@ -150,7 +150,7 @@ class _Context:
         self._woken.set()
 
     def pass_offset(self, partition: Offset, offset: Offset) -> None:
-        """Keep in mind an offset that no record has."""
+        """Remember an offset that no record has."""
         self._passed.append((partition, offset))
 
     def take_passed(self) -> list[tuple[Offset, Offset]]:
@@ -176,7 +176,7 @@ class SplitRun:
         self._untold: list[SourceRecord] = []
 
     def run(self) -> SplitOutcome:
-        """Read and publish, to the end or as far as it comes; when this returns Kafka has acknowledged it all."""
+        """Read and publish to the end, or as far as possible; on return Kafka has acknowledged all of it."""
         publisher = self._publisher
         try:
             publisher.begin(checks_only=self._is_again)
@@ -252,7 +252,7 @@ class SplitRun:
                 time.sleep(max(0.0, polled + _IDLE - time.monotonic()))
 
     def _tell(self, task: SourceTask[Any], *, at_end: bool) -> None:
-        """Tell the task of records that Kafka has acknowledged, if it wants to know."""
+        """Tell the task which records Kafka has acknowledged, if it wants to know."""
         if self._untold:
             self._publisher.commit(self._orders.told, at_end=at_end)
             for record in self._untold:

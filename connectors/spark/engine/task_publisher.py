@@ -1,4 +1,4 @@
-"""What sink tasks publish in executors: sent there, or by the driver where the topic may have to be made first."""
+"""What sink tasks publish in executors: sent there, or by the driver if the topic may have to be created first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The slots of a connector's transactions: claimed by the driver, used by executors."""
+"""The slots for a connector's transactions: claimed by the driver, used by executors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Slots:
         """How many are claimed."""
 
     def claim(self, count: int) -> None:
-        """Claim so many slots, and end what was begun with any of them before, unless they are claimed already."""
+        """Claim so many slots, ending anything begun with them earlier, unless they are claimed already."""
         if self._claim is None:
             self._claim = self._transactions.claim(count)
             self.count = count

@@ -1,4 +1,4 @@
-"""A Hive metastore, by the client that comes with Spark: a server, or one within Spark's own Java."""
+"""A Hive metastore, through the client that comes with Spark: a server, or one inside Spark's own Java."""
 
 from __future__ import annotations
 
@@ -99,14 +99,14 @@ class Metastore:
         there = found.getSd().getLocation()
         if _path(there) != _path(location):
             raise ConnectError(
-                f"Table {self._database}.{name} of Hive is in {there}, and that of the connector in {location}: choose "
-                "another hive.database or hive.table.name, or drop the table in Hive."
+                f"Hive table {self._database}.{name} is in {there}, but the connector's table is in "
+                f"{location}: choose another hive.database or hive.table.name, or drop the table in Hive."
             )
         keys = [column.name for column in _columns(found.getPartitionKeys())]
         if keys != [column.name for column in table.partitions]:
             raise ConnectError(
-                f"Table {self._database}.{name} of Hive has the partition columns {', '.join(keys) or 'none'}, which "
-                "the folders of the connector do not have: drop the table in Hive, and restart the task."
+                f"Hive table {self._database}.{name} has the partition columns {', '.join(keys) or 'none'}, "
+                "which do not match the connector's folders: drop the table in Hive, and restart the task."
             )
 
     def _add(self, found: Any, location: str, folders: Sequence[str]) -> None:

@@ -67,7 +67,7 @@ class HiveRegistration:
             new = sorted(set(folders.get(name, ())))
             self._metastore.register(known, self._table(schema), self._source, self._place(name), new)
             logger.info(
-                "Table %s.%s of Hive has the columns and %d folders.", self._config.hive_database, known, len(new)
+                "Hive table %s.%s is up to date, with %d new partitions.", self._config.hive_database, known, len(new)
             )
 
     def _table(self, schema: Schema) -> HiveTable:

@@ -1,4 +1,4 @@
-"""What a table of files is to Hive: its columns, its partitions, and how a table that is there has to change."""
+"""Describes a table of files for Hive: its columns, its partitions, and how an existing table must change."""
 
 from __future__ import annotations
 
@@ -64,11 +64,13 @@ def hive_table(schema: Schema, partitioned_by: Mapping[str, Schema | None]) -> H
     ]
     for name in (column.name for column in partitions):
         if not _NAME.fullmatch(name):
-            raise SchemaError(f"Hive cannot have a partition column {name}: only letters, digits and _ can name one.")
+            raise SchemaError(
+                f"Hive cannot have a partition column {name}: only letters, digits and _ are allowed in its name."
+            )
         if any(column.name == name for column in columns):
             raise SchemaError(
-                f"The records have a field {name}, and folders of that name: Hive cannot have both. Rename the field "
-                "(ReplaceField), or use another partitioner or path.format."
+                f"The records have a field {name}, and there are folders with that name: Hive cannot have "
+                "both. Rename the field (ReplaceField), or use another partitioner or path.format."
             )
     return HiveTable(columns, partitions)
 
@@ -117,8 +119,8 @@ def _check_names(schema: Schema, path: str) -> None:
         where = f"{path}.{field.name}" if path else field.name
         if not _NAME.fullmatch(field.name):
             raise SchemaError(
-                f"Hive cannot have the field {where}: only letters, digits and _ can name one. Rename it "
-                "(ReplaceField)."
+                f"Hive cannot have the field {where}: only letters, digits and _ are allowed in its name. "
+                "Rename it (ReplaceField)."
             )
         _check_nested(field.schema, where)
 
@@ -140,5 +142,5 @@ def _check_case(names: Iterable[str], path: str) -> None:
             alike = ", ".join(each for each in names if each.lower() == name)
             where = f" of {path}" if path else ""
             raise SchemaError(
-                f"Hive does not tell the fields {alike}{where} apart, for it ignores case: rename one (ReplaceField)."
+                f"Hive ignores case and cannot distinguish the fields {alike}{where}: rename one (ReplaceField)."
             )

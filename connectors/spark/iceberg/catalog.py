@@ -109,7 +109,7 @@ class IcebergCatalog:
                 field.add_to(builder)
             spec = builder.build()
         except Exception as error:
-            raise SchemaError(f"Table {name} cannot be divided as it is to be: {root_cause(error)}") from error
+            raise SchemaError(f"Table {name} cannot be partitioned as configured: {root_cause(error)}") from error
         made = self._catalog.buildTable(self._identifier(name), columns).withPartitionSpec(spec)
         declared = {SCHEMA_PROPERTY: _declaration(schema)}
         transaction = made.withProperties({**properties, **declared}).createTransaction()
@@ -128,8 +128,8 @@ class IcebergCatalog:
             return build(config.iceberg_catalog, properties, hadoop)
         except Exception as error:
             raise ConnectError(
-                f"The Iceberg catalog {config.iceberg_catalog} cannot be reached ({root_cause(error)}): check the "
-                "iceberg.catalog.* keys, and that the catalog is running."
+                f"The Iceberg catalog {config.iceberg_catalog} cannot be reached ({root_cause(error)}): check "
+                "the iceberg.catalog.* keys, and that the catalog is running."
             ) from error
 
     def _make_namespace(self, namespace: Sequence[str]) -> None:
@@ -206,9 +206,9 @@ class Change:
             update.commit()
         except Exception as error:
             raise SchemaError(
-                f"Table {self.name} cannot have the columns of the records: {root_cause(error)}. Iceberg only adds "
-                "columns, and widens int to long, float to double, and decimals to more digits. Make the records "
-                "alike, for example with the transformation Cast, or alter the table."
+                f"Table {self.name} cannot take the columns of the records: {root_cause(error)}. Iceberg only "
+                "adds columns, and widens int to long, float to double, and decimals to more digits. Make the "
+                "records alike, for example with the transformation Cast, or alter the table."
             ) from error
         self.set_properties({SCHEMA_PROPERTY: _declaration(schema)})
 

@@ -1,10 +1,10 @@
-"""The commit: one version of a table's metadata takes the place of the one before, or nothing happens.
+"""Commits a table: replaces one version of its metadata with the next, or nothing happens.
 
-Iceberg's own transactions look for the newest version when they commit and put themselves on top of it, whoever made
-it. That would let a driver through that has lost its table. Here a commit is for exactly the version that was checked.
+Iceberg's own transactions look up the newest version when they commit and build on it, whoever made it. That would
+admit a driver that has lost its table. Here a commit applies to exactly the version that was checked.
 
-Catalogs compare and swap by themselves. So does the Hadoop catalog on HDFS, by a rename that never replaces a file; on
-a local folder its rename does, so there the version is made by a link, as the ledger of the files does it.
+Catalogs compare and swap by themselves. So does the Hadoop catalog on HDFS, by a rename that never replaces a file; in
+a local folder its rename does replace, so there the version is created by a link, as in the ledger.
 """
 
 from __future__ import annotations
@@ -47,14 +47,12 @@ def swap(java: Any, operations: Any, base: Any, updated: Any) -> None:
         name = "" if thrown is None else str(thrown.getClass().getSimpleName())
         if _NO_LOCK in (cause := root_cause(error)):
             raise RetriableError(
-                f"The Hive metastore gave no lock for the commit ({cause}). It needs the tables of its transactions, "
-                "which Hive's schematool makes; if it has them, another writer holds the lock."
+                f"The Hive metastore granted no lock for the commit ({cause}). It needs its transaction "
+                "tables, which Hive's schematool creates; if they exist, another writer holds the lock."
             ) from error
         if name in _CONFLICTS:
             raise ConflictError(cause) from error
-        raise RetriableError(
-            f"The catalog did not say whether the commit was made ({cause}). The table is looked at again."
-        ) from error
+        raise RetriableError(f"The catalog did not confirm the commit ({cause}); reading the table again.") from error
 
 
 def _local_folder(operations: Any) -> Path | None:
@@ -81,7 +79,7 @@ def _link(java: Any, folder: Path, base: Any, updated: Any) -> None:
     try:
         LocalStore(folder).create(f"v{number}{suffix}", data)
     except FileExistsError as error:
-        raise ConflictError(f"Version {number} of the table is there already.") from error
+        raise ConflictError(f"Version {number} of the table already exists.") from error
     crash_point("after-version")
     # A reader that finds an older number here goes on from it to the newest one.
     hint = folder / f".version-hint.{uuid.uuid4().hex}"

@@ -1,4 +1,4 @@
-"""Which tables the executors write the Parquet files of by themselves, and how those files name their columns.
+"""Decides for which tables the executors write Parquet files themselves, and how those files name their columns.
 
 Iceberg finds the columns of a file by the ids in it, so that each has the id it has in the table. What the executors do
 not do as Spark's writer would is left to that: folders of partitions, orders of rows, and properties that say how

@@ -1,4 +1,4 @@
-"""What the options of files and folders mean for Iceberg tables."""
+"""Applies the options for files and folders to Iceberg tables."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _CODECS: Final = {"none": "uncompressed", "null": "uncompressed", "deflate": "gz
 
 
 def partitions_of(config: LayoutOptions) -> tuple[PartitionBy, ...]:
-    """How a partitioner divides an Iceberg table: not by the partition of the topic, but by fields and by time.
+    """Return an Iceberg table's partitioning for a partitioner: by fields and time, never by topic partition.
 
     Raises :class:`~connect.errors.ConfigError` for times that are no column: Iceberg finds rows by their columns.
     """

@@ -1,12 +1,12 @@
-"""The upkeep of an Iceberg table: small files become large ones, what nobody needs any more is removed.
+"""Maintains an Iceberg table: merges small files, and removes what nobody needs any more.
 
-Each step is a commit of Iceberg's own, which changes no row; readers and loads go on. The offsets of the connector
-stay: a snapshot of a compaction has none, so those of the one before count, and when that has expired, the copy in the
-properties. A kill between two steps leaves the later ones to the next compaction.
+Each step is a commit of Iceberg's own that changes no row; readers and loads continue. The connector's offsets stay: a
+compaction's snapshot has none, so those of the previous one count, and after that expires, the copy in the properties.
+A kill between two steps leaves the later ones to the next compaction.
 
 Snapshots are kept for ``history.expire.max-snapshot-age-ms`` (a table property, 5 days by default). Files that no
-snapshot names, such as those of loads that were killed, are removed once they are 3 days old: by then no load that is
-under way can have written them.
+snapshot refers to, such as those of killed loads, are removed once they are 3 days old: no load in progress can have
+written them.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Changes on their way into an Iceberg table: each file that has a row of one of their keys is written anew.
+"""Merges changes into an Iceberg table: every file with a row of one of their keys is rewritten.
 
-Iceberg's own ``MERGE`` commits by itself, and would let a driver through that has lost its table. So the files are
-written here, and take the place of the others in the commit that carries the offsets. Any reader knows such tables:
-they need no files of deletes.
+Iceberg's own ``MERGE`` commits by itself, and would admit a driver that has lost its table. So the files are written
+here, and replace the others in the commit that carries the offsets. Every reader understands such tables: they need no
+delete files.
 
-The files that have rows of the keys are found by a join with the key columns alone, of those files that are not ruled
-out by their statistics.
+The files with rows of the keys are found by a join on the key columns alone, among those files that statistics do not
+rule out.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ORDERED: Final = (Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.STRING)
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a job has written of a table: files, those whose place they take, and the number of rows they should have.
+    """The output of a job for a table: files, the files they replace, and their expected number of rows.
 
     The files are Java's.
     """

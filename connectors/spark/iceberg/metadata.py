@@ -23,7 +23,7 @@ from typing import Any
 
 from connect.data import Schema
 from connect.errors import ConnectError
-from connectors.spark.iceberg.positions import Progress, parse_progress
+from connectors.spark.iceberg.positions import Positions, parse_positions
 from connectors.spark.schema_json import schema_from_json
 
 __all__ = ["SCHEMA_PROPERTY", "TableMetadata", "claim_property", "offsets_property"]
@@ -78,15 +78,15 @@ class TableMetadata:
         text = self.properties.get(SCHEMA_PROPERTY)
         return None if text is None else schema_from_json(json.loads(text))
 
-    def progress(self, connector: str, branch: str) -> Progress:
+    def positions(self, connector: str, branch: str) -> Positions:
         """How far the connector has loaded this branch of the table."""
         key = offsets_property(connector)
         for summary in self._summaries(branch):
             if summary is None:
                 return self._copied(key)
             if key in summary:
-                return parse_progress(summary[key], self.name)
-        return Progress()
+                return parse_positions(summary[key], self.name)
+        return Positions()
 
     def head(self, branch: str) -> int | None:
         """The newest snapshot of a branch, or the one that it would begin at."""
@@ -98,19 +98,19 @@ class TableMetadata:
         """Whether a branch of that name has begun."""
         return branch in self.document.get("refs", {})
 
-    def _copied(self, key: str) -> Progress:
+    def _copied(self, key: str) -> Positions:
         """The copy in the properties, unless it is of a snapshot that has been taken back."""
         text = self.properties.get(key)
         if text is None:
-            return Progress()
+            return Positions()
         # On the branch there is none with offsets, so that this one is no longer on it.
         if any(item.get("summary", {}).get(key) == text for item in self.document.get("snapshots", ())):
             raise ConnectError(
-                f"Table {self.name} was rolled back to a snapshot of which nobody knows the offsets any more, because "
-                f"older snapshots have expired. Remove its property {key}, and set the connector's offsets to where "
-                "it is to go on."
+                f"Table {self.name} was rolled back to a snapshot whose offsets are no longer known, because "
+                f"older snapshots have expired. Remove its property {key}, and set the connector's offsets to "
+                "where it should continue."
             )
-        return parse_progress(text, self.name)
+        return parse_positions(text, self.name)
 
     def _summaries(self, branch: str) -> Iterator[Mapping[str, str] | None]:
         """The summaries of the branch's snapshots, the newest first; in the end ``None`` if older ones have expired."""

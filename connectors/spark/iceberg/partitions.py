@@ -39,8 +39,9 @@ class PartitionBy:
             found = None if field is None else field.schema
         if found is None:
             raise SchemaError(
-                f"The table is to be divided by {self.column}, which is not a field of the records: they have "
-                f"{', '.join(table.field_names)}. Name one of those, or declare it with value.schema."
+                f"The table cannot be partitioned by {self.column}, which is not a field of the records; they "
+                f"have {', '.join(table.field_names)}. Use one of those, or declare the field with "
+                "value.schema."
             )
 
 

@@ -1,8 +1,8 @@
-"""How far tables are loaded: the offsets that each table keeps, and what they say together.
+"""How far tables are loaded: the offsets that each table keeps, and what follows from them together.
 
 Every commit of a connector carries, as text in the table, the next offset of each topic partition whose records go
 there. A topic may go to several tables, which are committed one after the other. Then each commit of the load says so
-(:class:`Pending`): a reader of the first table learns that the load is done only when the others have it too.
+(:class:`Pending`), and a reader of the first table knows that the load is done only when the others have it too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from connect.bulk import OffsetRange
 from connect.data import TopicPartition
 from connect.errors import ConnectError
 
-__all__ = ["Pending", "Progress", "Step", "TopicProgress", "next_offsets", "next_step", "parse_progress"]
+__all__ = ["Pending", "Positions", "Step", "TopicPositions", "next_offsets", "next_step", "parse_positions"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Pending:
 
 
 @dataclass(frozen=True, slots=True)
-class TopicProgress:
+class TopicPositions:
     """How far one topic is loaded into one table.
 
     ``windows`` is the number of the state that a query's windows are in, 0 where nothing is open.
@@ -41,10 +41,10 @@ class TopicProgress:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class Positions:
     """How far the topics of one connector are loaded into one table."""
 
-    topics: Mapping[str, TopicProgress] = field(default_factory=dict)
+    topics: Mapping[str, TopicPositions] = field(default_factory=dict)
 
     def offset(self, tp: TopicPartition) -> int | None:
         """The next offset of a partition, if the table was ever given one."""
@@ -56,24 +56,24 @@ class Progress:
         topic = self.topics.get(tp.topic)
         return None if topic is None else topic.pending.get(tp.partition)
 
-    def advanced(self, ranges: Iterable[OffsetRange], tables: Sequence[str] = ()) -> Progress:
+    def advanced(self, ranges: Iterable[OffsetRange], tables: Sequence[str] = ()) -> Positions:
         """The progress after a load of these ranges, which has a commit in each of ``tables``."""
         topics = dict(self.topics)
         for item in ranges:
-            before = topics.get(item.topic, TopicProgress())
+            before = topics.get(item.topic, TopicPositions())
             pending = {number: load for number, load in before.pending.items() if number != item.partition}
             if len(tables) > 1:
                 pending[item.partition] = Pending(item.first, tuple(sorted(tables)))
-            topics[item.topic] = TopicProgress(
+            topics[item.topic] = TopicPositions(
                 item.topic_id or before.topic_id, {**before.offsets, item.partition: item.end}, pending, before.windows
             )
-        return Progress(topics)
+        return Positions(topics)
 
-    def holding(self, topic: str, windows: int) -> Progress:
+    def holding(self, topic: str, windows: int) -> Positions:
         """The progress with another state of the windows of a topic."""
-        return Progress({**self.topics, topic: replace(self.topics[topic], windows=windows)})
+        return Positions({**self.topics, topic: replace(self.topics[topic], windows=windows)})
 
-    def without_pending(self, complete: Mapping[TopicPartition, int]) -> Progress:
+    def without_pending(self, complete: Mapping[TopicPartition, int]) -> Positions:
         """The progress without the loads that are complete, because all tables are at these offsets."""
         topics = {}
         for name, topic in self.topics.items():
@@ -83,7 +83,7 @@ class Progress:
                 if complete.get(TopicPartition(name, number), -1) < topic.offsets[number]
             }
             topics[name] = replace(topic, pending=left)
-        return Progress(topics)
+        return Positions(topics)
 
     def to_text(self) -> str:
         """Compact JSON: of each topic its id, the next offsets in the order of the partitions, loads and windows."""
@@ -99,32 +99,33 @@ class Step:
     rest: tuple[OffsetRange, ...]
 
 
-def parse_progress(text: str, where: str) -> Progress:
-    """Read what :meth:`Progress.to_text` wrote; ``where`` is the table, for the error."""
+def parse_positions(text: str, where: str) -> Positions:
+    """Read what :meth:`Positions.to_text` wrote; ``where`` is the table, for the error."""
     try:
         document: Mapping[str, Any] = json.loads(text)
-        return Progress({name: _read(topic) for name, topic in document.items()})
+        return Positions({name: _read(topic) for name, topic in document.items()})
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ConnectError(
-            f"The offsets that table {where} keeps for this connector cannot be read ({error}): somebody has changed "
-            "them. Restore the property or the snapshot, or give the connector another name and an empty table."
+            f"The offsets that table {where} keeps for this connector cannot be read ({error}): they were "
+            "changed by hand. Restore the property or the snapshot, or give the connector another name and an "
+            "empty table."
         ) from error
 
 
-def next_offsets(tables: Mapping[str, Progress]) -> dict[TopicPartition, int]:
+def next_offsets(tables: Mapping[str, Positions]) -> dict[TopicPartition, int]:
     """From where to go on with each partition, so that every table has the records before."""
     found: dict[TopicPartition, int] = {}
     for tp in _partitions(tables.values()):
         furthest = max(tables.values(), key=lambda table: _at(table, tp))
         offset, load = _at(furthest, tp), furthest.pending(tp)
         if load is not None:
-            there = min(_at(tables.get(name, Progress()), tp) for name in load.tables)
+            there = min(_at(tables.get(name, Positions()), tp) for name in load.tables)
             offset = min(offset, max(load.first, there))
         found[tp] = offset
     return found
 
 
-def next_step(ranges: Sequence[OffsetRange], tables: Mapping[str, Progress]) -> Step:
+def next_step(ranges: Sequence[OffsetRange], tables: Mapping[str, Positions]) -> Step:
     """The first part of the ranges whose records are in the same tables already.
 
     What some tables have comes first, so that a load which was cut off is complete before another one begins.
@@ -143,24 +144,24 @@ def next_step(ranges: Sequence[OffsetRange], tables: Mapping[str, Progress]) -> 
     return Step(tuple(chosen), done, tuple(rest))
 
 
-def _first_part(item: OffsetRange, tables: Mapping[str, Progress]) -> tuple[OffsetRange, frozenset[str]]:
+def _first_part(item: OffsetRange, tables: Mapping[str, Positions]) -> tuple[OffsetRange, frozenset[str]]:
     ahead = {name: at for name, table in tables.items() if (at := _at(table, item.topic_partition)) > item.first}
     return replace(item, end=min([item.end, *ahead.values()])), frozenset(ahead)
 
 
-def _partitions(tables: Iterable[Progress]) -> Iterator[TopicPartition]:
+def _partitions(tables: Iterable[Positions]) -> Iterator[TopicPartition]:
     for table in tables:
         for name, topic in table.topics.items():
             for number in topic.offsets:
                 yield TopicPartition(name, number)
 
 
-def _at(table: Progress, tp: TopicPartition) -> int:
+def _at(table: Positions, tp: TopicPartition) -> int:
     offset = table.offset(tp)
     return -1 if offset is None else offset
 
 
-def _written(topic: TopicProgress) -> dict[str, Any]:
+def _written(topic: TopicPositions) -> dict[str, Any]:
     written: dict[str, Any] = {} if topic.topic_id is None else {"id": topic.topic_id}
     last = max(topic.offsets, default=-1)
     written["next"] = [topic.offsets.get(number) for number in range(last + 1)]
@@ -171,7 +172,7 @@ def _written(topic: TopicProgress) -> dict[str, Any]:
     return written
 
 
-def _read(topic: Mapping[str, Any]) -> TopicProgress:
+def _read(topic: Mapping[str, Any]) -> TopicPositions:
     offsets = {number: int(offset) for number, offset in enumerate(topic["next"]) if offset is not None}
     loads = {int(number): Pending(int(load[0]), tuple(load[1:])) for number, load in topic.get("load", {}).items()}
-    return TopicProgress(topic.get("id"), offsets, loads, int(topic.get("windows", 0)))
+    return TopicPositions(topic.get("id"), offsets, loads, int(topic.get("windows", 0)))

@@ -1,4 +1,4 @@
-"""The files of a load, written and not committed."""
+"""Files of a load that are written but not committed."""
 
 from __future__ import annotations
 
@@ -55,8 +55,9 @@ class Staged:
             return
         if not self._may_grow:
             raise SchemaError(
-                f"The records need other columns than table {self.change.name} has, and "
-                "iceberg.tables.evolve-schema-enabled is false: alter the table, or leave the fields out."
+                f"The records need columns that table {self.change.name} does not have, and "
+                "iceberg.tables.evolve-schema-enabled is false: alter the table, or remove the fields "
+                "(ReplaceField)."
             )
         self.change.widen(columns)
         self.columns = columns
@@ -73,7 +74,7 @@ class Staged:
         return Written(self.change.write(frame, self._options))
 
     def found(self, files: DataFiles, names: Iterable[str]) -> Written:
-        """Those of the files of executors that count."""
+        """The files of executors that count."""
         return Written(self.change.data_files(files.places(names)))
 
     def discard(self, written: Written | DataFiles) -> None:
@@ -94,11 +95,9 @@ class Staged:
             change.widen(self.columns)
         ours, theirs = self.change.metadata, change.metadata
         if ours.layout != theirs.layout or ours.schema != theirs.schema:
-            raise RetriableError(f"Somebody has altered table {change.name} during the load, which is made again.")
+            raise RetriableError(f"Table {change.name} was altered during the load, which is repeated.")
         if self.merges and ours.head(self.branch) != theirs.head(self.branch):
-            raise RetriableError(
-                f"Somebody has changed rows of table {change.name} during the load, which is made again."
-            )
+            raise RetriableError(f"Rows of table {change.name} were changed during the load, which is repeated.")
 
 
 class Staging:
@@ -191,8 +190,8 @@ class Staging:
         for other, _ in self._passes:
             if other != table and self.naming(other) == name:
                 raise ConnectError(
-                    f"A transformation sends changes of one topic to {other} and {table}, and both are table {name}: "
-                    "leave it out, or give each a table of its own (table.name.format)."
+                    f"A transformation sends changes of one topic to {other} and {table}, which are both table "
+                    f"{name}: remove it, or give each a table of its own (table.name.format)."
                 )
 
     def keep(self, loaded: Loaded) -> set[TableName]:
@@ -209,8 +208,8 @@ class Staging:
             found = sum(int(file.recordCount()) for file in written.files)
             if expected != found:
                 raise ConnectError(
-                    f"Spark has written {found} of {expected} rows into the files of table {name}: nothing is "
-                    "committed, and the load is made again."
+                    f"Spark has written {found} of {expected} rows into the files of table {name}. Nothing is "
+                    "committed; the load is repeated."
                 )
             staged.files += written.files
             staged.replaced += written.replaced
@@ -221,7 +220,7 @@ class Staging:
 
     @property
     def written(self) -> tuple[int, int]:
-        """How many bytes are in how many files."""
+        """Return the bytes and the number of files written."""
         files = [file for staged in self._staged.values() for file in staged.files]
         return sum(int(file.fileSizeInBytes()) for file in files), len(files)
 
@@ -240,6 +239,6 @@ def _names(reports: Reports) -> list[str]:
 
 
 def _rows_of(loaded: Loaded, table: str) -> int:
-    """How many rows of a table the executors have made."""
+    """Return the number of rows that the executors have made for a table."""
     result = loaded.results.get(table)
     return sum(report.written for report in loaded.reports[table]) if result is None else result.rows

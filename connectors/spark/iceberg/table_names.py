@@ -1,4 +1,4 @@
-"""The names of tables: ``table.name.format``, and the namespace that it is in."""
+"""The names of tables: ``table.name.format`` and the namespace."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from connectors.spark.iceberg.catalog import TableName
 if TYPE_CHECKING:
     from connectors.spark.config import SparkSinkConfig
 
-__all__ = ["Naming"]
+__all__ = ["TableNames"]
 
 _TOPIC: Final = "${topic}"
 
 
 @dataclass(frozen=True, slots=True)
-class Naming:
-    """How the tables of a connector are named; ``known`` are all there can be, if that is known beforehand."""
+class TableNames:
+    """Names the tables of a connector; ``known`` are all possible ones, if known beforehand."""
 
     namespace: tuple[str, ...]
     template: str
     known: Sequence[TableName] | None = None
 
     @classmethod
-    def of(cls, config: SparkSinkConfig) -> Naming:
+    def of(cls, config: SparkSinkConfig) -> TableNames:
         """The names that a configuration gives."""
         *namespace, template = (config.iceberg_tables or (config.table_name_format,))[0].split(".")
         if not namespace:

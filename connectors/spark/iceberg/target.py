@@ -54,13 +54,13 @@ from connectors.spark.iceberg.commit import ConflictError
 from connectors.spark.iceberg.layout import data_writing, partitions_of, write_options
 from connectors.spark.iceberg.maintenance import maintain
 from connectors.spark.iceberg.metadata import TableMetadata, claim_property, offsets_property
-from connectors.spark.iceberg.positions import Progress, Step, next_offsets, next_step
+from connectors.spark.iceberg.positions import Positions, Step, next_offsets, next_step
 from connectors.spark.iceberg.staging import Staged, Staging
-from connectors.spark.iceberg.table_names import Naming
+from connectors.spark.iceberg.table_names import TableNames
 from connectors.spark.iceberg.types import columns_of
 from connectors.spark.ledger.ledger import FencedError
 from connectors.spark.loading.request import LoadRequest
-from connectors.spark.preview import Peeked
+from connectors.spark.preview import TargetContents
 from connectors.spark.sql.windows import lost_query
 from connectors.spark.stores.factory import open_store
 from connectors.spark.tables.held_rows import NO_STATE, HeldRows, TopicWindows
@@ -83,7 +83,7 @@ _AT_ONCE: Final = 8
 class _Known:
     """A table as this driver knows it."""
 
-    progress: Progress
+    positions: Positions
     columns: Schema
 
 
@@ -94,7 +94,7 @@ class IcebergTarget:
         self._config = config
         self._connector = connector
         self._spark = spark
-        self._naming = Naming.of(config)
+        self._naming = TableNames.of(config)
         self._writing = data_writing(config)
         self._routed = has_transformations({key: value for key, value in config.originals.items() if value is not None})
         self._catalog: IcebergCatalog | None = None
@@ -110,13 +110,13 @@ class IcebergTarget:
 
     @property
     def offsets(self) -> Mapping[TopicPartition, int]:
-        """Those that the tables say together; of partitions that no table has offsets of, where this driver is."""
-        return self._untold | next_offsets(self._progress())
+        """The next offsets according to all tables; for partitions in none of them, where this driver is."""
+        return self._untold | next_offsets(self._positions())
 
     @property
     def topics(self) -> Mapping[str, str]:
-        """Those that any table has."""
-        topics = [item for known in self._tables.values() for item in known.progress.topics.items()]
+        """The topic ids that any table records."""
+        topics = [item for known in self._tables.values() for item in known.positions.topics.items()]
         return {name: topic.topic_id for name, topic in topics if topic.topic_id is not None}
 
     @property
@@ -125,8 +125,8 @@ class IcebergTarget:
         assert self._catalog is not None
         return self._catalog
 
-    def peek(self) -> Peeked:
-        """The tables as their catalog has them, whoever has claimed them."""
+    def peek(self) -> TargetContents:
+        """Return the tables as in their catalog, whoever has claimed them."""
         self._catalog = IcebergCatalog(self._spark(), self._config)
         for name in self._names():
             table = self.catalog.table(name)
@@ -134,7 +134,7 @@ class IcebergTarget:
                 self._note(name, table.metadata)
         changes = None if self._config.changes is None else self._changes
         found = _Columns(self._noted, Staging(self._begin, self._naming.table, ()), changes)
-        return Peeked(found, offsets=self.offsets, place=lambda table: str(self._naming.table(table)))
+        return TargetContents(found, offsets=self.offsets, place=lambda table: str(self._naming.table(table)))
 
     def open(self) -> None:
         """Claim the tables that have offsets of the connector."""
@@ -145,7 +145,7 @@ class IcebergTarget:
                 claims = [table.metadata.properties.get(claim_property(self._connector)) for table in found]
                 self._epoch = 1 + max(map(_epoch, claims), default=0)
                 self._claim = f"{self._epoch}-{uuid.uuid4().hex}"
-                ours = [table for table in found if self._progress_of(table.metadata).topics]
+                ours = [table for table in found if self._positions_of(table.metadata).topics]
                 list(threads.map(self._take_over, ours))
         except ConnectError:
             raise
@@ -156,7 +156,7 @@ class IcebergTarget:
             self._rows.clear(numbers, self._check_claims)
 
     def recover(self) -> None:
-        """Look at the tables again, if the last load has ended in an error."""
+        """Read the tables again, if the last load ended in an error."""
         if self._doubtful:
             known, self._tables = self._tables, {}
             for name in {*known, *self._names()}:
@@ -167,12 +167,13 @@ class IcebergTarget:
             self._doubtful = False
 
     def load(self, ranges: Sequence[OffsetRange], loader: Loader) -> None:
-        """Write the records step by step: those first that a load which was cut off has left some tables without."""
+        """Write the records step by step, starting with those that an interrupted load has not written to all
+        tables."""
         self._doubtful = True
         for part in self._parts(ranges):
             rest = tuple(part)
             while rest:
-                step = next_step(rest, self._progress())
+                step = next_step(rest, self._positions())
                 self._load(step, loader)
                 rest = tuple(sorted(step.rest))
         self._doubtful = False
@@ -184,10 +185,10 @@ class IcebergTarget:
         """
         self._doubtful = True
         for name, known in list(self._tables.items()):
-            topics = known.progress.topics
+            topics = known.positions.topics
             ranges = [OffsetRange(*tp, offset, offset) for tp, offset in offsets.items() if tp.topic in topics]
             if ranges:
-                self._commit(name, known.progress.advanced(ranges))
+                self._commit(name, known.positions.advanced(ranges))
         self._untold |= offsets
         self._doubtful = False
 
@@ -211,7 +212,7 @@ class IcebergTarget:
     # -- a load ----------------------------------------------------------------------------------------------
 
     def _parts(self, ranges: Sequence[OffsetRange]) -> Iterator[Sequence[OffsetRange]]:
-        """The ranges that may be committed together: changes of one topic have to find the rows of another's."""
+        """Yield the ranges that may be committed together: changes of one topic must find the rows of another's."""
         if self._config.changes is None:
             yield ranges
             return
@@ -241,7 +242,7 @@ class IcebergTarget:
     def _stage(
         self, step: Step, loader: Loader, staging: Staging, windows: Mapping[str, TopicWindows | None]
     ) -> dict[str, set[TableName]]:
-        """Write the files of a step; the answer is the tables that rows of each topic go to."""
+        """Write the files of a step; return the tables that the rows of each topic go to."""
         crash_point("before-staging-write")
         routes: dict[str, set[TableName]] = {}
         changes = None if self._config.changes is None else self._changes
@@ -269,7 +270,7 @@ class IcebergTarget:
         return LoadRequest(ranges, known, part, records=windows.records, windows=state)
 
     def _are_apart(self, groups: Sequence[Sequence[OffsetRange]]) -> bool:
-        """Whether each topic has a table that no other has, so that all of them can be loaded at once."""
+        """Whether each topic has a table of its own, so that all of them can be loaded at once."""
         if self._routed or self._config.changes is not None:
             return False
         tables = {self._naming.table(group[0].topic) for group in groups}
@@ -282,7 +283,7 @@ class IcebergTarget:
         staging: Staging,
         windows: Mapping[str, TopicWindows | None],
     ) -> None:
-        complete = next_offsets(self._progress())
+        complete = next_offsets(self._positions())
         loads: dict[TableName, list[tuple[list[OffsetRange], list[str]]]] = {}
         for topic, with_rows in routes.items():
             ranges = [item for item in step.ranges if item.topic == topic]
@@ -296,51 +297,51 @@ class IcebergTarget:
             if number:
                 crash_point("between-tables")
             known = self._tables.get(name)
-            progress = Progress() if known is None else known.progress.without_pending(complete)
+            positions = Positions() if known is None else known.positions.without_pending(complete)
             for ranges, tables_of_load in parts:
-                progress = progress.advanced(ranges, tables_of_load)
+                positions = positions.advanced(ranges, tables_of_load)
             for topic, held in windows.items():
                 if held is not None and str(name) in held.numbers:
-                    progress = progress.holding(topic, held.numbers[str(name)])
-            self._commit(name, progress, staging.of(name))
+                    positions = positions.holding(topic, held.numbers[str(name)])
+            self._commit(name, positions, staging.of(name))
 
     def _tables_of(
         self, ranges: Sequence[OffsetRange], with_rows: Iterable[TableName], done: Collection[str]
     ) -> list[TableName]:
-        """The tables that get a commit of a load of one topic, with those that have it already."""
+        """Return the tables that get a commit of a load of one topic, including those that have it already."""
         names = {str(name): name for name in self._tables}
         tables = set(with_rows)
         for item in ranges:
             for known in self._tables.values():
-                load = known.progress.pending(item.topic_partition)
+                load = known.positions.pending(item.topic_partition)
                 if done and load is not None:
                     tables |= {names.get(name) or self._naming.parsed(name) for name in load.tables}
         if not tables:
             # No row of it was written: any table that has the topic can say how far it is.
             topic = ranges[0].topic
-            tables = set(sorted(name for name, known in self._tables.items() if topic in known.progress.topics)[:1])
+            tables = set(sorted(name for name, known in self._tables.items() if topic in known.positions.topics)[:1])
         return sorted(tables)
 
     # -- windows ---------------------------------------------------------------------------------------------
 
     @property
     def _rows(self) -> HeldRows:
-        """What windows hold, beside the tables."""
+        """The rows held by windows, beside the tables."""
         if self._held is None:
             self._held = HeldRows(open_store(self._config, self._spark), self._connector)
         return self._held
 
     def _states(self) -> list[int]:
-        """The numbers of the states that tables name."""
-        topics = [topic for progress in self._progress().values() for topic in progress.topics.values()]
+        """Return the numbers of the window states that tables refer to."""
+        topics = [topic for positions in self._positions().values() for topic in positions.topics.values()]
         return [topic.windows for topic in topics if topic.windows != NO_STATE]
 
     def _windows_of(self, topic: str, step: Step) -> TopicWindows | None:
-        """The windows of a topic, if the query has some, or had and there is something left of them."""
+        """Return the windows of a topic, if the query has windows, or had some that are still open."""
         numbers = {
-            name: progress.topics[topic].windows
-            for name, progress in self._progress().items()
-            if topic in progress.topics
+            name: positions.topics[topic].windows
+            for name, positions in self._positions().items()
+            if topic in positions.topics
         }
         before = {name: self._rows.read(number, name) for name, number in numbers.items() if number != NO_STATE}
         if before and not self._config.has_query:
@@ -368,9 +369,9 @@ class IcebergTarget:
             return self._begin_new(name, schema)
         table = self.catalog.table(name)
         if table is None:
-            raise RetriableError(f"Table {name} is gone. The tables are looked at again.")
+            raise RetriableError(f"Table {name} no longer exists; reading the tables again.")
         if _columns(table.metadata) != known.columns:
-            raise RetriableError(f"Somebody has altered table {name}. It is looked at again.")
+            raise RetriableError(f"Table {name} was altered; reading it again.")
         may_grow = self._config.iceberg_tables_evolve_schema_enabled
         options = write_options(self._config)
         return Staged(table.change(), self._branch(name), known.columns, options, self._writing, may_grow=may_grow)
@@ -379,17 +380,18 @@ class IcebergTarget:
         config = self._config
         if not config.iceberg_tables_auto_create_enabled:
             raise ConnectError(
-                f"There is no table {name}, and iceberg.tables.auto-create-enabled is false: make the table."
+                f"Table {name} does not exist, and iceberg.tables.auto-create-enabled is false: create the "
+                "table, or set the key to true."
             )
         partitions = config.iceberg_partitions(str(name), partitions_of(config))
         change = self.catalog.new_table(name, schema, partitions, config.iceberg_table_properties())
         return Staged(change, self._branch(name), schema, write_options(self._config), self._writing)
 
-    def _commit(self, name: TableName, progress: Progress, staged: Staged | None = None) -> None:
-        """Commit the files of a table with the progress that they make."""
+    def _commit(self, name: TableName, positions: Positions, staged: Staged | None = None) -> None:
+        """Commit the files of a table together with its new positions."""
         for _ in range(_ATTEMPTS):
             change = self._prepared(name, staged)
-            offsets = {offsets_property(self._connector): progress.to_text()}
+            offsets = {offsets_property(self._connector): positions.to_text()}
             files, replaced = ([], []) if staged is None else (staged.files, staged.replaced)
             change.add_snapshot(files, replaced, self._branch(name), offsets)
             claim = {claim_property(self._connector): self._claim}
@@ -400,31 +402,31 @@ class IcebergTarget:
                 change.commit()
             except ConflictError as error:
                 if change.is_new:
-                    raise RetriableError(f"Table {name} was not made ({error}). It is looked at again.") from error
-                logger.info("Somebody else has just committed to table %s; committing on top of it.", name)
+                    raise RetriableError(f"Table {name} was not created ({error}); reading it again.") from error
+                logger.info("Another writer has just committed to table %s; committing on top of it.", name)
                 continue
             crash_point("after-commit")
             self._note(name, change.metadata)
             return
-        raise RetriableError(f"Others kept committing to table {name} in between. The load is made again.")
+        raise RetriableError(f"Other writers kept committing to table {name}; repeating the load.")
 
     def _prepared(self, name: TableName, staged: Staged | None) -> Change:
-        """A change of the newest version of a table, which was checked."""
+        """Begin a change to the newest version of a table, after checking that version."""
         if staged is not None and staged.change.is_new:
             return staged.change
         table = self.catalog.table(name)
         if table is None:
-            raise RetriableError(f"Table {name} is gone. The tables are looked at again.")
+            raise RetriableError(f"Table {name} no longer exists; reading the tables again.")
         change = table.change()
         self._check_claim(change.base, is_known=True)
-        if self._progress_of(change.base) != self._tables[name].progress:
-            raise RetriableError(f"The offsets of table {name} have moved. They are read again.")
+        if self._positions_of(change.base) != self._tables[name].positions:
+            raise RetriableError(f"The offsets of table {name} have changed; reading them again.")
         if staged is not None:
             staged.repeat_on(change)
         return change
 
     def _take_over(self, table: IcebergTable) -> None:
-        """Claim a table, whoever has it."""
+        """Claim a table, whoever holds it."""
         for _ in range(_ATTEMPTS):
             change = table.change()
             change.set_properties({claim_property(self._connector): self._claim})
@@ -434,21 +436,21 @@ class IcebergTarget:
                 continue
             self._note(table.name, change.metadata)
             return
-        raise RetriableError(f"Others kept committing to table {table.name} in between, so that it was not claimed.")
+        raise RetriableError(f"Other writers kept committing to table {table.name}, so it could not be claimed.")
 
     def _check_claim(self, metadata: TableMetadata, *, is_known: bool) -> None:
         claim = metadata.properties.get(claim_property(self._connector))
         if claim not in (None, self._claim) and (is_known or _epoch(claim) >= self._epoch):
             raise FencedError(
-                f"Another driver of connector {self._connector} has taken over table {metadata.name}: this one stops, "
-                "and has committed nothing since. If both are meant to run, give one of them another name."
+                f"Another driver of connector {self._connector} has taken over table {metadata.name}. This one "
+                "stops, and has committed nothing since. If both should run, give one of them another name."
             )
 
     def _note(self, name: TableName, metadata: TableMetadata) -> None:
-        self._tables[name] = _Known(self._progress_of(metadata), _columns(metadata))
+        self._tables[name] = _Known(self._positions_of(metadata), _columns(metadata))
 
     def _columns_of(self, name: TableName) -> Schema | None:
-        """The columns of a table, also of one that this driver has not written into."""
+        """Return the columns of a table, even if this driver has not written to it."""
         if name not in self._tables:
             table = self.catalog.table(name)
             if table is None:
@@ -461,27 +463,24 @@ class IcebergTarget:
         known = self._tables.get(name)
         return None if known is None else known.columns
 
-    def _progress(self) -> dict[str, Progress]:
-        return {str(name): known.progress for name, known in self._tables.items()}
+    def _positions(self) -> dict[str, Positions]:
+        return {str(name): known.positions for name, known in self._tables.items()}
 
-    def _progress_of(self, metadata: TableMetadata) -> Progress:
-        return metadata.progress(self._connector, self._branch(metadata.name))
+    def _positions_of(self, metadata: TableMetadata) -> Positions:
+        return metadata.positions(self._connector, self._branch(metadata.name))
 
     def _branch(self, name: object) -> str:
         return self._config.iceberg_branch(str(name))
 
     def _names(self) -> list[TableName]:
-        """The tables that may have offsets of the connector."""
+        """Return the tables that may have offsets of the connector."""
         if self._naming.known is not None:
             return list(self._naming.known)
         return [TableName(self._naming.namespace, name) for name in self.catalog.names(self._naming.namespace)]
 
 
 class _Columns(Mapping[str, Schema]):
-    """The columns of the tables by the names that the loader has for them, with those of the load that is under way.
-
-    With ``changes``, the last ones of each table, they are schemas of changes.
-    """
+    """The columns of tables by the loader's names, including those of the current load."""
 
     def __init__(
         self,

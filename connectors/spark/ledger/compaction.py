@@ -1,4 +1,4 @@
-"""The compaction of tables that are folders of files: Spark merges, the ledger replaces."""
+"""Compaction of tables that are folders of files: Spark merges the files, and the ledger replaces them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _AT_ONCE: Final = 64
 
 
 class FilesCompaction:
-    """Merges the small files of each folder of the tables of one connector into files of ``file_size`` bytes."""
+    """Merges the small files in each folder of a connector's tables into files of ``file_size`` bytes."""
 
     def __init__(self, ledger: Ledger, file_format: FileFormat, merger: FilesMerger, file_size: int) -> None:
         self._ledger = ledger
@@ -33,13 +33,13 @@ class FilesCompaction:
         self._file_size = file_size
 
     def run(self, tables: Collection[str] | None, stopping: Callable[[], bool]) -> Iterator[CompactedTable]:
-        """Compact these tables, or all that the ledger knows; each is done when it is yielded."""
+        """Compact these tables, or all that the ledger knows; a table is yielded once it is done."""
         if not self._format.compacts:
-            raise ConnectError(f"Files in {self._format.name} are not compacted, for they have no schema.")
+            raise ConnectError(f"Files in {self._format.name} cannot be compacted, because they have no schema.")
         known = self._ledger.tables
         for name in sorted(known) if tables is None else tables:
             if name not in known:
-                raise ConnectError(f"There is no table {name}: there are {', '.join(sorted(known)) or 'none'}.")
+                raise ConnectError(f"There is no table {name}. The tables are: {', '.join(sorted(known)) or 'none'}.")
             if stopping():
                 return
             done = self._compact(name, known[name], stopping)
@@ -61,7 +61,7 @@ class FilesCompaction:
         return CompactedTable(table, len(before), len(after), *sizes)
 
     def _replace(self, table: str, schema: Schema, groups: Sequence[MergeGroup]) -> bool:
-        """Merge some groups, and let their files be replaced by the merged ones."""
+        """Merge some groups, and replace their files with the merged ones."""
         groups = [group for group in groups if self._is_known(table, schema, group)]
         if not groups:
             return False
@@ -76,11 +76,11 @@ class FilesCompaction:
         return True
 
     def _is_known(self, table: str, schema: Schema, group: MergeGroup) -> bool:
-        """Whether the table has every field of the files: one that it does not know of would be lost."""
+        """Whether the table knows every field of the files; merging would lose an unknown one."""
         unknown = self._merger.unknown_field(table, schema, group)
         if unknown is not None:
             logger.warning(
-                "The files in %s/%s are not merged: the table does not know the field %s.",
+                "Not merging the files in %s/%s: the table does not know their field %s.",
                 self._merger.place(table),
                 group.folder,
                 unknown,

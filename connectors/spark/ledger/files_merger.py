@@ -1,4 +1,4 @@
-"""Files of a table written again as others: in larger ones, or with columns of other types."""
+"""Rewrites files of a table: as larger ones, or with columns of other types."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _ROWS: Final = "rows"
 
 
 class FilesMerger:
-    """Has Spark write groups of files as one staged file each. What it answers is not committed yet."""
+    """Lets Spark write groups of files as one staged file each. The results are not committed yet."""
 
     def __init__(self, config: SparkSinkConfig, files: Store, file_format: FileFormat, spark: SparkSession) -> None:
         self._config = config
@@ -50,11 +50,11 @@ class FilesMerger:
         self._spark = spark
 
     def place(self, table: str) -> str:
-        """The folder of a table in the store."""
+        """Return the folder of a table in the store."""
         return "/".join(filter(None, (self._config.topics_dir, table)))
 
     def data_files(self, table: str) -> list[DataFile]:
-        """The files of the table in this format that Sluice has named; others are left alone."""
+        """Return the table's files in this format that Sluice has named; others are left alone."""
         place, named = self.place(table), not self._files.names_when_staging
         found = (
             data_file(path, self._files.size(f"{place}/{path}") or 0, named=named) for path in self._files.files(place)
@@ -63,7 +63,7 @@ class FilesMerger:
         return [file for file in found if file is not None and suffix.fullmatch(file.extension)]
 
     def unknown_field(self, table: str, schema: Schema, group: MergeGroup) -> str | None:
-        """A field of one of the files that the table does not know of, and that would be lost."""
+        """Return a field of one of the files that the table does not know, and that would be lost."""
         paths_in = self._format.field_paths
         if paths_in is None:
             return None
@@ -84,9 +84,9 @@ class FilesMerger:
         number: int,
         changed: Mapping[str, Schema] | None = None,
     ) -> list[Move]:
-        """Write each group of files of ``schema`` into one, which will belong to the manifest of this number.
+        """Write each group of files of ``schema`` into one file, for the manifest with this number.
 
-        ``changed`` are columns that get other types. Raises :class:`~connect.errors.ConnectError` if one of their
+        ``changed`` are columns that get another type. Raises :class:`~connect.errors.ConnectError` if one of their
         values cannot be kept exactly.
         """
         folders = [f"{staging}/merged/{table}/{index}" for index in range(len(groups))]
@@ -101,7 +101,7 @@ class FilesMerger:
         ]
 
     def removals(self, table: str, groups: Iterable[MergeGroup]) -> list[str]:
-        """The files of these groups, by their paths in the store."""
+        """Return the files of these groups by their paths in the store."""
         return [f"{self.place(table)}/{file.path}" for group in groups for file in group.files]
 
     def _target(self, table: str, group: MergeGroup, source: str, number: int, counter: int) -> str:
@@ -117,7 +117,7 @@ class FilesMerger:
     def _merged(
         self, table: str, schema: Schema, changed: Mapping[str, Schema], group: MergeGroup, folder: str
     ) -> tuple[str, StagedFile, int]:
-        """Write the rows of a group into one staged file: its path, what it is, and how many rows it has."""
+        """Write the rows of a group into one staged file; return its path, what it is, and its number of rows."""
         place = self.place(table)
         count = self._format.count_rows
         rows = sum(counted_rows(self._files, f"{place}/{file.path}", count) for file in group.files)
@@ -138,8 +138,9 @@ class FilesMerger:
             found = sum(counted_rows(self._files, f"{folder}/{file.path}", count) for file in staged)
         if len(staged) != 1 or found != rows:
             raise ConnectError(
-                f"The merged files of table {table} have {found} rows in {len(staged)} files, and {rows} in one were "
-                "to be expected. Nothing is changed; make sure that nothing else writes into the table."
+                f"The merged files of table {table} have {found} rows in {len(staged)} files; expected were "
+                f"{rows} rows in one file. Nothing has changed. Make sure that nothing else writes into the "
+                "table."
             )
         return f"{folder}/{staged[0].path}", staged[0], rows
 
@@ -162,7 +163,7 @@ def _fields(schema: Schema, names: frozenset[str]) -> Any:
 
 
 def _converted(changed: Mapping[str, Schema], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows with some columns in other types, in an executor."""
+    """Convert some columns to other types; runs in an executor."""
     for batch in batches:
         columns = {name: batch.column(name) for name in batch.schema.names}
         old = pa.StructArray.from_arrays([columns[name] for name in changed], list(changed))
@@ -175,13 +176,13 @@ def _refusal(table: str, error: Exception) -> ConnectError:
     if (match := _REFUSED.search(str(error))) is None:
         return ConnectError(f"Spark failed to merge files of table {table}: {root_cause(error)}")
     return ConnectError(
-        f"Table {table} cannot be rewritten with wider columns (schema.conflict=rewrite), for not all of its values "
-        f"can be kept: {match[1]} Nothing is changed. Set schema.conflict=new-column to give the values of the new "
-        "type a column of their own."
+        f"Table {table} cannot be rewritten with wider columns (schema.conflict=rewrite), because not all of "
+        f"its values can be kept exactly: {match[1]} Nothing has changed. Set schema.conflict=new-column to "
+        "give values of the new type a column of their own."
     )
 
 
 def _file_columns(schema: Schema, config: LayoutOptions) -> frozenset[str]:
-    """The columns that are in the files, and not in the names of their folders."""
+    """Return the columns that are in the files rather than in the names of their folders."""
     divided = config.partition_field_name if config.partitioner == "FieldPartitioner" else ()
     return frozenset(schema.field_names) - frozenset(divided)

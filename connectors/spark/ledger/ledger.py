@@ -94,11 +94,11 @@ _STAGING: Final = re.compile(r"(\d+)-[0-9a-f]+")
 
 
 class FencedError(ConnectError):
-    """Another driver has taken over the target. This one has lost its load and must not continue."""
+    """Another driver has taken over the target. This one has lost its load and must stop."""
 
 
 class Ledger:
-    """The ledger of one connector in one store. It belongs to the last driver that called :meth:`open`."""
+    """The ledger of one connector in one store. It belongs to the driver that called :meth:`open` last."""
 
     def __init__(self, files: Store, connector: str) -> None:
         name = folder_name(connector)
@@ -110,7 +110,7 @@ class Ledger:
         self._head = Manifest(number=0, epoch=0)
 
     def open(self) -> None:
-        """Finish or delete the loads that an earlier driver left, and fence it if it is still alive."""
+        """Finish or delete the loads that an earlier driver left, and fence it if it is still running."""
         while True:
             head = self._last()
             self._roll_forward(head)
@@ -130,27 +130,27 @@ class Ledger:
         self._prune()
 
     def peek(self) -> None:
-        """Read the ledger as it is, without taking it over: nothing can be committed after that."""
+        """Read the ledger without taking it over; nothing can be committed afterwards."""
         self._head = self._last()
 
     @property
     def offsets(self) -> Mapping[TopicPartition, int]:
-        """The next offset to load of every partition that was loaded before."""
+        """The next offset to load of every partition that was ever loaded."""
         return self._head.offsets
 
     @property
     def topics(self) -> Mapping[str, str]:
-        """The ids of the topics of the offsets, as far as they are known."""
+        """The topic ids that belong to the offsets, as far as known."""
         return self._head.topics
 
     @property
     def tables(self) -> Mapping[str, Schema]:
-        """The schema of every table, as its newest files have it."""
+        """The schema of every table, as in its newest files."""
         return self._head.tables
 
     @property
     def records(self) -> Mapping[str, Schema]:
-        """The schema of the rows that a query makes those of a table from, by table."""
+        """The schema of the rows that the query turns into those of a table, by table."""
         return self._head.records
 
     @property
@@ -160,11 +160,11 @@ class Ledger:
 
     @property
     def next_number(self) -> int:
-        """The number that the next manifest of this driver will have, if it is not fenced."""
+        """The number of this driver's next manifest, unless it is fenced."""
         return self._head.number + 1
 
     def recover(self) -> None:
-        """Finish a failed load of this driver, and delete the files that fenced drivers wrote since."""
+        """Finish a failed load of this driver, and delete the files that fenced drivers have written since."""
         last = self._last()
         if last.epoch != self._head.epoch:
             raise self._fenced()
@@ -174,11 +174,11 @@ class Ledger:
         self._clear()
 
     def new_staging(self) -> str:
-        """The path of a folder for one attempt at a load, which has never been used before."""
+        """Return the path of a new folder for one attempt at a load."""
         return f"{self._staging}/{self._head.epoch:0{_WIDTH}}-{uuid.uuid4().hex}"
 
     def new_windows(self) -> str:
-        """The path of a folder for rows that are held for the query, which has never been used before."""
+        """Return the path of a new folder for rows held for the query."""
         return f"{self._windows}/{self._head.epoch:0{_WIDTH}}-{uuid.uuid4().hex}"
 
     def check_fence(self) -> None:
@@ -244,7 +244,7 @@ class Ledger:
         self._clear_windows()
 
     def _check_free(self, moves: Sequence[Move]) -> None:
-        """Make sure that no file has the name that one of a load is to have."""
+        """Make sure that none of the load's file names is taken."""
         sizes = ask_all(self._files, lambda move: self._files.size(move.target), moves)
         for move, size in zip(moves, sizes, strict=True):
             if size is not None:
@@ -254,7 +254,7 @@ class Ledger:
     # -- recovery --------------------------------------------------------------------------------------------
 
     def _roll_forward(self, manifest: Manifest) -> None:
-        """Give the files of a manifest their final names, as far as they lack them, and mark it done."""
+        """Give the files of a manifest their final names, as far as still needed, and mark it done."""
         if not (manifest.moves or manifest.removals) or self._files.size(self._mark(manifest.number)) is not None:
             return
         for path in manifest.removals:
@@ -296,9 +296,9 @@ class Ledger:
         self._clear_windows()
 
     def _clear_windows(self) -> None:
-        """Delete the folders of held rows that nobody names: those of attempts that are over, and of former loads.
+        """Delete the folders of held rows that nothing refers to: those of finished attempts and of earlier loads.
 
-        A driver that was fenced deletes none that counts: its successor names what it knows itself, and newer ones.
+        A fenced driver deletes none that counts: its successor refers to those it knew, or to newer ones.
         """
         named = {folder for windows in self._head.windows.values() for folder in windows.folders}
         for name in self._files.names(self._windows):
@@ -307,7 +307,7 @@ class Ledger:
                 self._files.remove_tree(f"{self._windows}/{name}")
 
     def _sync_windows(self, windows: Mapping[str, OpenWindows]) -> None:
-        """Make the rows durable that a commit is about to name."""
+        """Make the rows durable that a commit is about to refer to."""
         kept = {folder for known in self._head.windows.values() for folder in known.folders}
         for folder in {folder for each in windows.values() for folder in each.folders} - kept:
             self._files.sync_files(f"{folder}/{path}" for path in self._files.files(folder))
@@ -334,7 +334,7 @@ class Ledger:
                 manifest = Manifest.from_bytes(self._files.read(path), path)
             except FileNotFoundError:
                 logger.info(
-                    "Manifest %d of %s was pruned meanwhile; reading the ledger again.", number, self._connector
+                    "Manifest %d of %s was pruned in the meantime; reading the ledger again.", number, self._connector
                 )
                 continue
             if manifest.number != number:
@@ -373,7 +373,7 @@ class Ledger:
 
 
 def folder_name(connector: str) -> str:
-    """The connector's name as a folder name: characters with a meaning in paths become ``%`` and hex."""
+    """Return the connector's name as a folder name: characters with a meaning in paths become ``%`` and hex."""
     return re.sub(r"[^A-Za-z0-9._-]|^\.", _escaped, connector)
 
 

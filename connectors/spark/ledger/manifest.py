@@ -44,13 +44,13 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """All that a restart needs: how far each partition is loaded, the tables' schemas, the files to rename.
+    """Everything a restart needs: how far each partition is loaded, the tables' schemas, the files to rename.
 
-    ``number`` is its place in the ledger, ``epoch`` the number of the claim of the driver that wrote it. A
-    manifest that is only such a claim moves no files and repeats the offsets and tables of the one before. ``topics``
-    are the ids of the topics of the offsets, as far as they are known. ``records`` are the schemas of the rows that a
-    query makes those of a table from, by table. ``removals`` are files whose rows are in the moved ones, and which are
-    removed before those appear. ``windows`` are the open windows of a query, by ``topic/table``.
+    ``number`` is its place in the ledger, ``epoch`` the number of the claim of the driver that wrote it. A manifest
+    that is only a claim moves no files and repeats the offsets and tables of the previous one. ``topics`` are the topic
+    ids for the offsets, as far as known. ``records`` are, by table, the schemas of the rows before the query.
+    ``removals`` are files whose rows are in the moved files; they are removed before those appear. ``windows`` are the
+    open windows of a query, by ``topic/table``.
     """
 
     number: int
@@ -65,7 +65,7 @@ class Manifest:
     windows: Mapping[str, OpenWindows] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
-        """The content of its file."""
+        """Return the content of the manifest's file."""
         offsets: dict[str, dict[str, int]] = {}
         for (topic, partition), offset in sorted(self.offsets.items()):
             offsets.setdefault(topic, {})[str(partition)] = offset
@@ -91,14 +91,14 @@ class Manifest:
             document = json.loads(content)
             if document["format"] not in _FORMATS:
                 raise LedgerError(
-                    f"Manifest {name} has format {document['format']}, and this version reads {_FORMAT} to "
-                    f"{_WITH_WINDOWS}: run the version of Sluice that wrote it, or a newer one."
+                    f"Manifest {name} has format {document['format']}, but this version reads only {_FORMAT} "
+                    f"to {_WITH_WINDOWS}: run the version of Sluice that wrote it, or a newer one."
                 )
             return cls._from_document(document)
         except (ValueError, KeyError, TypeError, AttributeError, SchemaError) as error:
             raise LedgerError(
                 f"Manifest {name} cannot be read ({error!r}). Restore it from a backup of the target; do not "
-                "delete it, for it says which records are loaded."
+                "delete it, because it records what is loaded."
             ) from error
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Which files of a table to merge, and what the merged ones are called."""
+"""Decides which files of a table to merge, and the names of the merged files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _GIVEN: Final = re.compile(r"part-\d+-[0-9a-f-]{36}[.-]c\d+\.(?P<extension>.+)")
 class DataFile:
     """A file that a load or a compaction has named, with its path in the table.
 
-    ``offsets`` are the first and last one if it holds records of one partition of the topic.
+    ``offsets`` are its first and last offset if it holds records of a single partition.
     """
 
     path: str
@@ -32,28 +32,28 @@ class DataFile:
 
     @property
     def folder(self) -> str:
-        """The folder of the table that it is in."""
+        """The folder of the table that the file is in."""
         return self.path.rpartition("/")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class MergeGroup:
-    """Files of one folder, of one topic, that are to become one."""
+    """Files of one folder and one topic that are to become one file."""
 
     files: Sequence[DataFile]
 
     @property
     def folder(self) -> str:
-        """The folder they are in, and the merged one will be."""
+        """The folder of the files, and of the merged one."""
         return self.files[0].folder
 
     @property
     def size(self) -> int:
-        """Their bytes."""
+        """Their total size in bytes."""
         return sum(file.size for file in self.files)
 
     def merged_path(self, digits: int, number: int, counter: int, extension: str) -> str:
-        """The path of the merged file, of the compaction with this number in the ledger."""
+        """Return the path of the merged file, for the compaction with this number in the ledger."""
         low = min(file.partitions[0] for file in self.files)
         high = max(file.partitions[1] for file in self.files)
         origin = f"{low}" if low == high else f"{low}-{high}"
@@ -66,9 +66,9 @@ class MergeGroup:
 
 
 def data_file(path: str, size: int, *, named: bool = True) -> DataFile | None:
-    """The file of that path in its table, ``None`` if Sluice has not named it.
+    """Return the file with this path in its table, or ``None`` if Sluice has not named it.
 
-    In a store where files have the names that Spark has given them they are not ``named``, and tell of no records.
+    In a store where files keep the names that Spark gave them, they are not ``named`` and do not tell their records.
     """
     name = path.rpartition("/")[2]
     if not named:
@@ -84,16 +84,16 @@ def data_file(path: str, size: int, *, named: bool = True) -> DataFile | None:
 
 
 def merge_groups(files: Iterable[DataFile], target: int) -> Iterator[MergeGroup]:
-    """The groups of small files that are to become one file each, of about ``target`` bytes.
+    """Yield the groups of small files to merge into one file each, of about ``target`` bytes.
 
-    A file of half the target is left alone, so that a file is written again only until it has that size.
+    A file of at least half the target size is left alone, so a file is only rewritten until it has that size.
     """
     small = (file for file in files if file.size < target / 2)
     yield from (group for group in all_groups(small, target) if len(group.files) > 1)
 
 
 def all_groups(files: Iterable[DataFile], target: int) -> Iterator[MergeGroup]:
-    """All the files in groups that are to become one file each, of about ``target`` bytes or as large as they are."""
+    """Yield all files in groups to merge into one file each, of about ``target`` bytes or as large as they are."""
     places: dict[tuple[str, str], list[DataFile]] = {}
     for file in files:
         places.setdefault((file.folder, file.topic), []).append(file)

@@ -1,4 +1,4 @@
-"""The files that Spark has written into a staging folder: their rows and their final names."""
+"""Checks the files that Spark has written into a staging folder, and gives them their final names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ _PART: Final = re.compile(r"part-(\d+)-[0-9a-f-]{36}[.-]c(\d+)\.(.+)")
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What Spark's name of a file says: its Spark partition, its place among the files of that, its kind."""
+    """The parts of a file name that Spark gave: its partition, its place among that partition's files, its
+    extension."""
 
     number: int
     counter: int
@@ -30,15 +31,15 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class FileNames:
-    """Gives files their final names: ``topics/flights/partition=0/flights+0+0000000000+0000000099.…``."""
+    """Makes the final names of files: ``topics/flights/partition=0/flights+0+0000000000+0000000099.…``."""
 
     topics_dir: str
     partitioner: Partitioner
     offset_digits: int
 
     def path(self, table: str, report: Report, written: str, counter: int, extension: str) -> str:
-        """The path of a file with rows of one report; ``written`` is the folder and ``counter`` the place
-        among the files of one report in that folder that Spark has given it."""
+        """Return the path for a file with rows of one report; Spark put it in the folder ``written``, and ``counter``
+        is its place among the files of that report there."""
         digits = self.offset_digits
         offsets = f"{report.first:0{digits}}+{report.last:0{digits}}"
         again = f"+{counter}" if counter else ""
@@ -49,7 +50,7 @@ class FileNames:
     def gathered_path(
         self, table: str, reports: Sequence[Report], folder: str, number: int, counter: int, extension: str
     ) -> str:
-        """The path of a file in ``folder`` with rows of any of these reports, of the load with that number."""
+        """Return the path for a file in ``folder`` with rows of any of these reports, of the load with this number."""
         topic = reports[0].topic
         partitions = sorted({report.partition for report in reports})
         digits = self.offset_digits
@@ -72,9 +73,9 @@ def staged_moves(
     names: FileNames,
     count_rows: Callable[[BinaryIO], int],
 ) -> list[Move]:
-    """The files in a staging folder with their final names.
+    """Return the files in a staging folder with their final names.
 
-    Raises :class:`~connect.errors.ConnectError` when they do not hold exactly the rows that were reported: then nothing
+    Raises :class:`~connect.errors.ConnectError` if they do not hold exactly the rows that were reported; then nothing
     may be committed.
     """
     staged = [(_part(file), file) for file in files.staged(folder)]
@@ -103,7 +104,7 @@ def gathered_moves(
     count_rows: Callable[[BinaryIO], int],
     number: int,
 ) -> list[Move]:
-    """As :func:`staged_moves`, where rows were brought together by folder: any file may hold rows of any report.
+    """Like :func:`staged_moves`, for rows that were brought together by folder: any file may hold rows of any report.
 
     ``number`` is that of the load in the ledger.
     """
@@ -136,7 +137,8 @@ def gathered_moves(
 
 
 def _named_moves(folder: str, staged: Sequence[tuple[_Part, StagedFile]], reports: Reports) -> list[Move]:
-    """The moves of files that nobody can read yet: only whether there are any of a Spark partition can be checked."""
+    """Return the moves of files that nobody can read yet; only the presence of files per Spark partition can be
+    checked."""
     written = {number: report.written for number, report in reports.by_partition.items() if report.written}
     files = Counter(part.number for part, _ in staged)
     for number in written.keys() - files.keys():
@@ -164,7 +166,8 @@ def result_moves(
     count_rows: Callable[[BinaryIO], int],
     number: int,
 ) -> list[Move]:
-    """As :func:`gathered_moves` for the result of a query, of so many rows, made from the records of ``origins``."""
+    """Like :func:`gathered_moves`, for the result of a query with so many rows, made from the records of
+    ``origins``."""
     staged = [(_part(file), file) for file in files.staged(folder)] if rows else []
     if files.names_when_staging:
         if rows and not staged:
@@ -199,7 +202,7 @@ def _counts(reports: Reports, found: Counter[int]) -> Iterator[tuple[int, int]]:
 
 
 def counted_rows(files: Store, path: str, count_rows: Callable[[BinaryIO], int]) -> int:
-    """The rows of a file of a load; :class:`~connect.errors.ConnectError` if it is broken."""
+    """Count the rows of a load's file; raise :class:`~connect.errors.ConnectError` if it is broken."""
     try:
         with files.open(path) as content:
             return count_rows(content)
@@ -210,7 +213,7 @@ def counted_rows(files: Store, path: str, count_rows: Callable[[BinaryIO], int])
 def _all_counted(
     files: Store, folder: str, staged: Sequence[tuple[_Part, StagedFile]], count_rows: Callable[[BinaryIO], int]
 ) -> list[int]:
-    """The rows of each staged file."""
+    """Count the rows of each staged file."""
     paths = [f"{folder}/{file.path}" for _, file in staged]
     return ask_all(files, lambda path: counted_rows(files, path, count_rows), paths)
 

@@ -1,4 +1,4 @@
-"""Tables rewritten in a load, because its records need wider columns than files of the table can be read with."""
+"""Rewrites tables in a load whose records need wider columns than the existing files can be read with."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Rewritten", "rewrite"]
 
 @dataclass(slots=True)
 class Rewritten:
-    """Files that take the place of all others of some tables."""
+    """Files that replace all others of some tables."""
 
     moves: list[Move] = field(default_factory=list)
     removals: list[str] = field(default_factory=list)
@@ -32,10 +32,10 @@ def rewrite(
     file_size: int,
     divided_by: Collection[str],
 ) -> Rewritten:
-    """Stage the files of ``known`` tables again that have to have other types in ``tables``.
+    """Stage the files of ``known`` tables again whose columns have other types in ``tables``.
 
-    They are to be committed in the manifest of this number, with the load. Columns that the table is ``divided_by`` are
-    in the names of its folders, which stay.
+    They are to be committed with the load, in the manifest with this number. Columns in ``divided_by`` are in the names
+    of the table's folders, which stay.
     """
     done = Rewritten()
     for name, after in sorted(tables.items()):
@@ -45,15 +45,16 @@ def rewrite(
             continue
         if divided := sorted(set(changed) & set(divided_by)):
             raise ConnectError(
-                f"Table {name} is divided by {divided[0]} (partition.field.name), whose type cannot change. Set "
-                "schema.conflict=new-column, or make the records alike, for example with the transformation Cast."
+                f"Table {name} is partitioned by {divided[0]} (partition.field.name), whose type cannot "
+                "change. Set schema.conflict=new-column, or make the records alike, for example with the "
+                "transformation Cast."
             )
         groups = list(all_groups(merger.data_files(name), file_size))
         for group in groups:
             if (unknown := merger.unknown_field(name, before, group)) is not None:
                 raise ConnectError(
-                    f"Table {name} cannot be rewritten (schema.conflict=rewrite): it does not know the field "
-                    f"{unknown}. Move that file out of the table."
+                    f"Table {name} cannot be rewritten (schema.conflict=rewrite): one of its files has a field "
+                    f"{unknown} that the table does not know. Move that file out of the table."
                 )
         done.moves += merger.merge(name, before, groups, staging, number, changed)
         done.removals += merger.removals(name, groups)

@@ -21,7 +21,7 @@ from connectors.spark.ledger.staging import FileNames, gathered_moves, result_mo
 from connectors.spark.loading.request import LoadRequest
 from connectors.spark.options.layout import DEFAULT_FILE_SIZE
 from connectors.spark.partitioner import make_partitioner, make_result_partitioner
-from connectors.spark.preview import Peeked
+from connectors.spark.preview import TargetContents
 from connectors.spark.schema import rewritten_columns
 from connectors.spark.sql.windows import OpenWindows, lost_query
 from connectors.spark.stores.factory import open_store
@@ -59,19 +59,19 @@ class FilesTarget:
 
     @property
     def offsets(self) -> Mapping[TopicPartition, int]:
-        """Those of the last manifest."""
+        """The offsets of the last manifest."""
         return self._ledger.offsets
 
     @property
     def topics(self) -> Mapping[str, str]:
-        """Those of the last manifest."""
+        """The topic ids of the last manifest."""
         return self._ledger.topics
 
-    def peek(self) -> Peeked:
-        """The tables by the last manifest, which stays the last."""
+    def peek(self) -> TargetContents:
+        """Return the tables as of the last manifest, without adding one."""
         self._ledger.peek()
         root = "/".join(filter(None, (self._files.url, self._config.topics_dir)))
-        return Peeked(
+        return TargetContents(
             self._ledger.tables,
             self._ledger.records,
             self._ledger.offsets,
@@ -80,7 +80,7 @@ class FilesTarget:
         )
 
     def open(self) -> None:
-        """Take the ledger over from its former owner."""
+        """Take over the ledger from its previous owner."""
         self._ledger.open()
         if self._hive is not None and self._ledger.tables:
             tables = self._ledger.tables
@@ -117,7 +117,7 @@ class FilesTarget:
         self._ledger.commit(self._ledger.new_staging(), (), offsets, {})
 
     def compact(self, tables: Collection[str] | None, stopping: Callable[[], bool]) -> Iterator[CompactedTable]:
-        """Merge the small files of each folder, a table after the other."""
+        """Merge the small files of each folder, one table after the other."""
         from connectors.spark.ledger.compaction import FilesCompaction  # noqa: PLC0415 - it brings pyspark
 
         self._ledger.recover()
@@ -152,7 +152,7 @@ class FilesTarget:
         return moves, tables, records, {name: each for name, each in windows.items() if each != OpenWindows()}
 
     def _windows_of(self, topic: str) -> WindowState | None:
-        """The windows of a topic, if the query has some, or had and there is something left of them."""
+        """Return the windows of a topic, if the query has windows, or had some that are still open."""
         from connectors.spark.sql.window_output import WindowState  # noqa: PLC0415 - it brings pyspark
 
         known, policy, start = self._ledger.windows, self._config.windows, f"{topic}/"
@@ -164,7 +164,7 @@ class FilesTarget:
         return WindowState(policy, before, self._ledger.new_windows, self._files.uri)
 
     def _rewrite(self, tables: Mapping[str, Schema], loader: Loader, staging: str) -> Rewritten:
-        """Stage all files again of tables whose columns have got types that the files cannot be read with."""
+        """Stage all files of tables again whose new column types cannot be read from them."""
         from connectors.spark.ledger.table_rewrite import Rewritten, rewrite  # noqa: PLC0415 - it brings pyspark
 
         known = self._ledger.tables
@@ -204,9 +204,9 @@ class FilesTarget:
 
     @property
     def _executors_write(self) -> bool:
-        """Whether the executors write the files themselves: a task's rows into one folder, which they can reach.
+        """Whether the executors write the files themselves: each task's rows go into one folder that they can reach.
 
-        Keys that say how Spark writes Parquet, or how it reaches an object store, are heeded by Spark alone.
+        Only Spark follows keys that configure its Parquet writer or its access to an object store.
         """
         config, kind = self._config, self._config.location.kind
         plain = not self._partitioner.columns and self._files.part_place("", "", {}) is not None
@@ -215,7 +215,7 @@ class FilesTarget:
         return plain and not own and self._format.source == "parquet" and not config.has_query
 
     def files(self, schema: Schema, table: str, folder: str, splits: Sequence[OffsetRange]) -> PartFiles:
-        """The files of the rows of a table that executors are to write into a folder."""
+        """Return the files that executors are to write into a folder for the rows of a table."""
         self._checked(schema)
         place = self._place(table)
         self._files.begin(folder, place)
@@ -224,7 +224,7 @@ class FilesTarget:
         return PartFiles(parts, str(uuid.uuid4()), self._config.parquet_codec, self._rows_of_a_file(table))
 
     def _checked(self, schema: Schema) -> FolderWriter:
-        """What has Spark write the rows of a table, if the files and Hive can hold them."""
+        """Return the writer for the rows of a table, after checking that the files and Hive can hold them."""
         from connectors.spark.folders import FolderWriter  # noqa: PLC0415 - it brings pyspark
 
         folders_of = FolderWriter(self._format, self._partitioner, self._config.target_file_size_bytes)
@@ -234,7 +234,7 @@ class FilesTarget:
         return folders_of
 
     def write(self, frame: DataFrame, schema: Schema, table: str, folder: str, splits: Sequence[OffsetRange]) -> None:
-        """Have Spark write the rows of a table into a folder; each of its partitions has those of a split."""
+        """Let Spark write the rows of a table into a folder; each of its partitions holds those of one split."""
         folders_of = self._checked(schema)
         frame, columns = folders_of.arranged(frame, schema, named=self._files.names_when_staging)
         writer = frame.write.format(self._format.source).options(**self._format.write_options)
@@ -275,7 +275,7 @@ class FilesTarget:
         )
 
     def _rows_of_a_file(self, table: str) -> int | None:
-        """How many rows have the bytes of a file, if those are limited and the rows' are known."""
+        """Return how many rows fit into a file, if its size is limited and the size of rows is known."""
         size = self._config.target_file_size_bytes
         if size is None and self._partitioner.gathers:
             size = DEFAULT_FILE_SIZE
@@ -298,7 +298,7 @@ class _StagingFolder:
         self._splits = splits
 
     def folder(self, table: str, attempt: int) -> str:
-        """Where the files of a table are: an attempt that was given up leaves its own behind."""
+        """Return the folder with the files of a table; a cancelled attempt leaves its own behind."""
         return f"{self._folder}-{attempt}/{table}"
 
     def write(self, frame: DataFrame, table: str, schema: Schema, attempt: int) -> None:
@@ -306,5 +306,5 @@ class _StagingFolder:
         self._target.write(frame, schema, table, self.folder(table, attempt), self._splits)
 
     def files(self, table: str, schema: Schema, attempt: int) -> PartFiles:
-        """What the executors write of the rows of a table."""
+        """Return the files for executors to write for the rows of a table."""
         return self._target.files(schema, table, self.folder(table, attempt), self._splits)

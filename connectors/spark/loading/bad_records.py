@@ -1,4 +1,4 @@
-"""The bad records of a load: refused with the load, or left out once log, dead letter queue and tolerance have them."""
+"""Bad records of a load: they fail the load, or are left out once log, dead letter queue and tolerance have them."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ hold them."""
 
 
 class BadRecords:
-    """What becomes of the bad records of one topic's load, as ``errors.tolerance`` says.
+    """Handles the bad records of one topic's load according to ``errors.tolerance``.
 
-    Used by the task's thread alone.
+    Used only by the task's thread.
     """
 
     def __init__(
@@ -52,15 +52,16 @@ class BadRecords:
         self._late: Mapping[int, OffsetSet] = {}
 
     def refuse(self, rejections: Sequence[Rejection], tables: Mapping[str, Schema]) -> None:
-        """Refuse the load for its first bad record, unless bad ones are left out."""
+        """Fail the load because of its first bad record, unless bad records are left out."""
         if not rejections or self._policy.tolerates_errors:
             return
         refuse_record(self._context, rejections[0], partial(self._failures, tables))
 
     def give_up(self, loaded: Loaded) -> Mapping[int, OffsetSet]:
-        """Leave the bad records of a load out: log, dead letter queue and tolerance have them when this returns.
+        """Leave out the bad records of a load; when this returns, log, dead letter queue and tolerance have them.
 
-        So have they the late ones, in the same step: what a load leaves out is told at once, or it might be told twice.
+        Late records are handled in the same step: everything a load leaves out is reported at once, because separate
+        steps might report it twice.
         """
         bad: dict[int, OffsetSet] = {}
         for reports in loaded.reports.values():
@@ -83,7 +84,7 @@ class BadRecords:
         return told_failures(self._topic, left, partial(self._examined, tables))
 
     def _examined(self, tables: Mapping[str, Schema], offsets: Mapping[int, OffsetSet]) -> Any:
-        """Rows that tell of some records, of each partition in the order of its offsets."""
+        """Return rows that describe bad records, for each partition in the order of its offsets."""
         spans = {partition: list(asked.spans()) for partition, asked in offsets.items()}
         asked = [
             replace(item, first=spans[item.partition][0][0], end=spans[item.partition][-1][1])
@@ -95,7 +96,7 @@ class BadRecords:
 
 
 def _with_late(rows: Any, late: Mapping[int, OffsetSet]) -> Any:
-    """The rows that tell of records, of which the late ones have nothing wrong with them but that."""
+    """Add rows that describe late records, which have no other fault."""
     told: list[dict[str, Any]] = rows.to_pylist()
     for row in told:
         if row["offset"] in late.get(row["partition"], OffsetSet()):
@@ -108,16 +109,16 @@ def _log_rejections(loaded: Loaded, bad: Mapping[int, OffsetSet]) -> None:
     read = max(sum(report.read for report in reports) for reports in loaded.reports.values())
     first = "; ".join(map(str, every[:_TOLD]))
     count = sum(map(len, bad.values()))
-    logger.warning("%d of %d records are left out (errors.tolerance=all), the first: %s", count, read, first)
+    logger.warning("Left out %d of %d records (errors.tolerance=all). First one: %s", count, read, first)
 
 
 def told_failures(
     topic: str, left: Mapping[int, OffsetSet], examined: Callable[[Mapping[int, OffsetSet]], pa.Table]
 ) -> Iterator[Failure]:
-    """What is wrong with each of these records of a topic; so many at a time as memory allows (invariant I9).
+    """Yield what is wrong with each of these records of a topic, in batches that fit into memory (invariant I9).
 
-    ``examined`` gives rows that tell of some records, of each partition in the order of its offsets, the first ones if
-    all are too large.
+    ``examined`` returns rows that describe some of the records, for each partition in the order of its offsets; the
+    first ones if all are too large.
     """
     while left:
         portion = {partition: offsets.least(_PORTION // len(left) + 1) for partition, offsets in left.items()}
@@ -128,15 +129,16 @@ def told_failures(
             told = rows.filter(pc.equal(rows["partition"], pa.scalar(partition, pa.int32())))["offset"]
             if not len(told):
                 raise ConnectError(
-                    f"Bad records of topic {topic}, partition {partition} are no longer there to be told: "
-                    "retention or compaction has removed them meanwhile. Nothing of the load is committed."
+                    f"Bad records of topic {topic}, partition {partition} can no longer be read to report "
+                    "them: retention or compaction has removed them in the meantime. Nothing of the load is "
+                    "committed."
                 )
             rest[partition] = left[partition].between(told[-1].as_py() + 1, _END)
         left = {partition: offsets for partition, offsets in rest.items() if len(offsets)}
 
 
 def refuse_record(context: BulkSinkTaskContext, first: Rejection, failures: FailuresOf) -> Never:
-    """Refuse a load for its first bad record, which goes to the log and the dead letter queue nevertheless."""
+    """Fail a load because of its first bad record, after sending that to the log and the dead letter queue."""
     bad = {TopicPartition(first.topic, first.partition): OffsetSet.of([first.offset])}
     refusal = DataError(
         f"Bad record in {first}. Correct it at its source, or set errors.tolerance=all to leave such records out."

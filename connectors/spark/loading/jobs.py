@@ -1,12 +1,13 @@
-"""Spark's jobs, in threads of their own, of works that are decided in the thread of the task.
+"""Runs Spark jobs in threads of their own, for work whose decisions are made in the task's thread.
 
-A *work* is a generator: it yields a job, and is given its result or its error when that has ended. So the works of many
-topics advance in one thread, which alone has their state, tells how far they are, and hears that the task is to stop;
-the threads of the jobs share nothing but Spark.
+A *work* is a generator: it yields a job, and is sent the job's result or error once that has ended. So the works of
+many topics advance in a single thread, which alone holds their state, reports progress, and notices when the task is to
+stop; the threads that run the jobs share nothing but Spark.
 
-If one work fails, the whole load does, for all of its topics are committed together: no other work is begun or goes
-on, the jobs that run are cancelled, and the first error is raised once the last of them has ended. A kill at any moment
-leaves staging folders that no manifest names, as one job would; the topics of a load are in one manifest or in none.
+If one work fails, the whole load fails, for all topics, because they are committed together: no other work starts or
+continues, running jobs are cancelled, and the first error is raised once the last job has ended. A kill at any moment
+leaves staging folders that no manifest names, as with a single job; the topics of a load are in one manifest or in
+none.
 """
 
 from __future__ import annotations
@@ -47,19 +48,19 @@ _MOST: Final = 32
 
 
 def width_for(cores: int) -> int:
-    """How many topics to load at once: most of the time of a small one goes by between its Spark tasks."""
+    """Return how many topics to load at once: a small topic spends most of its time between Spark tasks."""
     return min(_MOST, _A_CORE * max(1, cores))
 
 
 class Looking(Protocol):
-    """Tells how far the works are."""
+    """Reports the progress of works."""
 
     def look(self) -> None:
-        """Tell what there is to tell; called again and again while jobs run."""
+        """Report current progress; called repeatedly while jobs run."""
 
 
 class Jobs:
-    """Runs the jobs of works, of ``width`` works at once."""
+    """Runs the jobs of up to ``width`` works at once."""
 
     def __init__(
         self,
@@ -81,7 +82,7 @@ class Jobs:
         self._executors = ExecutorWatch(partial(has_executors, spark))
 
     def run(self, job: Callable[[], T]) -> T:
-        """The result of a single job, for which everything else waits."""
+        """Run a single job while everything else waits, and return its result."""
 
         def work() -> Work[T]:
             result: T = yield job
@@ -90,10 +91,11 @@ class Jobs:
         return self.run_all([work()])[0]
 
     def run_all(self, works: Sequence[Work[T]]) -> list[T]:
-        """The results of works, in their order; the first error if one fails.
+        """Run works and return their results in order, or raise the first error.
 
-        On a cluster the executors are asked first, once, whether they can do the work: not when the task starts, which
-        must not wait for a cluster that is full. Raises :class:`~connect.errors.RetriableError` if the task is to stop.
+        On a cluster, the executors are first asked, once, whether they can do the work; not when the task starts,
+        because a task must not wait for a busy cluster. Raises :class:`~connect.errors.RetriableError` if the task is
+        to stop.
         """
         if not self._checked:
             self._context.progress(Progress("asking the executors"))
@@ -115,7 +117,8 @@ class Jobs:
                     self._look()
                     if self._context.stopping():
                         raise RetriableError(
-                            "The load was given up because the task stops; its records are loaded when it starts."
+                            "The load was cancelled because the task is stopping; its records will be loaded "
+                            "when it starts again."
                         )
                     running.advance(threads, ended)
             except BaseException as error:
@@ -138,7 +141,7 @@ class Jobs:
             raise ExecutorsLostError
 
     def _mark(self) -> None:
-        """Mark the jobs of a thread as this connector's, which may share its application with others."""
+        """Tag the jobs of a thread as this connector's, because others may share its application."""
         # If Java has ended, the job says so.
         with suppress(Exception):
             self._spark.sparkContext.addJobTag(own_tag())
@@ -156,7 +159,7 @@ class Jobs:
 
 
 class _Running:
-    """Works on their way: which wait, which of them each job belongs to, and the results."""
+    """The works in progress: which ones wait, which job belongs to which, and the results."""
 
     def __init__(self, works: Sequence[Work[Any]], width: int) -> None:
         self._works = works
@@ -167,17 +170,17 @@ class _Running:
 
     @property
     def results(self) -> list[Any]:
-        """The results of all, when all have ended."""
+        """The results, once all works have ended."""
         return [self._results[number] for number in range(len(self._works))]
 
     def fill(self, threads: ThreadPoolExecutor) -> None:
-        """Begin works until as many are under way as may be."""
+        """Start works until the limit is reached."""
         while self._waiting and len(self.futures) < self._width:
             number = self._waiting.popleft()
             self._step(threads, number, partial(next, self._works[number]))
 
     def advance(self, threads: ThreadPoolExecutor, ended: set[Future[Any]]) -> None:
-        """Give the works whose jobs have ended what came of these, in the order of the works."""
+        """Advance the works whose jobs have ended, in order."""
         for future in sorted(ended, key=self.futures.__getitem__):
             number, error = self.futures.pop(future), future.exception()
             work = self._works[number]
@@ -186,7 +189,7 @@ class _Running:
         self.fill(threads)
 
     def close(self) -> None:
-        """Let no work go on."""
+        """Close all works."""
         for work in self._works:
             work.close()
 

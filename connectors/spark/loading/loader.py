@@ -1,4 +1,4 @@
-"""The loads of a connector: Spark reads the records of topics, decodes them and writes their rows into the target."""
+"""Loads: Spark reads the records of topics, decodes them, and writes their rows to the target."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _AGAIN: Final = 3
 
 
 class Loader:
-    """Loads the records of offset ranges with the Spark session of a connector. Used by the task's thread alone."""
+    """Loads the records of offset ranges with a connector's Spark session. Used only by the task's thread."""
 
     def __init__(self, spark: SparkSession, config: SparkSinkConfig, context: BulkSinkTaskContext) -> None:
         self.progress = LoadProgress(spark, context)
@@ -52,15 +52,15 @@ class Loader:
         placement: Placement | None = None,
         records: Mapping[str, Schema] | None = None,
     ) -> Loaded:
-        """Load one topic: :meth:`load_topics` for a single request."""
+        """Load one topic; like :meth:`load_topics` for a single request."""
         return self.load_topics([LoadRequest(ranges, known, output, placement, records or {})])[0]
 
     def load_topics(self, requests: Sequence[LoadRequest]) -> list[Loaded]:
-        """Load several topics of the same known tables, some at once, each once.
+        """Load several topics into the same known tables, some at once.
 
-        Where transformations send them to a table that they change in different ways, they have it one after the other.
-        If one load fails, so does this: the others are given up, and their outputs may have been given rows. Raises
-        :class:`~connect.errors.DataError` that names the first bad record of a topic, unless ``errors.tolerance`` is
+        If transformations send topics to one table and they change it in different ways, they are loaded one after the
+        other. If one load fails, all fail: the others are cancelled, and their outputs may have received rows. Raises
+        :class:`~connect.errors.DataError` naming the first bad record of a topic, unless ``errors.tolerance`` is
         ``all``.
         """
         self.progress.expect(len(requests))
@@ -78,11 +78,11 @@ class Loader:
         return loaded
 
     def splits(self, ranges: Sequence[OffsetRange]) -> list[OffsetRange]:
-        """The ranges as Spark's tasks would read them now."""
+        """Return the ranges as Spark's tasks would read them now."""
         return splits_of(ranges, self._session.spark.sparkContext.defaultParallelism)
 
     def run(self, job: Callable[[], T]) -> T:
-        """Run another of Spark's jobs that belongs to a load: it is cancelled when the task is to stop."""
+        """Run another Spark job that belongs to a load; it is cancelled when the task is to stop."""
         return self._session.jobs.run(job)
 
     def _load_of(self, request: LoadRequest, attempt: int = 1) -> TopicLoad:
@@ -94,7 +94,8 @@ class Loader:
     def _agreed(
         self, requests: Sequence[LoadRequest], loads: list[TopicLoad], loaded: Sequence[Loaded]
     ) -> list[Loaded]:
-        """The loads with the schemas that tables have after all of them; some are made again, in ``loads`` too."""
+        """Return the loads with the schemas that tables have after all of them; conflicting ones are repeated, also in
+        ``loads``."""
         known, records, found = requests[0].known, requests[0].records, list(loaded)
         again = disagreeing_loads(known, [each.tables for each in found])
         again = sorted({*again, *disagreeing_loads(records, [each.records for each in found])})
@@ -102,7 +103,9 @@ class Loader:
         tables = agreed_tables(known, [found[place].tables for place in order])
         kept = agreed_tables(records, [found[place].records for place in order])
         for place in again:
-            logger.info("Topic %s is loaded again: another one has changed a table of both.", requests[place].topic)
+            logger.info(
+                "Loading topic %s again: another topic has changed a table that both write to.", requests[place].topic
+            )
             request = replace(requests[place], known={**known, **tables}, records={**records, **kept})
             loads[place] = self._load_of(request, _AGAIN)
             found[place] = self._session.jobs.run_all([loads[place].steps()])[0]

@@ -1,4 +1,4 @@
-"""How far a load is, as Spark counts it while it works."""
+"""Reports the progress of a load, as Spark counts it."""
 
 from __future__ import annotations
 
@@ -23,15 +23,14 @@ _FILTER: Final = "Filter"
 
 
 class LoadProgress:
-    """Adds what Spark's running queries have done to what is done of the load, and tells the worker.
+    """Adds what Spark's running queries have done so far to the progress of the load, and reports it to the worker.
 
-    Spark hears from a running task every ``spark.executor.heartbeatInterval``, and at its end.
+    Spark hears from a running task every ``spark.executor.heartbeatInterval``, and when it ends.
     """
 
     def __init__(self, spark: SparkSession, context: BulkTaskContext, *, rows: bool = True, marks: int = 0) -> None:
-        """``rows`` says whether what the executors give out are rows of tables, or marks. ``marks`` is given if they
-        give a mark for each so many records among other rows, which a filter takes away.
-        """
+        """``rows`` tells whether the executors' output consists of rows of tables or only of progress marks. ``marks``
+        is the number of records per mark if marks are mixed with other rows, from which a filter removes them."""
         session: Any = spark
         self._queries = session._jsparkSession.sharedState().statusStore()
         self._jobs = session.sparkContext._jsc.sc().statusTracker()
@@ -43,35 +42,35 @@ class LoadProgress:
         self.begin()
 
     def begin(self) -> None:
-        """Begin to count for a load."""
+        """Start counting for a new load."""
         self._stage = "starting"
         self._rows = self._bytes = self._files = 0
         self._topics = self._done = 0
 
     def expect(self, topics: int) -> None:
-        """Say how many topics are loaded next."""
+        """Set how many topics are loaded next."""
         self._topics, self._done = topics, 0
 
     def stage(self, name: str) -> None:
-        """Say what is done next; where several topics are loaded at once, it is one of several things."""
+        """Set the current stage; if several topics are loaded at once, it is one of several."""
         self._stage = name
         self._tell()
 
     def loaded(self, topic: str) -> None:
-        """Say that the records of a topic are written."""
+        """Note that the records of a topic are written."""
         self._done += 1
         if self._done < self._topics:
             self.stage(f"{topic} is written")
 
     def wrote(self, rows: int = 0, size: int = 0, files: int = 0) -> None:
-        """Add what has been written."""
+        """Add to what was written."""
         self._rows += rows
         self._bytes += size
         self._files += files
         self._tell()
 
     def look(self) -> None:
-        """Ask Spark, if it was not asked a moment ago."""
+        """Query Spark, unless that was done a moment ago."""
         if time.monotonic() < self._due:
             return
         self._due = time.monotonic() + _TICK
@@ -83,9 +82,9 @@ class LoadProgress:
         self._tell(records, rows)
 
     def _counted(self) -> tuple[int, int]:
-        """The records that the running queries have read, and the rows that their executors have made of them.
+        """Return the records that running queries have read, and the rows that executors made of them.
 
-        Where these give out rows, there are about as many records.
+        If the output consists of rows, their number is about that of the records.
         """
         last = max(0, self._queries.executionsCount() - _LOOKED_AT)
         queries = self._queries.executionsList(last, _LOOKED_AT)
@@ -121,7 +120,7 @@ def _jobs_of(query: Any) -> Iterator[int]:
 
 
 def _value(node: Any, values: Any) -> int:
-    """The count of a node's rows, which Spark gives as text with commas, once it has any."""
+    """Return a node's row count, which Spark gives as text with commas once there is one."""
     metrics = node.metrics()
     for metric in (metrics.apply(number) for number in range(metrics.size())):
         if metric.name() == _COUNT:

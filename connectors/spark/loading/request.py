@@ -1,4 +1,4 @@
-"""What is asked of a load of one topic, and what comes of it."""
+"""Requests to load one topic, and their results."""
 
 from __future__ import annotations
 
@@ -24,34 +24,34 @@ __all__ = ["LoadRequest", "Loaded", "Output"]
 
 
 class Output(Protocol):
-    """Takes the rows of a load of one topic, table by table."""
+    """Receives the rows of a load of one topic, table by table."""
 
     @property
     def commits(self) -> bool:
-        """Whether :meth:`write` shows the rows to readers at once.
+        """Whether :meth:`write` makes the rows visible to readers at once.
 
-        Then Spark's job must fail at the first record that forbids the load; otherwise the load is judged by the
-        reports of a job that has ended.
+        If so, Spark's job must fail at the first record that forbids the load; otherwise the load is judged by the
+        reports of a finished job.
         """
 
     def write(self, frame: DataFrame, table: str, schema: Schema, attempt: int) -> None:
-        """Run the Spark job that writes the rows of a table, whose schema is to be ``schema``.
+        """Run the Spark job that writes the rows of a table, which is to have the schema ``schema``.
 
-        ``attempt`` is 2 when rows of the first one needed another schema: what that has written does not count. It is
-        called in a thread of the load, beside those of the other topics that are loaded at once.
+        ``attempt`` is 2 if rows of the first attempt needed another schema; what that one wrote does not count. Called
+        in a thread of the load, concurrently with those of other topics.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class LoadRequest:
-    """Ranges of one topic whose records are to be written to ``output``; ``known`` are the tables there are.
+    """Ranges of one topic whose records are to be written to ``output``; ``known`` are the existing tables.
 
-    With a ``placement`` the frames that are written have the column of the folders besides. ``records`` are the schemas
-    of the rows before the query, as a target has kept them for a connector that has one; a target that keeps none has
-    the first load of a driver look through its records for them. With ``windows`` the query is asked for complete ones.
-    ``splits`` are the ranges as Spark's tasks read them, by the numbers of its partitions; without them each task reads
-    a range. ``files`` tells what files the executors are to write of the rows of a table in an attempt, where they do
-    that themselves and the output is not called; ``None`` if they do not for this one.
+    With a ``placement``, the frames to write also have the folder column. ``records`` are the schemas of the rows
+    before the query, as the target has kept them; if it keeps none, the first load of a driver looks through its
+    records for them. With ``windows``, the query runs for complete windows. ``splits`` are the ranges as Spark's tasks
+    read them, by partition number; without them each task reads a range. ``files`` returns the files for executors to
+    write for the rows of a table in an attempt, if they write files themselves and the output is not called; it returns
+    ``None`` if they do not for this one.
     """
 
     ranges: Sequence[OffsetRange]
@@ -65,17 +65,18 @@ class LoadRequest:
 
     @property
     def topic(self) -> str:
-        """The topic of all the ranges."""
+        """The topic of the ranges."""
         return self.ranges[0].topic
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A load of one topic: the schemas of its tables, what the executors reported of each, and which attempt counts.
+    """The result of loading one topic: the schemas of its tables, the executors' reports for each, and which attempt
+    counts.
 
-    With a query, the tables hold ``results``, and ``records`` are the schemas of the rows that these were made from.
-    With windows ``held`` is what is open of a table, which has a result only if some are complete. ``late`` are the
-    offsets of records of windows that were written, where these belong in the dead letter queue.
+    With a query, the tables hold ``results``, and ``records`` are the schemas of the rows these were made from. With
+    windows, ``held`` is what remains open of a table, which has a result only if some windows are complete. ``late``
+    are the offsets of records whose windows were already written, if they belong in the dead letter queue.
     """
 
     tables: Mapping[str, Schema]

@@ -1,4 +1,4 @@
-"""Topics loaded at once that share tables: which of them have to be loaded again, because others have changed these."""
+"""Decides which topics to load again when several that were loaded at once changed the same tables."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["agreed_tables", "disagreeing_loads"]
 
 
 def disagreeing_loads(known: Mapping[str, Schema], loads: Sequence[Mapping[str, Schema]]) -> list[int]:
-    """The places of the loads that gave a table another new schema than one before them did.
+    """Return the indexes of loads that gave a table a different new schema than an earlier load did.
 
-    ``known`` are the tables before, ``loads`` those that each load has written, by itself. Made again with the tables
-    of the others known, a load adds to their schemas or finds that its records do not fit.
+    ``known`` are the tables before, ``loads`` those that each load has written on its own. When repeated with the
+    others' tables known, a load adds to their schemas or finds that its records do not fit.
     """
     changed: dict[str, Schema] = {}
     found: list[int] = []
@@ -27,7 +27,7 @@ def disagreeing_loads(known: Mapping[str, Schema], loads: Sequence[Mapping[str, 
 
 
 def agreed_tables(known: Mapping[str, Schema], loads: Sequence[Mapping[str, Schema]]) -> dict[str, Schema]:
-    """The schemas of all tables of loads that agree: the new one where any of them has changed a table."""
+    """Return the schemas of all tables of loads that agree: the new schema where any load changed a table."""
     written = {name: schema for tables in loads for name, schema in tables.items()}
     changed = {name: schema for tables in loads for name, schema in _changes(known, tables).items()}
     return written | changed

@@ -1,4 +1,4 @@
-"""What each of Spark's tasks reads of a load: exact offset ranges, which its Python reads from Kafka itself."""
+"""Divides a load among Spark's tasks: exact offset ranges, which their Python reads from Kafka itself."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TOGETHER: Final = 32
 
 
 def splits_of(ranges: Sequence[OffsetRange], parallelism: int) -> list[OffsetRange]:
-    """The ranges, of which large ones are split if there are fewer of them than Spark could work at."""
+    """Return the ranges, with large ones split if there are fewer than Spark could work on in parallel."""
     records = sum(map(len, ranges))
     wanted = min(parallelism, records // _LEAST)
     if wanted <= len(ranges):
@@ -29,7 +29,7 @@ def splits_of(ranges: Sequence[OffsetRange], parallelism: int) -> list[OffsetRan
 
 
 def _parts(item: OffsetRange, count: int) -> Iterator[OffsetRange]:
-    """A range in so many parts, at least one, of about as many offsets each."""
+    """Split a range into so many parts, at least one, with about equal numbers of offsets."""
     count = max(1, count)
     bounds = [item.first + len(item) * number // count for number in range(count)]
     for first, end in zip(bounds, [*bounds[1:], item.end], strict=True):
@@ -37,12 +37,13 @@ def _parts(item: OffsetRange, count: int) -> Iterator[OffsetRange]:
 
 
 def tasks_for(splits: Sequence[OffsetRange]) -> int:
-    """How many tasks are to read splits where one may read several: starting one costs more than a few records do."""
+    """Return the number of tasks for splits of which one task may read several: starting a task costs more than reading
+    a few records."""
     return min(len(splits), max(sum(map(len, splits)) // _LEAST, -(-len(splits) // _TOGETHER)))
 
 
 def split_numbers(spark: SparkSession, count: int, tasks: int | None = None) -> DataFrame:
-    """The numbers of so many splits, each in the partition of Spark that has its number, or divided among tasks."""
+    """Return a frame of split numbers, each in the Spark partition of that number, or spread over ``tasks``."""
     numbers: Any = spark.range(0, count, 1, tasks or count)
     frame: DataFrame = numbers
     return frame

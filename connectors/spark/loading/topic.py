@@ -1,4 +1,4 @@
-"""The load of one topic, step by step: which passes over its records there are, and what follows from their reports."""
+"""The load of one topic, step by step: the passes over its records, and what follows from their reports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from connectors.spark.decoding.decoder import DecodePlan, Mode
 from connectors.spark.decoding.executor import Pass, Passes, survey_splits
 from connectors.spark.decoding.failures import FAILURE_ROWS
 from connectors.spark.decoding.kafka_columns import METADATA
-from connectors.spark.decoding.kafka_reader import Intake
+from connectors.spark.decoding.kafka_reader import KafkaReader
 from connectors.spark.decoding.part_files import PartFiles
 from connectors.spark.decoding.placement import FOLDER_COLUMN
 from connectors.spark.decoding.plugins import chain_properties, has_transformations
@@ -38,7 +38,7 @@ from connectors.spark.loading.request import Loaded, LoadRequest, Output
 from connectors.spark.loading.splits import split_numbers, tasks_for
 from connectors.spark.schema import in_common
 from connectors.spark.sql.query import QueryOutput
-from connectors.spark.sql.window_output import HoldingOutput
+from connectors.spark.sql.window_output import WindowOutput
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -66,7 +66,7 @@ _WORTH: Final = 10
 
 
 class LoadSession:
-    """What the loads of a connector's topics share: Spark's session, the configuration, who is told of progress."""
+    """What the loads of a connector's topics share: the Spark session, the configuration, the progress report."""
 
     def __init__(
         self,
@@ -90,11 +90,13 @@ class LoadSession:
         # Topics are looked at in several threads, and plugins of users are made for one.
         self.surveying = Lock()
 
-    def intake(self, splits: Sequence[OffsetRange], *, timed: bool = False, whole: bool = False) -> Intake:
-        """The records of splits of one topic, with what of them is asked for by the chain and the columns beside."""
-        whole = whole or self.transformed or self.config.beside.need_whole_records or self.config.changes is not None
+    def reader(self, splits: Sequence[OffsetRange], *, timed: bool = False, whole: bool = False) -> KafkaReader:
+        """Return a reader for splits of one topic, with what the chain and the Kafka columns need of records."""
+        whole = (
+            whole or self.transformed or self.config.kafka_columns.need_whole_records or self.config.changes is not None
+        )
         most = int(self.context.consumer_properties.get("max.poll.records", _AT_A_TIME))
-        return Intake(splits, self.context.consumer_settings, whole, timed, most)
+        return KafkaReader(splits, self.context.consumer_settings, whole, timed, most)
 
     def examine(
         self,
@@ -104,8 +106,8 @@ class LoadSession:
         bad: Mapping[int, OffsetSet],
         budget: int,
     ) -> pa.Table:
-        """Rows that tell what is wrong with bad records; everything else waits for them."""
-        examining = self.passes.examine(plan, self.intake(ranges, whole=True), tables, bad, budget)
+        """Return rows that describe what is wrong with bad records; everything else waits for them."""
+        examining = self.passes.examine(plan, self.reader(ranges, whole=True), tables, bad, budget)
         frame: Any = split_numbers(self.spark, len(ranges))
         rows: pa.Table = self.jobs.run(frame.mapInArrow(examining, from_arrow_schema(FAILURE_ROWS)).toArrow)
         return rows
@@ -113,7 +115,7 @@ class LoadSession:
 
 @dataclass(slots=True)
 class TopicMemory:
-    """What a driver has learned of a topic in its loads."""
+    """What a driver has learned about a topic in its loads."""
 
     tables: frozenset[str] | None = None
     """The tables that transformations send its records to, as far as they were seen."""
@@ -122,7 +124,7 @@ class TopicMemory:
 
 
 class TopicLoad:
-    """The load of one request. With a query, its output is given what the query makes of the rows."""
+    """The load of one request. With a query, its output receives the query's result."""
 
     def __init__(
         self, session: LoadSession, request: LoadRequest, memory: TopicMemory, query: Query | None, attempt: int
@@ -137,10 +139,9 @@ class TopicLoad:
         self._bad = BadRecords(request, session.context, session.policy, self._examine)
 
     def steps(self) -> Work[Loaded]:
-        """Write the records; the bad ones are only noted, unless they have to be given up before others are written.
+        """Write the records; bad ones are only noted, unless they must be given up before others are written.
 
-        Raises :class:`~connect.errors.DataError` that names the first bad record, unless ``errors.tolerance`` is
-        ``all``.
+        Raises :class:`~connect.errors.DataError` naming the first bad record, unless ``errors.tolerance`` is ``all``.
         """
         request, query = self._request, self._query
         if query is None:
@@ -156,11 +157,11 @@ class TopicLoad:
             self._give_up(loaded)
 
     def _querying(self, query: Query) -> Work[Loaded]:
-        """Write what the query makes of the rows; these have schemas of their own."""
+        """Write the result of the query; the rows before it have schemas of their own."""
         request, memory = self._request, self._memory
         known = {**memory.records, **request.records}
         if request.windows is not None:
-            output = HoldingOutput(self._session.spark, query, request, request.windows)
+            output = WindowOutput(self._session.spark, query, request, request.windows)
             loaded = yield from self._holding(output, known)
             results = output.results
         else:
@@ -171,8 +172,8 @@ class TopicLoad:
         tables = {table: result.schema for table, result in results.items()}
         return replace(loaded, tables=tables, records=loaded.tables)
 
-    def _holding(self, output: HoldingOutput, known: Mapping[str, Schema]) -> Work[Loaded]:
-        """Keep the rows, and write what the query makes of those in complete windows."""
+    def _holding(self, output: WindowOutput, known: Mapping[str, Schema]) -> Work[Loaded]:
+        """Hold the rows, and write the query's result for those in complete windows."""
         loaded = yield from self._steps(known, output)
         late: dict[int, OffsetSet] = {}
         for table, schema in output.refused.items():
@@ -186,19 +187,19 @@ class TopicLoad:
         return replace(loaded, results=output.results, held=output.held)
 
     def _late_offsets(
-        self, output: HoldingOutput, table: str, schema: Schema, loaded: Loaded
+        self, output: WindowOutput, table: str, schema: Schema, loaded: Loaded
     ) -> Work[Mapping[int, OffsetSet]]:
-        """Read the records of a table once more for the offsets of those that are late."""
-        session, beside = self._session, self._session.config.beside
+        """Read the records of a table once more to find the offsets of late ones."""
+        session, kafka_columns = self._session, self._session.config.kafka_columns
         session.progress.stage(f"looking for late records of {self._topic}")
-        if beside.metadata is None:
-            beside = replace(beside, metadata=_METADATA)
+        if kafka_columns.metadata is None:
+            kafka_columns = replace(kafka_columns, metadata=_METADATA)
             schema = Schema.struct([*schema.fields, Field(_METADATA, METADATA, len(schema.fields))])
-        assert beside.metadata is not None
-        metadata, fields = beside.metadata, from_arrow_schema(table_type(schema).columns)
+        assert kafka_columns.metadata is not None
+        metadata, fields = kafka_columns.metadata, from_arrow_schema(table_type(schema).columns)
         plan = replace(self._plan(Mode.FINAL), tables=frozenset(loaded.tables), table=table, schema=schema)
-        plan = replace(plan, beside=beside)
-        looking = session.passes.begin(plan, self._intake(plan, whole=True))
+        plan = replace(plan, kafka_columns=kafka_columns)
+        looking = session.passes.begin(plan, self._reader(plan, whole=True))
         try:
             found: Mapping[int, OffsetSet] = yield lambda: output.late_offsets(
                 self._rows(looking, fields), table, metadata
@@ -208,7 +209,7 @@ class TopicLoad:
         return found
 
     def _steps(self, known: Mapping[str, Schema], output: Output) -> Work[Loaded]:
-        """Write the records to ``output``; ``known`` are the tables there are for the rows that it takes."""
+        """Write the records to ``output``; ``known`` are the existing tables for the rows it takes."""
         tables, mode, attempt = self._tables_of(known), Mode.WRITE, self._attempt
         if tables is None and not output.commits and self._session.config.changes is None:
             tables, mode = (yield from self._guess(known)), Mode.GUESS
@@ -231,15 +232,16 @@ class TopicLoad:
                     continue
             if loaded is not None:
                 return loaded
-            logger.info("Records of topic %s are unlike those before; looking through all of them.", self._topic)
+            logger.info("Records of topic %s differ from earlier ones; inspecting all of them first.", self._topic)
             tables = None
         raise ConnectError(
-            f"The records of topic {self._topic} are bad in another way each time they are read: a converter or "
-            "transformation does not always give the same answer. Nothing of the load is committed."
+            f"Each time the records of topic {self._topic} are read, different ones are bad, so a converter or "
+            "transformation does not always give the same result. Make it deterministic. Nothing of the load "
+            "is committed."
         )
 
     def _tables_of(self, known: Mapping[str, Schema]) -> dict[str, Schema] | None:
-        """The tables that the topic's records go to, with their schemas, if that is known without looking."""
+        """Return the tables that the topic's records go to, with their schemas, if known without reading them."""
         names = self._memory.tables if self._session.transformed else frozenset({self._topic})
         if names is None:
             return None
@@ -254,9 +256,10 @@ class TopicLoad:
     # -- passes ----------------------------------------------------------------------------------------------
 
     def _guess(self, known: Mapping[str, Schema]) -> Work[dict[str, Schema] | None]:
-        """The tables of the first records of a large load, if there is none of them yet.
+        """Guess the tables from the first records of a large load, if none of its tables exists yet.
 
-        Most topics are of one kind of records, which so are read once. What the guess is wrong for is surveyed whole.
+        Most topics have records of one kind, which are then read only once. If the guess is wrong, all records are
+        surveyed.
         """
         sampled = [
             replace(item, end=min(item.end, item.first + _SAMPLE))
@@ -264,37 +267,37 @@ class TopicLoad:
         ]
         if sum(map(len, self._splits)) < _WORTH * sum(map(len, sampled)):
             return None
-        plan, intake = self._plan(Mode.SURVEY), self._session.intake(sampled)
+        plan, reader = self._plan(Mode.SURVEY), self._session.reader(sampled)
         self._session.progress.stage(f"looking for the schema of {self._topic}")
-        reports = yield from self._survey_here(plan, intake)
+        reports = yield from self._survey_here(plan, reader)
         tables = self._surveyed(known, reports)
         if not tables or not all(name not in known and schema.fields for name, schema in tables.items()):
             return None
         _check_tables(self._topic, tables)
         return tables
 
-    def _survey_here(self, plan: DecodePlan, intake: Intake) -> Work[Reports]:
-        """Look at few records without a job of Spark, which takes longer to plan than they take to read."""
+    def _survey_here(self, plan: DecodePlan, reader: KafkaReader) -> Work[Reports]:
+        """Survey a few records without a Spark job, which takes longer to plan than they take to read."""
 
         def survey() -> Reports:
             with self._session.surveying:
                 if self._session.jobs.ending:
-                    raise RetriableError(f"The load was given up before topic {self._topic} was looked at.")
-                return survey_splits(plan, intake)
+                    raise RetriableError(f"The load was cancelled before topic {self._topic} was inspected.")
+                return survey_splits(plan, reader)
 
         reports: Reports = yield survey
         return reports
 
     def _survey(self, known: Mapping[str, Schema]) -> Work[dict[str, Schema]]:
-        """The tables that the records go to, with schemas that hold all of them as far as any can."""
+        """Find the tables that the records go to, with schemas that hold all of them as far as possible."""
         session = self._session
         session.progress.stage(f"looking for the schema of {self._topic}")
         plan = self._plan(Mode.SURVEY)
         is_small = sum(map(len, self._splits)) <= _SAMPLE * _SAMPLED and len(self._splits) <= _SAMPLED
         if is_small and session.is_local:
             # On a cluster plugins work in executors, where one that dies or grows ends no driver.
-            return self._surveyed(known, (yield from self._survey_here(plan, self._intake(plan))))
-        surveying = session.passes.begin(plan, self._intake(plan))
+            return self._surveyed(known, (yield from self._survey_here(plan, self._reader(plan))))
+        surveying = session.passes.begin(plan, self._reader(plan))
         try:
             yield lambda: _written_nowhere(self._rows(surveying, from_arrow_schema(MARKS), tasks_for(self._splits)))
         finally:
@@ -322,7 +325,7 @@ class TopicLoad:
         attempt: int,
         given_up: Mapping[int, OffsetSet],
     ) -> Work[Loaded | None]:
-        """Write the rows of each table; ``None`` if rows were found that need another schema.
+        """Write the rows of each table; return ``None`` if rows were found that need another schema.
 
         Raises :class:`LoadStop` if the output commits and there is a bad record that is not ``given_up``.
         """
@@ -351,7 +354,7 @@ class TopicLoad:
         if (make := self._request.files) is not None:
             files = yield lambda: make(plan.table, schema, attempt)
         fields = from_arrow_schema(columns if files is None else MARKS)
-        writing = session.passes.begin(plan, self._intake(plan), files)
+        writing = session.passes.begin(plan, self._reader(plan), files)
         try:
             if files is not None:
                 yield lambda: _written_nowhere(self._rows(writing, fields, tasks_for(self._splits)))
@@ -368,12 +371,12 @@ class TopicLoad:
             reports = session.passes.end(writing)
         return reports
 
-    def _intake(self, plan: DecodePlan, *, whole: bool = False) -> Intake:
+    def _reader(self, plan: DecodePlan, *, whole: bool = False) -> KafkaReader:
         timed = plan.placement is not None and plan.placement.reads_timestamps
-        return self._session.intake(self._splits, timed=timed, whole=whole)
+        return self._session.reader(self._splits, timed=timed, whole=whole)
 
     def _rows(self, running: Pass, fields: Any, tasks: int | None = None) -> DataFrame:
-        """What a pass gives out, a frame with these columns; so many tasks do it, or one for each split."""
+        """Return the output of a pass as a frame with these columns, computed by ``tasks``, or one for each split."""
         numbers: Any = split_numbers(self._session.spark, len(self._splits), tasks)
         rows: DataFrame = numbers.mapInArrow(running.function, fields)
         return rows
@@ -397,7 +400,7 @@ class TopicLoad:
             mode,
             self._session.props,
             config.behavior_on_null_values,
-            config.beside,
+            config.kafka_columns,
             config.evolution,
             config.field_name_adjustment_mode,
         )
@@ -405,7 +408,7 @@ class TopicLoad:
 
 
 def _clients(config: SparkSinkConfig) -> Sequence[str]:
-    """The packages that executors need to write files by themselves."""
+    """Return the packages that executors need to write files themselves."""
     if config.table_format == "parquet":
         return _CLIENTS.get(config.location.kind, ())
     writing = data_writing(config) if config.table_format == "iceberg" else None
@@ -422,12 +425,12 @@ def _check_tables(topic: str, tables: Mapping[str, Schema]) -> None:
     for name, schema in tables.items():
         if not _TABLE_NAME.fullmatch(name):
             raise DataError(
-                f"A transformation sends records of topic {topic} to {name!r}, which cannot name a table: only "
-                "letters, digits, '.', '_' and '-' can."
+                f"A transformation sends records of topic {topic} to {name!r}, which is not a valid table "
+                "name: use only letters, digits, '.', '_' and '-'."
             )
         if not schema.fields:
             raise DataError(
-                f"The records of topic {topic} have no field with a value that shows its type: declare their "
+                f"No field of the records of topic {topic} has a value that shows its type: declare their "
                 "schema with value.schema."
             )
 
@@ -435,7 +438,7 @@ def _check_tables(topic: str, tables: Mapping[str, Schema]) -> None:
 def _log_unknown(topic: str, paths: set[str]) -> None:
     if paths:
         logger.warning(
-            "Fields of topic %s that have no column are left out (schema.compatibility=FORWARD): %s",
+            "Leaving out fields of topic %s that have no column (schema.compatibility=FORWARD): %s",
             topic,
             ", ".join(sorted(paths)),
         )
@@ -444,7 +447,7 @@ def _log_unknown(topic: str, paths: set[str]) -> None:
 def _log_untyped(topic: str, paths: set[str]) -> None:
     if paths:
         logger.warning(
-            "Fields of topic %s that hold only empty arrays or objects have no column yet: %s",
+            "Fields of topic %s that hold only empty arrays or objects do not have a column yet: %s",
             topic,
             ", ".join(sorted(paths)),
         )
@@ -475,7 +478,7 @@ class _Without(Mapping[str, Schema]):
 
 
 class _Nowhere:
-    """An :class:`Output` that keeps no rows: what counts are the reports."""
+    """An :class:`Output` that discards rows; only the reports count."""
 
     commits = False
 

@@ -1,4 +1,4 @@
-"""The options by which tables of files are registered in a Hive metastore."""
+"""Options for registering tables of files in a Hive metastore."""
 
 from __future__ import annotations
 
@@ -22,37 +22,44 @@ class HiveOptions(Config):
         default=False,
         importance=MEDIUM,
         group=_HIVE,
-        doc="Whether tables of Parquet or ORC files are registered in a Hive metastore after each load: tables are "
-        "made, columns and partitions are added.",
+        doc=(
+            "Whether to register tables of Parquet or ORC files in a Hive metastore after each load. Missing "
+            "tables, columns and partitions are added to it."
+        ),
     )
     hive_metastore_uris: str = option(
         default="",
         importance=MEDIUM,
         validator=matches(r"(thrift://[^,/]+(,thrift://[^,/]+)*)?", "thrift://host:9083, or several with commas"),
         group=_HIVE,
-        doc="The addresses of the metastore, such as thrift://hive:9083. Without them and hive.conf.dir, one in the "
-        "task's own process is used, whose Derby database is in SLUICE_HOME/hive/NAME.",
+        doc=(
+            "The addresses of the metastore, such as thrift://hive:9083. If neither this nor hive.conf.dir is "
+            "set, the task runs a metastore in its own process, with its Derby database in "
+            "SLUICE_HOME/hive/NAME."
+        ),
     )
     hive_conf_dir: str = option(
         default="",
         importance=LOW,
         group=_HIVE,
-        doc="A folder of the worker's machine with a hive-site.xml that says how to reach the metastore.",
+        doc="A folder on the worker's machine with a hive-site.xml that tells how to reach the metastore.",
     )
     hive_database: str = option(
         default="default",
         importance=MEDIUM,
         validator=matches(r"\w+", "letters, digits and _"),
         group=_HIVE,
-        doc="The database of the tables. It is made if there is none.",
+        doc="The database for the tables. It is created if it does not exist.",
     )
     hive_table_name: str = option(
         default="${topic}",
         importance=LOW,
         validator=matches(r".*\$\{topic\}.*", "text with ${topic}"),
         group=_HIVE,
-        doc="The name of a table, in which ${topic} stands for its folder's. What is neither letter, digit nor _ "
-        "becomes _.",
+        doc=(
+            "The name of a table; ${topic} stands for the name of its folder. Characters other than letters, "
+            "digits and _ become _."
+        ),
     )
 
     def hive_mistakes(self, file_format: str) -> Iterable[ConfigError]:
@@ -60,7 +67,12 @@ class HiveOptions(Config):
         if not self.hive_integration:
             return
         if file_format not in _FORMATS:
-            reason = f"Hive tables are made of {' and '.join(_FORMATS)}: use one of them, or hive.integration=false."
+            reason = (
+                f"Hive tables are registered only for {' and '.join(_FORMATS)}: use one of these, or set "
+                "hive.integration=false."
+            )
             yield ConfigError("format.class", file_format, reason)
         if self.hive_conf_dir and not (Path(self.hive_conf_dir) / "hive-site.xml").is_file():
-            yield ConfigError("hive.conf.dir", self.hive_conf_dir, "There is no hive-site.xml in it.")
+            yield ConfigError(
+                "hive.conf.dir", self.hive_conf_dir, "This folder has no hive-site.xml: name the one that has it."
+            )

@@ -32,29 +32,35 @@ class IcebergCatalogOptions(Config):
         importance=MEDIUM,
         validator=non_empty,
         group=_GROUP,
-        doc="The name of the catalog. A SQL catalog keeps its tables under this name. Every iceberg.catalog.* key is a "
-        "property of the catalog; without any, tables are in a Hadoop catalog in the store.",
+        doc=(
+            "The name of the catalog; a SQL catalog stores its tables under it. Every iceberg.catalog.* key "
+            "becomes a property of the catalog. Without any such key, tables are in a Hadoop catalog in the "
+            "store."
+        ),
     )
     iceberg_catalog_type: str | None = option(
         default=None,
         importance=HIGH,
         group=_GROUP,
-        doc="The kind of the catalog: rest, hive, jdbc (SQL), hadoop, glue or nessie.",
+        doc="The type of the catalog: rest, hive, jdbc (SQL), hadoop, glue or nessie.",
     )
     iceberg_catalog_uri: str | None = option(
         default=None,
         importance=HIGH,
         group=_GROUP,
-        doc="Where the catalog is: https://..., thrift://... or jdbc:...",
+        doc="The address of the catalog: https://..., thrift://... or jdbc:...",
     )
     iceberg_catalog_warehouse: str | None = option(
         default=None,
         importance=HIGH,
         group=_GROUP,
-        doc="Where the catalog keeps tables, or which of its warehouses they are in; by default store.url.",
+        doc=("The location (or, in a REST catalog, the name) of the catalog's warehouse. The default is store.url."),
     )
     iceberg_catalog_credential: Password | None = option(
-        default=None, importance=MEDIUM, group=_GROUP, doc="The client id and secret for a REST catalog, as id:secret."
+        default=None,
+        importance=MEDIUM,
+        group=_GROUP,
+        doc=("The client ID and secret for a REST catalog, as id:secret."),
     )
     iceberg_catalog_token: Password | None = option(
         default=None, importance=MEDIUM, group=_GROUP, doc="The bearer token for a REST catalog."
@@ -70,7 +76,7 @@ class IcebergCatalogOptions(Config):
         default=None,
         importance=MEDIUM,
         group=_GROUP,
-        doc="The secret key with which the catalog's tables on S3 are written (iceberg.catalog.s3.access-key-id).",
+        doc="The secret key for writing the catalog's tables on S3 (with iceberg.catalog.s3.access-key-id).",
     )
 
     def iceberg_catalog_properties(self, store: str | None) -> dict[str, str]:
@@ -89,29 +95,32 @@ class IcebergOptions(IcebergCatalogOptions):
         default=(),
         importance=MEDIUM,
         group=_GROUP,
-        doc="One table, with its namespace (db.events), that takes all topics, in place of table.name.format.",
+        doc="A single table for all topics, with its namespace (db.events). It replaces table.name.format.",
     )
     iceberg_tables_auto_create_enabled: bool = option(
         name="iceberg.tables.auto-create-enabled",
         default=True,
         importance=MEDIUM,
         group=_GROUP,
-        doc="Whether tables that are missing are made. Keys iceberg.tables.auto-create-props.* are their properties.",
+        doc="Whether to create missing tables. Keys iceberg.tables.auto-create-props.* set their properties.",
     )
     iceberg_tables_evolve_schema_enabled: bool = option(
         name="iceberg.tables.evolve-schema-enabled",
         default=True,
         importance=MEDIUM,
         group=_GROUP,
-        doc="Whether tables get the columns, and columns the wider types, that records need.",
+        doc="Whether to add missing columns to tables, and to widen the types of columns, as records need it.",
     )
     iceberg_tables_default_partition_by: str = option(
         name="iceberg.tables.default-partition-by",
         default="",
         importance=MEDIUM,
         group=_GROUP,
-        doc="How tables that are made are divided: fields, or year, month, day, hour, bucket and truncate of them, as "
-        "in day(at), bucket(16, id). For one table: iceberg.table.<table>.partition-by.",
+        doc=(
+            "How to partition the tables that are created: by fields, or by year, month, day, hour, bucket "
+            "and truncate of them, as in day(at), bucket(16, id). For a single table, use "
+            "iceberg.table.<table>.partition-by."
+        ),
     )
     iceberg_tables_default_commit_branch: str = option(
         name="iceberg.tables.default-commit-branch",
@@ -119,7 +128,7 @@ class IcebergOptions(IcebergCatalogOptions):
         importance=LOW,
         validator=non_empty,
         group=_GROUP,
-        doc="The branch that loads are committed to. For one table: iceberg.table.<table>.commit-branch.",
+        doc="The branch to commit loads to. For a single table, use iceberg.table.<table>.commit-branch.",
     )
 
     def iceberg_mistakes(self, store: str) -> Iterable[ConfigError]:
@@ -129,18 +138,24 @@ class IcebergOptions(IcebergCatalogOptions):
             ours = (key for key in self.originals if key.startswith("iceberg.") and not key.endswith("id-columns"))
             given = sorted(ours)
             if given:
-                reason = "The key is for Iceberg tables: set table.format=iceberg, or remove it."
+                reason = "This key applies only to Iceberg tables: set table.format=iceberg, or remove the key."
                 yield ConfigError(given[0], HIDDEN, reason)
             return
         if len(self.iceberg_tables) > 1:
-            reason = "The Spark sink writes all topics to one table, or each to its own (table.name.format): name one."
+            reason = (
+                "The Spark sink writes either all topics to one table, or each topic to its own "
+                "(table.name.format): name one table only."
+            )
             yield ConfigError("iceberg.tables", ",".join(self.iceberg_tables), reason)
         catalog = self.originals_with_prefix(_CATALOG)
         if catalog and not (self.iceberg_catalog_type or catalog.get("catalog-impl")):
-            reason = "Say of which kind the catalog is that the other iceberg.catalog.* keys belong to."
+            reason = (
+                "The iceberg.catalog.* keys need the type of the catalog: set it to rest, hive, jdbc, "
+                "hadoop, glue or nessie."
+            )
             yield ConfigError("iceberg.catalog.type", None, reason)
         if self.iceberg_catalog_type == "hive" and not (self.iceberg_catalog_uri or self.originals.get(_METASTORE)):
-            reason = "The catalog is a metastore that runs as a service: say where, as in thrift://HOST:9083."
+            reason = "A Hive catalog needs the address of its metastore, such as thrift://HOST:9083."
             yield ConfigError("iceberg.catalog.uri", None, reason)
         place = (self.iceberg_catalog_warehouse or store).partition("://")[0]
         if self.iceberg_catalog_type in (None, "hadoop") and place in _OBJECT_STORES and "lock-impl" not in catalog:

@@ -36,55 +36,62 @@ class LayoutOptions(Config):
         default="ParquetFormat",
         importance=HIGH,
         group=_LAYOUT,
-        doc="The format of the files: ParquetFormat, OrcFormat, AvroFormat, JsonFormat (an object a line), CsvFormat "
-        "(with a header), or StringFormat (one column of text, a value a line). The Java classes of these names are "
-        "accepted.",
+        doc=(
+            "The format of the files: ParquetFormat, OrcFormat, AvroFormat, JsonFormat (one object per line), "
+            "CsvFormat (with a header), or StringFormat (a single text column, one value per line). The Java "
+            "classes with these names are accepted."
+        ),
     )
     parquet_codec: Literal["none", "gzip", "snappy", "zstd"] = option(
         default="snappy",
         importance=LOW,
         group=_LAYOUT,
-        doc="Compression of the Parquet files.",
+        doc="The compression of Parquet files.",
     )
     orc_codec: Literal["none", "snappy", "zlib", "zstd"] = option(
         default="snappy",
         importance=LOW,
         group=_LAYOUT,
-        doc="Compression of the ORC files.",
+        doc="The compression of ORC files.",
     )
     avro_codec: Literal["null", "deflate", "snappy", "bzip2", "xz", "zstandard"] = option(
         default="null",
         importance=LOW,
         group=_LAYOUT,
-        doc="Compression of the blocks of Avro files.",
+        doc="The compression of the blocks of Avro files.",
     )
     s3_compression_type: Literal["none", "gzip"] = option(
         default="none",
         importance=LOW,
         group=_LAYOUT,
-        doc="Compression of JSON, CSV and text files, in any store: none or gzip.",
+        doc="The compression of JSON, CSV and text files, in any store: none or gzip.",
     )
     partitioner_class: str = option(
         default="DefaultPartitioner",
         importance=HIGH,
         group=_LAYOUT,
-        doc="How a table is divided into folders: DefaultPartitioner by the partition of the topic (partition=0), "
-        "FieldPartitioner by the fields of partition.field.name (origin=EWR), TimeBasedPartitioner by path.format and "
-        "partition.duration.ms, DailyPartitioner (year=2013/month=01/day=01) and HourlyPartitioner (.../hour=05). The "
-        "Java classes of these names are accepted.",
+        doc=(
+            "How a table is divided into folders: DefaultPartitioner by the partition of the topic "
+            "(partition=0), FieldPartitioner by the fields in partition.field.name (origin=EWR), "
+            "TimeBasedPartitioner by path.format and partition.duration.ms, DailyPartitioner "
+            "(year=2013/month=01/day=01) and HourlyPartitioner (.../hour=05). The Java classes with these "
+            "names are accepted."
+        ),
     )
     partition_field_name: tuple[str, ...] = option(
         default=(),
         importance=MEDIUM,
         group=_LAYOUT,
-        doc="The fields that FieldPartitioner divides by; a.b is the field b of the struct a. The values of fields "
-        "that are not nested are only in the names of the folders.",
+        doc=(
+            "The fields for FieldPartitioner; a.b is the field b of the struct a. The values of top-level "
+            "fields appear only in the folder names, not in the files."
+        ),
     )
     partition_duration_ms: Long = option(
         default=-1,
         importance=MEDIUM,
         group=_LAYOUT,
-        doc="The span of time of a folder of TimeBasedPartitioner.",
+        doc="The length of time that one folder of TimeBasedPartitioner covers.",
     )
     path_format: str = option(
         default="",
@@ -96,16 +103,21 @@ class LayoutOptions(Config):
         default="Wallclock",
         importance=MEDIUM,
         group=_LAYOUT,
-        doc="Which time decides on the folder of a record: Wallclock, the time of its load; Record, its timestamp in "
-        "Kafka; RecordField, timestamp.field. The Java classes of these names are accepted.",
+        doc=(
+            "Which time decides the folder of a record: Wallclock, the time of its load; Record, its "
+            "timestamp in Kafka; RecordField, the field timestamp.field. The Java classes with these names "
+            "are accepted."
+        ),
     )
     timestamp_field: str = option(
         default="timestamp",
         importance=MEDIUM,
         validator=non_empty,
         group=_LAYOUT,
-        doc="The field that RecordField takes the time from: a Timestamp or Date, milliseconds since 1970, or text in "
-        "the form of ISO 8601, which is in UTC if it names no zone. a.b is the field b of the struct a.",
+        doc=(
+            "The field that RecordField reads the time from: a Timestamp or Date, milliseconds since 1970, or "
+            "ISO 8601 text, which is in UTC unless it names a zone. a.b is the field b of the struct a."
+        ),
     )
     timezone: str = option(
         default="UTC",
@@ -117,33 +129,41 @@ class LayoutOptions(Config):
         default="en",
         importance=MEDIUM,
         group=_LAYOUT,
-        doc="The language of names of months and days in path.format; only English ones are known. Patterns of numbers "
-        "alone take any.",
+        doc=(
+            "The language of the names of months and days in path.format. Only English is supported; patterns "
+            "with numbers only accept any locale."
+        ),
     )
     filename_offset_zero_pad_width: int = option(
         default=10,
         importance=LOW,
         validator=at_least(0),
         group=_LAYOUT,
-        doc="To how many digits offsets in file names are padded, so that names sort as offsets do.",
+        doc=(
+            "The number of digits that offsets in file names are padded to, so that names sort in the order of offsets."
+        ),
     )
     target_file_size_bytes: Long | None = option(
         default=None,
         importance=MEDIUM,
         validator=at_least(1024 * 1024),
         group=_LAYOUT,
-        doc="About how large files should become: the records of a load that belong into a folder are brought together "
-        "in one file, or in several of about this size. Without it that is done, with 134217728, for folders by the "
-        "values and times of records, and when tables are compacted; where folders are the partitions of the topic, "
-        "each task of Spark then writes a file of its own.",
+        doc=(
+            "The approximate size that files should have. The records of a load that belong in one folder are "
+            "brought together into one file, or into several of about this size. Without this key, 134217728 "
+            "is used for folders by field or time and for compaction; where folders are topic partitions, "
+            "each Spark task then writes a file of its own."
+        ),
     )
     compact_interval_ms: Long | None = option(
         default=None,
         importance=MEDIUM,
         validator=at_least(1),
         group=_LAYOUT,
-        doc="How often the small files of the tables are merged, after a load. Without it they are when somebody calls "
-        "`sluice compact`.",
+        doc=(
+            "How often to merge the small files of the tables, after a load. Without it, files are merged "
+            "only by `sluice compact`."
+        ),
     )
 
     def layout_mistakes(self) -> Iterable[ConfigError]:
@@ -153,12 +173,14 @@ class LayoutOptions(Config):
         if self.partitioner not in PARTITIONERS:
             yield _unknown("partitioner.class", self.partitioner_class, PARTITIONERS)
         if self.partitioner == "FieldPartitioner" and not self.partition_field_name:
-            reason = "FieldPartitioner needs the names of the fields to divide by."
+            reason = "FieldPartitioner needs the names of the fields to partition by: list them here."
             yield ConfigError("partition.field.name", "", reason)
         if self.partitioner not in PARTITIONERS[:2]:
             yield from self._time_mistakes()
         if self.compact_interval_ms is not None and self.format == "CsvFormat":
-            reason = "CSV files are not compacted, for their columns are known by their order alone: remove the key."
+            reason = (
+                "CSV files cannot be compacted, because their columns are known only by their order: remove the key."
+            )
             yield ConfigError("compact.interval.ms", self.compact_interval_ms, reason)
 
     def _time_mistakes(self) -> Iterable[ConfigError]:
@@ -167,12 +189,15 @@ class LayoutOptions(Config):
         try:
             ZoneInfo(self.timezone or "UTC")
         except (OSError, ValueError):
-            reason = "There is no time zone of that name: use one like Europe/Paris, or UTC."
+            reason = "There is no such time zone: use a name like Europe/Paris, or UTC."
             yield ConfigError("timezone", self.timezone, reason)
             return
         if self.partitioner == "TimeBasedPartitioner":
             if self.partition_duration_ms <= 0:
-                reason = "TimeBasedPartitioner needs the span of time of a folder, in milliseconds: 3600000 is an hour."
+                reason = (
+                    "TimeBasedPartitioner needs the length of time that a folder covers, in "
+                    "milliseconds: 3600000 is an hour."
+                )
                 yield ConfigError("partition.duration.ms", self.partition_duration_ms, reason)
             yield from self._path_mistakes()
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from connect.config import LOW, MEDIUM, Config, non_empty, option
 from connect.errors import ConfigError
-from connectors.spark.schema import BesideColumns, Evolution
+from connectors.spark.schema import Evolution, KafkaColumns
 
 __all__ = ["RecordOptions"]
 
@@ -21,85 +21,102 @@ class RecordOptions(Config):
         default=None,
         importance=MEDIUM,
         group=_RECORDS,
-        doc="The initial schema of tables, as JSON in the form of JsonConverter's envelopes. Without it, the "
-        "first load derives the schema from its records.",
+        doc=(
+            "The initial schema of tables, as JSON in the form of JsonConverter's envelopes. Without it, the "
+            "first load derives the schema from its records."
+        ),
     )
     behavior_on_null_values: Literal["fail", "ignore", "write"] = option(
         default="fail",
         importance=LOW,
         group=_RECORDS,
-        doc="What to do with records without a value: fail (errors.tolerance decides), ignore, or write rows of nulls.",
+        doc=(
+            "What to do with records without a value: fail (handled by errors.tolerance), ignore, or write "
+            "rows of nulls."
+        ),
     )
     schema_compatibility: Literal["NONE", "BACKWARD", "FORWARD", "FULL"] = option(
         default="NONE",
         importance=MEDIUM,
         group=_RECORDS,
-        doc="How a table changes with its records. NONE, BACKWARD: new fields become columns, and types become wider. "
-        "FULL: new fields become columns, types stay. FORWARD: the table stays as it is; new fields are left out.",
+        doc=(
+            "How a table may change with its records. NONE, BACKWARD: new fields become columns, and types "
+            "may widen. FULL: new fields become columns, types stay. FORWARD: the table never changes; new "
+            "fields are left out."
+        ),
     )
     schema_conflict: Literal["fail", "new-column", "rewrite"] = option(
         default="fail",
         importance=MEDIUM,
         group=_RECORDS,
-        doc="What becomes of values that their column cannot hold, now or widened: fail (errors.tolerance decides), or "
-        "a new column named after the field and the type, such as price_float64; or rewrite, for fractions in a column "
-        "of whole numbers: all files of the table are written again with the wider column, in the commit of the load.",
+        doc=(
+            "What to do with values that their column cannot hold even if widened. fail: treat the record as "
+            "bad (errors.tolerance). new-column: add a column named after the field and the type, such as "
+            "price_float64. rewrite: for fractions in a column of whole numbers, rewrite all files of the "
+            "table with the wider column, in the commit of the load."
+        ),
     )
     field_name_adjustment_mode: Literal["none", "avro", "hive"] = option(
         default="none",
         importance=LOW,
         group=_RECORDS,
-        doc="How field names become column names: none leaves them; avro makes everything but letters, digits and _ a "
-        "_, and puts one before a leading digit; hive makes them lower case besides. Fields whose names become the "
-        "same are bad records.",
+        doc=(
+            "How to adjust field names for columns: none leaves them; avro replaces everything but letters, "
+            "digits and _ with _, and puts one before a leading digit; hive also makes them lower case. "
+            "Records with fields whose adjusted names collide are bad records."
+        ),
     )
     store_kafka_keys: bool = option(
         default=False,
         importance=LOW,
         group=_RECORDS,
-        doc="Whether tables have a column with the records' keys, as key.converter reads them.",
+        doc="Whether to add a column with the records' keys, as key.converter reads them.",
     )
     store_kafka_keys_column: str = option(
         default="key",
         importance=LOW,
         validator=non_empty,
         group=_RECORDS,
-        doc="The name of the column of the keys.",
+        doc="The name of the column for keys.",
     )
     store_kafka_headers: bool = option(
         default=False,
         importance=LOW,
         group=_RECORDS,
-        doc="Whether tables have a column with the records' headers: a list of structs of key and value, in the order "
-        "and with the bytes that they have on the topic.",
+        doc=(
+            "Whether to add a column with the records' headers: a list of structs of key and value, in the "
+            "order and with the bytes that they have on the topic."
+        ),
     )
     store_kafka_headers_column: str = option(
         default="headers",
         importance=LOW,
         validator=non_empty,
         group=_RECORDS,
-        doc="The name of the column of the headers.",
+        doc="The name of the column for headers.",
     )
     store_kafka_metadata: bool = option(
         default=False,
         importance=LOW,
         group=_RECORDS,
-        doc="Whether tables have a column that tells where each record comes from: a struct of topic, partition, "
-        "offset and timestamp.",
+        doc=(
+            "Whether to add a column with the origin of each record: a struct of topic, partition, offset and "
+            "timestamp."
+        ),
     )
     store_kafka_metadata_column: str = option(
         default="kafka",
         importance=LOW,
         validator=non_empty,
         group=_RECORDS,
-        doc="The name of that column.",
+        doc="The name of the column for the origin.",
     )
 
     def record_mistakes(self) -> Iterable[ConfigError]:
         """Yield an error for each rule over several of these options that is broken."""
-        names = [name for name in self.beside.names if name is not None]
+        names = [name for name in self.kafka_columns.names if name is not None]
         for name in sorted({name for name in names if names.count(name) > 1}):
-            reason = "Two columns cannot have one name: give each of the store.kafka.*.column keys a name of its own."
+            reason = "Two columns cannot have the same name: give each store.kafka.*.column key a different one."
             yield ConfigError("store.kafka.metadata.column", name, reason)
 
     @property
@@ -108,9 +125,9 @@ class RecordOptions(Config):
         return Evolution.of(self.schema_compatibility, self.schema_conflict)
 
     @property
-    def beside(self) -> BesideColumns:
+    def kafka_columns(self) -> KafkaColumns:
         """The columns that tables have beside those of the values."""
-        return BesideColumns(
+        return KafkaColumns(
             self.store_kafka_keys_column if self.store_kafka_keys else None,
             self.store_kafka_headers_column if self.store_kafka_headers else None,
             self.store_kafka_metadata_column if self.store_kafka_metadata else None,

@@ -28,25 +28,32 @@ class StoreOptions(Config):
         default=None,
         importance=HIGH,
         group=_STORE,
-        doc="Where the tables and the ledger are: a folder, as a path or a file: URL; hdfs://HOST:PORT/FOLDER; "
-        "s3://BUCKET/FOLDER; gs://BUCKET/FOLDER; or abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER. A relative "
-        "path starts at the worker's working directory. With s3.bucket.name it may be missing, or be the endpoint of "
-        "the service as for s3.endpoint.",
+        doc=(
+            "Where the tables and the ledger are: a folder, as a path or a file: URL; "
+            "hdfs://HOST:PORT/FOLDER; s3://BUCKET/FOLDER; gs://BUCKET/FOLDER; or "
+            "abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER. A relative path starts at the worker's "
+            "working directory. If s3.bucket.name is set, this may be omitted, or be the endpoint of the "
+            "service as in s3.endpoint."
+        ),
     )
     topics_dir: str = option(
         default="topics",
         importance=HIGH,
         validator=matches(r"([^_./][^/]*(/[^_./][^/]*)*)?", "relative path whose parts do not begin with _ or ."),
         group=_STORE,
-        doc="Folder in the store that contains the tables, each in a folder with the name of its topic; if empty, the "
-        "store itself.",
+        doc=(
+            "The folder in the store for the tables, each in a folder named after its topic. If empty, the "
+            "tables are at the top of the store."
+        ),
     )
     hadoop_conf_dir: str | None = option(
         default=None,
         importance=MEDIUM,
         group=_STORE,
-        doc="Folder with the core-site.xml and hdfs-site.xml of a Hadoop cluster, which for instance say where the "
-        "name nodes of hdfs://NAMESERVICE are.",
+        doc=(
+            "The folder with the core-site.xml and hdfs-site.xml of a Hadoop cluster, which say for instance "
+            "where the name nodes of hdfs://NAMESERVICE are."
+        ),
     )
     s3_bucket_name: str | None = option(
         default=None,
@@ -65,21 +72,25 @@ class StoreOptions(Config):
         importance=MEDIUM,
         validator=matches(r"https?://([^/]+/?|.*@.*)", "URL such as http://minio:9000"),
         group=_STORE,
-        doc="The URL of a service other than Amazon's that speaks S3, such as http://minio:9000.",
+        doc="The URL of an S3-compatible service other than Amazon's, such as http://minio:9000.",
     )
     s3_path_style_access_enabled: bool = option(
         default=True,
         importance=LOW,
         group=_STORE,
-        doc="Whether requests name the bucket in the path instead of the host name. Most services other than Amazon's "
-        "need it.",
+        doc=(
+            "Whether requests name the bucket in the path instead of the host name. Most S3-compatible "
+            "services need it."
+        ),
     )
     aws_access_key_id: str | None = option(
         default=None,
         importance=MEDIUM,
         group=_STORE,
-        doc="The access key of S3. Without it, keys are looked for where Amazon's clients do: environment, profile, "
-        "the role of the machine or container.",
+        doc=(
+            "The access key for S3. Without it, credentials are looked up where Amazon's clients do: "
+            "environment, profile, the role of the machine or container."
+        ),
     )
     aws_secret_access_key: Password | None = option(
         default=None,
@@ -92,58 +103,69 @@ class StoreOptions(Config):
         importance=LOW,
         validator=between(5 * _MIB, 2048 * _MIB - 1),
         group=_STORE,
-        doc="Bytes of a part of an upload. Spark buffers parts on disk, the Python of executors in memory. A file has "
-        "at most 10,000 of them.",
+        doc=(
+            "The size of one part of a multipart upload, in bytes. Spark buffers parts on disk, the "
+            "executors' Python in memory. A file has at most 10,000 parts."
+        ),
     )
 
     gcs_credentials_path: str | None = option(
         default=None,
         importance=MEDIUM,
         group=_STORE,
-        doc="The JSON file with the key of a service account of Google. Without it and gcs.credentials.json an "
-        "account is looked for where Google's clients do: GOOGLE_APPLICATION_CREDENTIALS, the account of the machine.",
+        doc=(
+            "The JSON file with the key of a Google service account. Without it and gcs.credentials.json, "
+            "credentials are looked up where Google's clients do: GOOGLE_APPLICATION_CREDENTIALS, then the "
+            "account of the machine."
+        ),
     )
     gcs_credentials_json: Password | None = option(
         default=None,
         importance=MEDIUM,
         group=_STORE,
-        doc="The key itself, as JSON, in place of gcs.credentials.path.",
+        doc="The key itself, as JSON, instead of gcs.credentials.path.",
     )
     gcs_endpoint: str | None = option(
         default=None,
         importance=LOW,
         validator=matches(r"https?://([^/]+/?|.*@.*)", "URL such as http://localhost:4443"),
         group=_STORE,
-        doc="The URL of a service other than Google's that speaks as Google Cloud Storage does, such as an emulator. "
-        "Without a key it is asked without one.",
+        doc=(
+            "The URL of a service other than Google's that speaks the protocol of Google Cloud Storage, such "
+            "as an emulator. Without a key, requests to it are not signed."
+        ),
     )
 
     azblob_account_key: Password | None = option(
         default=None,
         importance=MEDIUM,
         group=_STORE,
-        doc="The key of the storage account of Azure. Without it, a token and a connection string an identity is "
-        "looked for where Azure's clients do: environment, managed identity, the login of the command az.",
+        doc=(
+            "The key of the Azure storage account. Without a key, token or connection string, an identity is "
+            "looked up where Azure's clients do: environment, managed identity, the login of the command az."
+        ),
     )
     azblob_sas_token: Password | None = option(
         default=None,
         importance=MEDIUM,
         group=_STORE,
-        doc="A shared access signature of the account or the container, in place of azblob.account.key.",
+        doc="A shared access signature for the account or the container, instead of azblob.account.key.",
     )
     azblob_connection_string: Password | None = option(
         default=None,
         importance=MEDIUM,
         group=_STORE,
-        doc="The connection string of the account, in place of azblob.account.key and azblob.endpoint.",
+        doc="The connection string of the account, instead of azblob.account.key and azblob.endpoint.",
     )
     azblob_endpoint: str | None = option(
         default=None,
         importance=LOW,
         validator=matches(r"https?://([^?#]+|.*@.*)", "URL such as http://localhost:10000/devstoreaccount1"),
         group=_STORE,
-        doc="The URL of the Blob service of the account, if it is not https://ACCOUNT.blob.core.windows.net, such as "
-        "http://localhost:10000/devstoreaccount1 of the emulator Azurite.",
+        doc=(
+            "The URL of the account's Blob service if it is not https://ACCOUNT.blob.core.windows.net, such "
+            "as http://localhost:10000/devstoreaccount1 for the emulator Azurite."
+        ),
     )
 
     @property
@@ -202,14 +224,16 @@ class StoreOptions(Config):
                 told = "It must not contain a user or a key: give them by their keys."
                 yield ConfigError(key, shown_url(url), told)
         if location.kind == "s3" and (reason := missing_extra("s3", "boto3")):
-            yield ConfigRuleError(f"A store in S3 cannot be reached from here. {reason}", "store.url")
+            yield ConfigRuleError(f"The store in S3 cannot be reached. {reason}", "store.url")
         if location.kind == "gcs":
             yield from self._google_mistakes()
         if location.kind == "azure":
             yield from self._azure_mistakes()
         if (self.aws_access_key_id is None) != (self.aws_secret_access_key is None):
             missing = "aws.access.key.id" if self.aws_access_key_id is None else "aws.secret.access.key"
-            yield ConfigError(missing, None, "A key and its secret belong together: give both of them or neither.")
+            yield ConfigError(
+                missing, None, "aws.access.key.id and aws.secret.access.key belong together: set both or neither."
+            )
 
     def _google_mistakes(self) -> Iterable[ConfigError]:
         if reason := missing_extra("gcs", "google.cloud.storage"):
@@ -240,7 +264,7 @@ class StoreOptions(Config):
             told = f"abfss: is reached by https: alone, and {account.endpoint} is not: write abfs: in its place."
             yield ConfigError("store.url", self.store_url, told)
         if account.key is None and account.token is None and not account.endpoint.startswith("https:"):
-            told = "An identity is only shown to an https: URL: give a key (azblob.account.key) or a token."
+            told = "An identity is only sent to an https: URL: set a key (azblob.account.key) or a token instead."
             yield ConfigError("azblob.endpoint", self.azblob_endpoint, told)
 
     def _endpoints(self) -> Mapping[str, str | None]:

@@ -22,29 +22,34 @@ class TableOptions(Config):
         default="parquet",
         importance=HIGH,
         group=_TABLES,
-        doc="What a table is: parquet, a folder of files; iceberg, an Apache Iceberg table; delta, a Delta Lake table.",
+        doc=(
+            "The format of tables: parquet, a folder of files; iceberg, an Apache Iceberg table; delta, a "
+            "Delta Lake table."
+        ),
     )
     table_name_format: str = option(
         default="${topic}",
         importance=MEDIUM,
         validator=matches(r"([^.$/]+\.)*[^./]+", "name of a table, with ${topic} only in its last part"),
         group=_TABLES,
-        doc="The name of a topic's table in an Iceberg catalog: ${topic} stands for the topic. Parts before a dot are "
-        "its namespace (lake.${topic}_raw), which by default has the parts of topics.dir.",
+        doc=(
+            "The name of a topic's table in an Iceberg catalog; ${topic} stands for the topic. The parts "
+            "before the last dot are its namespace (lake.${topic}_raw); the default namespace is topics.dir."
+        ),
     )
 
     def table_mistakes(self, partitioner: str, file_format: str) -> Iterable[ConfigError]:
         """Yield an error for each rule over several of these options that is broken."""
         if self.table_format != "iceberg" and self.table_name_format != "${topic}":
-            reason = "Only tables of Iceberg have names of their own: set table.format=iceberg, or remove the key."
+            reason = "Only Iceberg tables can be renamed: set table.format=iceberg, or remove the key."
             yield ConfigError("table.name.format", self.table_name_format, reason)
         if self.table_format != "delta":
             return
         if partitioner not in ("DefaultPartitioner", "FieldPartitioner"):
-            reason = f"With table.format={self.table_format} a table is divided by columns: use FieldPartitioner."
+            reason = f"With table.format={self.table_format}, tables are partitioned by columns: use FieldPartitioner."
             yield ConfigError("partitioner.class", partitioner, reason)
         if file_format != "ParquetFormat":
-            reason = f"table.format={self.table_format} has files of Parquet: remove the key."
+            reason = f"table.format={self.table_format} always uses Parquet files: remove the key."
             yield ConfigError("format.class", file_format, reason)
 
 
@@ -55,24 +60,31 @@ class UpsertOptions(Config):
         default="append",
         importance=MEDIUM,
         group=_TABLES,
-        doc="What a record does to its table: append adds a row; upsert replaces the row with the same key, or deletes "
-        "it, which needs table.format=iceberg or delta.",
+        doc=(
+            "What a record does to its table: append adds a row; upsert replaces or deletes the row with the "
+            "same key, and needs table.format=iceberg or delta."
+        ),
     )
     upsert_keys: tuple[str, ...] = option(
         default=(),
         importance=MEDIUM,
         group=_TABLES,
-        doc="The columns of the key of a row. They are taken from the record's key if it has fields of these names, "
-        "else from its value; a key without fields is the one column that is named. Without this, the fields of "
-        "the record's key are the key. The Iceberg sink's iceberg.tables.default-id-columns means the same.",
+        doc=(
+            "The key columns of a row. They are taken from the record's key if it has fields with these "
+            "names, otherwise from its value; a key that is not a struct is the single column named here. By "
+            "default, the fields of the record's key are used. The Iceberg sink's "
+            "iceberg.tables.default-id-columns is accepted as well."
+        ),
     )
     upsert_envelope: Literal["none", "debezium", "flattened"] = option(
         default="none",
         importance=LOW,
         group=_TABLES,
-        doc="How records tell of changes. none: the value is the row, and a record without a value deletes it. "
-        "debezium: an envelope with before, after and op. flattened: as Debezium's ExtractNewRecordState writes them, "
-        "with __deleted or __op.",
+        doc=(
+            "How records describe changes. none: the value is the row, and a record without a value deletes "
+            "it. debezium: an envelope with before, after and op. flattened: the output of Debezium's "
+            "ExtractNewRecordState, with __deleted or __op."
+        ),
     )
 
     @property
@@ -87,8 +99,8 @@ class UpsertOptions(Config):
     def upsert_mistakes(self, table_format: str) -> Iterable[ConfigError]:
         """Yield an error for each rule over several of these options that is broken."""
         if self.write_mode == "upsert" and table_format == "parquet":
-            reason = "Rows of tables with table.format=parquet cannot be replaced: set table.format=iceberg or delta."
+            reason = "Tables with table.format=parquet cannot be updated: set table.format=iceberg or delta."
             yield ConfigError("write.mode", self.write_mode, reason)
         if self.write_mode == "append" and self.upsert_envelope != "none":
-            reason = "Records are read as changes with write.mode=upsert alone: set that, or remove this key."
+            reason = "This applies only to write.mode=upsert: set that, or remove this key."
             yield ConfigError("upsert.envelope", self.upsert_envelope, reason)

@@ -1,9 +1,9 @@
-"""The pieces of a load, such as files, and the marks of those that are sent though the stored offset is before them.
+"""The pieces of a load, such as files, and the marks of pieces that were sent before the offset covers them.
 
-Exactly once, the rows of a load are published in several transactions, one for each share of its pieces. Each commits a
-*mark* with its rows: under the source partition and the slot of the transaction, the names of its pieces. When all
-shares are sent, one more transaction stores the offset after them and removes the marks. So whoever reads the offset
-and the marks knows which pieces are sent, at any moment.
+With exactly-once support, the rows of a load are published in several transactions, one for each share of its pieces.
+Each commits a *mark* with its rows: the names of its pieces, under the source partition and the slot of the
+transaction. When all shares are sent, one more transaction stores the offset after them and removes the marks. So the
+offset and the marks together tell, at any moment, which pieces are sent.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Final, Self, TypeVar
 from connect.data import Offset
 from connect.errors import ConfigError
 
-__all__ = ["MOST_SLOTS", "Mark", "NumberedPieces", "marked_partition", "numbered_pieces", "shares", "unmarked"]
+__all__ = ["MOST_SLOTS", "Mark", "NumberedPieces", "divide_evenly", "marked_partition", "numbered_pieces", "unmarked"]
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ class Mark:
 
     @classmethod
     def of(cls, offset: Mapping[str, Any]) -> Self:
-        """The mark that a source offset tells."""
+        """Return the mark in a source offset."""
         load, pieces = (offset.get(key) for key in _KEYS)
         if not isinstance(load, str) or not isinstance(pieces, str):
             reason = "A mark has load and pieces, which are texts: remove it with the offset that it belongs to."
@@ -46,7 +46,7 @@ class Mark:
         return cls(load, tuple(pieces.split()))
 
     def with_pieces(self, load: str, pieces: Iterable[str]) -> Mark:
-        """The mark when these pieces are sent too; those of another load count no more."""
+        """Return the mark after these pieces are sent too; pieces of another load no longer count."""
         return Mark(load, (*(self.pieces if load == self.load else ()), *pieces))
 
 
@@ -82,7 +82,7 @@ def numbered_pieces(first: int, end: int, sent: Collection[str]) -> NumberedPiec
     return NumberedPieces([number for number in range(first, last) if number not in numbers], last)
 
 
-def shares(items: Sequence[T], count: int, size: Callable[[T], int] = lambda _: 1) -> list[list[T]]:
+def divide_evenly(items: Sequence[T], count: int, size: Callable[[T], int] = lambda _: 1) -> list[list[T]]:
     """Divide items into at most so many shares of about the same size, each in the order of the items."""
     if count == 1 and items:
         return [list(items)]

@@ -29,15 +29,19 @@ class RowOptions(Config):
         importance=HIGH,
         validator=matches(r"([A-Za-z0-9._-]|\$\{(folder|table)\})+", "name of a topic"),
         group=_RECORDS,
-        doc="The topic of the rows. ${folder} stands for the folder of a file, ${table} for the name of a table, with "
-        "dots between their parts.",
+        doc=(
+            "The topic for the rows. ${folder} stands for the folder of a file, ${table} for the name of a "
+            "table, with dots between their parts."
+        ),
     )
     columns: tuple[str, ...] = option(
         default=(),
         importance=MEDIUM,
         group=_RECORDS,
-        doc="The columns that become fields of the value, in this order; all if there are none. A column of a type "
-        "that records cannot hold has to be left out.",
+        doc=(
+            "The columns that become fields of the value, in this order; by default all. Leave out columns "
+            "whose type records cannot hold."
+        ),
     )
     key_columns: tuple[str, ...] = option(
         default=(),
@@ -50,16 +54,20 @@ class RowOptions(Config):
         importance=MEDIUM,
         validator=non_empty,
         group=_RECORDS,
-        doc="The column that becomes the timestamp of the record: a time, a date, or a number of milliseconds since "
-        "1970. Without it, and where it is null, the timestamp is the time of sending.",
+        doc=(
+            "The column for the record's timestamp: a time, a date, or milliseconds since 1970. Without it, "
+            "or where it is null, the timestamp is the time of sending."
+        ),
     )
     fine_times: FineTimes = option(
         default=FineTimes.REFUSE,
         importance=LOW,
         group=_RECORDS,
-        doc="What becomes of columns of times, which count microseconds where a record counts milliseconds. refuse: a "
-        "row with a time that is finer than a millisecond is bad. truncate: the finer digits are cut off. number: they "
-        "are read as the number of their microseconds since 1970.",
+        doc=(
+            "What to do with times, which count microseconds in Spark but milliseconds in records. refuse: "
+            "treat a row with a finer time than a millisecond as bad. truncate: cut off the finer digits. "
+            "number: read times as microseconds since 1970."
+        ),
     )
 
     def topic_of(self, **names: str) -> str:

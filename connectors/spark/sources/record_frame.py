@@ -88,7 +88,7 @@ class RowReading:
         raise ConfigError("timestamp.column", name, reason)
 
     def plan(self, topic: str, value: Schema) -> RowPlan:
-        """What becomes of rows whose values have this schema."""
+        """Return the plan for rows whose values have this schema."""
         return RowPlan(topic, value, self.key_schema, self.options.fine_times is FineTimes.TRUNCATE)
 
     def frame(self, frame: DataFrame, topic: str) -> RecordFrame:

@@ -25,8 +25,8 @@ def record_schema(columns: spark.StructType, *, remembered: str | None = None, f
     schema = schema_of_columns(zoned, remembered)
     for path, data_type in _left_out(zoned, schema, ""):
         raise SchemaError(
-            f"Column {path} is {data_type} in Spark, which a record cannot hold: name the columns that are to be read "
-            "(columns), or cast it where the rows come from."
+            f"Column {path} is {data_type} in Spark, which a record cannot hold: list the columns to read "
+            "(columns) without it, or cast it at the source."
         )
     return _finished(schema, numbers=fine_as_numbers)
 

@@ -13,7 +13,7 @@ after the offset is stored                  nothing comes twice
 So nothing is lost (invariants I1 and I3), and what may come again is one load: so many files or versions, or so many
 partitions of a table, as the options of the source say.
 
-Where the worker supports exactly-once sources, the rows of a load are published in units, each in a transaction with
+Where the worker supports exactly-once sources, the rows of a load are published in shares, each in a transaction with
 the mark of its pieces (:mod:`connectors.spark.sources.marks`), and each by one task of Spark.
 
 ==========================================  =====================================================================
@@ -21,9 +21,9 @@ killed                                      then
 ==========================================  =====================================================================
 an executor, or its Python process, before  nobody can read what it sent. An attempt that Spark makes again ends that
 its transaction is committed                transaction, and the load goes on from the marks
-after it is committed                       the load goes on from the marks, of which that of the unit is one
+after it is committed                       the load goes on from the marks, of which that of the share is one
 the driver while rows are sent, or after    the next driver claims the connector, and fences all slots, before it
-all units, before the offset is stored      reads the offset and the marks: the same
+all shares, before the offset is stored      reads the offset and the marks: the same
 while the offset is stored                  the offset is stored and the marks are gone, or neither
 ==========================================  =====================================================================
 """
@@ -53,24 +53,24 @@ from connectors.spark.engine.publisher import (
 from connectors.spark.engine.transaction_slots import Slots
 from connectors.spark.loading.jobs import Jobs, Work
 from connectors.spark.loading.progress import LoadProgress
-from connectors.spark.sources.frame_executor import (
-    TASK,
-    UNIT_COLUMNS,
-    UnitOrders,
-    UnitOutcome,
-    outcome_of,
-    publish_rows,
-    publish_unit,
-    whole_frame,
-)
 from connectors.spark.sources.marks import MOST_SLOTS, Mark, marked_partition
 from connectors.spark.sources.record_frame import RecordFrame
 from connectors.spark.sources.rows import RowPlan
+from connectors.spark.sources.share_executor import (
+    OUTCOME_COLUMNS,
+    TASK,
+    ShareOrders,
+    ShareOutcome,
+    outcome_of,
+    publish_rows,
+    publish_share,
+    whole_frame,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Load", "RowPublisher", "Unit"]
+__all__ = ["Load", "RowPublisher", "Share"]
 
 T = TypeVar("T")
 
@@ -81,7 +81,7 @@ _NO_MARK: Final = Mark("", ())
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class Share:
     """Rows that are published together, and the names of the pieces of their load that they are."""
 
     records: RecordFrame
@@ -126,7 +126,7 @@ class RowPublisher:
 
     @property
     def width(self) -> int:
-        """Into how many units the rows of a load are divided: one, which Spark divides further, at least once."""
+        """Into how many shares the rows of a load are divided: one, which Spark divides further, at least once."""
         return 1 if self._slots is None else self._slots.count
 
     def sent(self, load: Load) -> frozenset[str]:
@@ -158,20 +158,20 @@ class RowPublisher:
 
     # -- rows -------------------------------------------------------------------------------------------------------
 
-    def publish(self, units: Sequence[Unit], load: Load, stage: str) -> None:
+    def publish(self, shares: Sequence[Share], load: Load, stage: str) -> None:
         """Publish rows: when this returns Kafka has acknowledged them, or they are reported.
 
         Where a transformation sends some to a topic that nobody has created yet, it is created, and the rows are all
         published again. Raises what ``errors.tolerance`` does not allow.
         """
-        self._create({unit.records.plan.topic for unit in units})
+        self._create({share.records.plan.topic for share in shares})
         self.progress.stage(stage)
         if self._slots is not None:
-            works = [self._in_transaction(self._slots, unit, load, slot) for slot, unit in enumerate(units, 1)]
+            works = [self._in_transaction(self._slots, share, load, slot) for slot, share in enumerate(shares, 1)]
             self._jobs.run_all(works)
             return
-        for unit in units:
-            self._publish(unit.records, stage)
+        for share in shares:
+            self._publish(share.records, stage)
 
     def run(self, job: Callable[[], T]) -> T:
         """Run another of Spark's jobs: it is cancelled when the task is to stop."""
@@ -188,18 +188,18 @@ class RowPublisher:
 
     # -- in transactions --------------------------------------------------------------------------------------------
 
-    def _in_transaction(self, slots: Slots, unit: Unit, load: Load, slot: int) -> Work[None]:
-        """Have a unit published in one transaction."""
-        mark = self._marks.get(slot, _NO_MARK).with_pieces(load.name, unit.pieces)
+    def _in_transaction(self, slots: Slots, share: Share, load: Load, slot: int) -> Work[None]:
+        """Have a share published in one transaction."""
+        mark = self._marks.get(slot, _NO_MARK).with_pieces(load.name, share.pieces)
         marks = [(marked_partition(load.partition, slot), mark.offset())]
         told: frozenset[str] = frozenset()
         tellings = 0
         while True:
             publication = self._publication.within(slots.orders(slot))
-            orders = UnitOrders(publication, unit.records.plan, marks, told)
-            outcome: UnitOutcome = yield partial(_run_unit, unit.records, orders)
+            orders = ShareOrders(publication, share.records.plan, marks, told)
+            outcome: ShareOutcome = yield partial(_run_share, share.records, orders)
             if outcome.is_superseded:
-                raise RetriableError("Rows may have been published before: which are is looked up.", _SOON)
+                raise RetriableError("Rows may have been published already; looking up which.", _SOON)
             slots.checked(outcome.checked)
             news = [each for each in outcome.published.failures if failure_digest(each) not in told]
             if outcome.is_untold:
@@ -218,11 +218,11 @@ class RowPublisher:
             self._create(missing)
 
     def _tell(self, failures: Sequence[Failure], times: int) -> None:
-        """Tell of rows that are left out, so that a transaction may pass them."""
+        """Report left-out rows, so that a transaction may pass them."""
         if times > _MOST_TELLINGS:
             raise ConnectError(
-                "Each time that rows are read others of them are bad, or for other reasons, so that they cannot be "
-                f"committed: {failures[0].error if failures else 'none of them is new'}."
+                "Each time the rows are read, different ones are bad, or for different reasons, so they "
+                f"cannot be committed: {failures[0].error if failures else 'none of them is new'}."
             )
         self._context.give_up(failures)
         self._context.commit(())
@@ -254,10 +254,10 @@ class RowPublisher:
         return [pickle.loads(row[_COLUMN]) for row in rows]  # noqa: S301 - our own executors have made it
 
 
-def _run_unit(records: RecordFrame, orders: UnitOrders) -> UnitOutcome:
-    """Have an executor publish a unit; runs in a thread of its own."""
-    function: Any = partial(publish_unit, orders)
-    return outcome_of(whole_frame(records.frame).mapInArrow(function, UNIT_COLUMNS).collect())
+def _run_share(records: RecordFrame, orders: ShareOrders) -> ShareOutcome:
+    """Have an executor publish a share; runs in a thread of its own."""
+    function: Any = partial(publish_share, orders)
+    return outcome_of(whole_frame(records.frame).mapInArrow(function, OUTCOME_COLUMNS).collect())
 
 
 def _publish_partition(

@@ -27,7 +27,7 @@ TIMESTAMP: Final = "timestamp"
 
 @dataclass(frozen=True, slots=True)
 class RowPlan:
-    """What becomes of rows that have the columns ``key``, ``value`` and ``timestamp``; plain data, for it is sent."""
+    """What to do with rows with the columns ``key``, ``value`` and ``timestamp``; plain data, because it is sent."""
 
     topic: str
     value: Schema

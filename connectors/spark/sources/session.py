@@ -1,4 +1,4 @@
-"""The Spark session of a source: started with its task, and again if its Java process ends."""
+"""The Spark session of a source: started with its task, and restarted if its Java process ends."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from connect.bulk_source import BulkSourceTaskContext
 from connect.errors import ConnectError
 from connectors.spark.errors import failure_cause
-from connectors.spark.retries import Losses
+from connectors.spark.retries import LoadRetries
 from connectors.spark.session import start_session
 from connectors.spark.stores.access import Access
 
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 class SourceSession:
-    """A session with settings of its own, and what publishes with it. Used by the task's thread alone."""
+    """A session with its own settings, and the publisher that uses it. Used only by the task's thread."""
 
     def __init__(self, context: BulkSourceTaskContext, access: Access, settings: Mapping[str, str]) -> None:
         self._context = context
@@ -35,7 +35,7 @@ class SourceSession:
         self._first: SparkSession | None = None
         self._own: SparkSession | None = None
         self._publisher: RowPublisher | None = None
-        self._losses = Losses(context, self.start)
+        self._retries = LoadRetries(context, self.start)
 
     def start(self) -> None:
         """Start Spark."""
@@ -56,7 +56,7 @@ class SourceSession:
 
     @property
     def publisher(self) -> RowPublisher:
-        """What publishes rows with the session."""
+        """The publisher that uses the session."""
         assert self._publisher is not None, "the session is started with the task"
         return self._publisher
 
@@ -76,8 +76,8 @@ class SourceSession:
             self.publisher.release()
             assert self._first is not None
             failure = ConnectError(f"Spark failed to send the rows: {failure_cause(error)}")
-            raise self._losses.error(self._first, failure) from error
-        self._losses.forget()
+            raise self._retries.error(self._first, failure) from error
+        self._retries.forget()
         return result
 
     def stop(self) -> None:

@@ -31,7 +31,7 @@ _LONGEST: Final = 100_000
 
 @dataclass(frozen=True, slots=True)
 class StoredTable:
-    """A table in files that a query may join: it is looked at anew in each load."""
+    """A table of files that a query may join; each load reads it again."""
 
     name: str
     path: str
@@ -40,7 +40,7 @@ class StoredTable:
 
 @dataclass(frozen=True, slots=True)
 class JdbcTable:
-    """A table of a database that a query may join, read through JDBC anew in each load."""
+    """A database table that a query may join; each load reads it again through JDBC."""
 
     name: str
     url: str
@@ -60,67 +60,79 @@ class SqlOptions(Config):
         importance=MEDIUM,
         validator=non_empty,
         group=_GROUP,
-        doc="A query in Spark's SQL whose result is written in place of the rows: SELECT ... FROM records. The rows of "
-        "a load, after converters and transformations, are the table records; sql.tables.NAME.path (or .jdbc.url and "
-        ".jdbc.table) makes the table NAME. One SELECT, without statements that change or read anything else.",
+        doc=(
+            "A query in Spark SQL whose result is written instead of the rows: SELECT ... FROM records. The "
+            "table records holds the rows of a load, after converters and transformations; "
+            "sql.tables.NAME.path (or .jdbc.url and .jdbc.table) adds the table NAME. It must be a single "
+            "SELECT that changes nothing and reads nothing else."
+        ),
     )
     sql_file: str | None = option(
         default=None,
         importance=LOW,
         validator=non_empty,
         group=_GROUP,
-        doc="A file with the query, instead of sql. The worker's key sql.allowed.paths has to allow it.",
+        doc="A file with the query, instead of sql. The worker's key sql.allowed.paths must allow it.",
     )
     sql_window_ms: Long | None = option(
         default=None,
         importance=MEDIUM,
         validator=at_least(1000),
         group=_GROUP,
-        doc="The length of windows by the time of events, which begin at its multiples since 1970 in UTC. The query is "
-        "then asked for whole windows, each once: the records of a window are held until it is complete.",
+        doc=(
+            "The length of event-time windows, which start at multiples of it since 1970 in UTC. The query "
+            "then runs once for each complete window; the records of a window are held until it is complete."
+        ),
     )
     sql_window_time: str | None = option(
         default=None,
         importance=MEDIUM,
         validator=non_empty,
         group=_GROUP,
-        doc="The column with the time of events: a timestamp, a date, milliseconds since 1970, or text in the form of "
-        "ISO 8601; a.b is the field b of the struct a.",
+        doc=(
+            "The column with the event time: a timestamp, a date, milliseconds since 1970, or ISO 8601 text; "
+            "a.b is the field b of the struct a."
+        ),
     )
     sql_window_delay_ms: Long = option(
         default=60_000,
         importance=MEDIUM,
         validator=at_least(0),
         group=_GROUP,
-        doc="How long a window waits for records that come late: it is complete when each partition has a record that "
-        "is so much newer than its end.",
+        doc=(
+            "How long a window waits for late records: it is complete once every partition has a record that "
+            "is this much newer than its end."
+        ),
     )
     sql_window_late: Literal["emit", "drop", "dead-letter"] = option(
         default="emit",
         importance=MEDIUM,
         group=_GROUP,
-        doc="What becomes of records that come when their window is written already: emit asks the query for them with "
-        "the next windows, which gives further rows; drop leaves them out, and the log tells how many; dead-letter "
-        "leaves them out as errors.tolerance=all does bad records, with the dead letter queue and the limits of those.",
+        doc=(
+            "What to do with records that arrive after their window was written. emit: run the query for them "
+            "with the next windows, which adds further rows. drop: leave them out and log how many. "
+            "dead-letter: treat them as errors.tolerance=all treats bad records, with the dead letter queue "
+            "and its limits."
+        ),
     )
     sql_window_idle_ms: Long = option(
         default=600_000,
         importance=LOW,
         validator=at_least(0),
         group=_GROUP,
-        doc="After how long without records a partition is not waited for any more.",
+        doc="How long a partition may be without records before windows stop waiting for it.",
     )
     sql_allowed_paths: tuple[str, ...] = option(
         default=(),
         importance=LOW,
         internal=True,
-        doc="Set in the worker's file: what sql.file and sql.tables.NAME.path may name.",
+        doc="Set this in the worker's file: the paths that sql.file and sql.tables.NAME.path may name.",
     )
     sql_allowed_jdbc_urls: tuple[str, ...] = option(
         default=(),
         importance=LOW,
         internal=True,
-        doc="Set in the worker's file: what sql.tables.NAME.jdbc.url may be.",
+        doc="Set this in the worker's file: the URLs that sql.tables.NAME.jdbc.url may name.",
     )
 
     def sql_mistakes(self) -> Iterable[ConfigError]:
@@ -191,7 +203,7 @@ class SqlOptions(Config):
 
     @property
     def query_tables(self) -> tuple[StoredTable | JdbcTable, ...]:
-        """The tables that the query may use besides the records; what is not allowed is a ``ConfigError``."""
+        """The tables that the query may use besides the records; raises ``ConfigError`` for one that is not allowed."""
         return tuple(self._tables())
 
     def _table_errors(self) -> Iterator[ConfigError]:
@@ -251,7 +263,7 @@ class SqlOptions(Config):
         if not local:
             raise ConfigError(key, path, reason)
         if _has_pattern(path):
-            raise ConfigError(key, path, "It has characters of a pattern (*?[]{},\\): name one folder or file.")
+            raise ConfigError(key, path, "It contains pattern characters (*?[]{},\\): name one folder or file.")
         try:
             return str(AllowedPaths(local).resolve(path.removeprefix("file://")))
         except ConnectError:

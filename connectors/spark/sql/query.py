@@ -35,7 +35,7 @@ _READ_OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {"csv": {"header": "true
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What the query makes of the rows of a load, in the columns of the table that is to hold it."""
+    """The result of the query for a load, in the columns of its table."""
 
     frame: DataFrame
     schema: Schema
@@ -43,11 +43,11 @@ class Result:
 
     @property
     def rows(self) -> int:
-        """How many rows it had, once Spark has written it: counted in the job that wrote them."""
+        """The number of rows, counted by the Spark job that wrote them; available after it."""
         return 0 if self.observation is None else int(self.observation.get[_ROWS])
 
     def without_rows(self) -> Result:
-        """The same columns without a row, also where a query gives one for no records; no query is asked."""
+        """Return the same columns without rows; the query is not run."""
         columns = from_arrow_schema(table_type(self.schema).columns)
         return Result(self.frame.sparkSession.createDataFrame([], columns), self.schema, None)
 
@@ -88,7 +88,7 @@ class Query:
         return Result(counted, schema, observation)
 
     def _found(self, records: DataFrame, table: str) -> DataFrame:
-        """What the query makes of these rows: Spark has looked its views up when this returns."""
+        """Return the query's result for these rows; on return Spark has resolved the views."""
         for other in self._tables:
             self._frame(other).createOrReplaceTempView(other.name)
         records.createOrReplaceTempView(RECORDS)
@@ -96,15 +96,15 @@ class Query:
             return self._spark.sql(self._text)
         except AnalysisException as error:
             raise ConnectError(
-                f"The query (sql) does not fit the records of table {table}: {root_cause(error)} A field that no "
-                "record has had so far is no column yet: declare it with value.schema."
+                f"The query (sql) does not fit the records of table {table}: {root_cause(error)} A field is "
+                "only a column once a record has had a value for it: declare it with value.schema."
             ) from error
 
     def _grown(self, known: Schema, found: Schema) -> Schema:
         """The schema of the table for these rows too."""
         grown = widen(known, found)
         if self._evolution.grown(known, found) != grown:
-            raise SchemaError("It needs new or wider columns, which schema.compatibility does not let the table have.")
+            raise SchemaError("It needs new or wider columns, which schema.compatibility does not allow.")
         return grown
 
     def _frame(self, table: StoredTable | JdbcTable) -> DataFrame:
@@ -115,8 +115,8 @@ class Query:
             return self._jdbc(table)
         except Exception as error:
             raise ConnectError(
-                f"The table {table.name} (sql.tables.{table.name}) cannot be read: {root_cause(error)}. Correct "
-                "its keys, or make it readable."
+                f"The table {table.name} (sql.tables.{table.name}) cannot be read: {root_cause(error)}. "
+                "Correct its keys, or make it readable."
             ) from error
 
     def _jdbc(self, table: JdbcTable) -> DataFrame:
@@ -143,7 +143,7 @@ class QueryOutput:
 
     @property
     def commits(self) -> bool:
-        """As the target has it."""
+        """Whether the target commits at once."""
         return self._output.commits
 
     def write(self, frame: DataFrame, table: str, schema: Schema, attempt: int) -> None:  # noqa: ARG002

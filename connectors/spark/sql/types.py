@@ -32,7 +32,7 @@ def schema_of_result(columns: spark.StructType) -> Schema:
     names = [column.name for column in columns]
     for name in names:
         if names.count(name) > 1:
-            raise SchemaError(f"The query has two columns called {name}.")
+            raise SchemaError(f"The query has two columns named {name}: rename one with AS.")
     return _struct(columns, "").as_required()
 
 
@@ -66,8 +66,8 @@ def _primitive(data_type: spark.DataType, path: str) -> Schema:
     kind = _PRIMITIVES.get(type(data_type))
     if kind is None:
         raise SchemaError(
-            f"The column {path} of the query's result is of Spark's type {data_type.simpleString()}, which no table "
-            "has."
+            f"Column {path} of the query's result has Spark's type {data_type.simpleString()}, which tables "
+            "cannot hold: CAST it."
         )
     return Schema(kind, optional=True)
 

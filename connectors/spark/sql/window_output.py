@@ -1,15 +1,15 @@
-"""The query of a connector with windows: it is asked for the rows of complete windows, and the others are held.
+"""Runs a query with windows: it is asked for the rows of complete windows, and other rows are held.
 
-The rows of a load are written first, with all their columns, beside those that were held before. If windows are
-complete then, all these rows are divided at the end of the last one: the query is asked for those before it, and those
-after it are written anew. What is held is named by the target's commit, with the offsets of the load (I3).
+The rows of a load are written first, with all their columns, beside those held before. If windows are complete then,
+all these rows are divided at the end of the last complete one: the query runs for those before it, and those after it
+are written anew. The target's commit names what is held, together with the load's offsets (I3).
 
 ==========================  ========================================================================================
 killed                      then
 ==========================  ========================================================================================
 after the rows are written  no commit names their folder: the next start removes it, and loads the records again
 after they are divided      the same for both folders, and for the result, which is not committed
-after the commit            it says what is held, and folders that it does not name are removed
+after the commit            the commit says what is held; folders that it does not name are removed
 ==========================  ========================================================================================
 """
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from connectors.spark.loading.request import Loaded, LoadRequest
     from connectors.spark.sql.query import Query, Result
 
-__all__ = ["HoldingOutput", "WindowState"]
+__all__ = ["WindowOutput", "WindowState"]
 
 logger = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ class _Kept:
     latest: Mapping[int, int | None]
 
 
-class HoldingOutput:
+class WindowOutput:
     """An :class:`~connectors.spark.loading.request.Output` that keeps rows until :meth:`finish` divides them.
 
     What the query makes of those in complete windows goes to another output. Nothing is shown to readers before.
@@ -146,8 +146,8 @@ class HoldingOutput:
             written = sum(report.written for report in loaded.reports[table])
             if kept.rows != written:
                 raise RetriableError(
-                    f"Spark has kept {kept.rows} of {written} rows for the windows of table {table}: nothing is "
-                    "committed, and the load is made again."
+                    f"Spark kept {kept.rows} of {written} rows for the windows of table {table}. Nothing is "
+                    "committed; the load is repeated."
                 )
             self._finish(table, kept, loaded.attempt)
 
@@ -213,7 +213,7 @@ class HoldingOutput:
         if rows and self._state.policy is not None:
             what = _LATE_ARE[self._state.policy.late]
             logger.warning(
-                "%d records came after their windows were written, and are %s (sql.window.late).", rows, what
+                "%d records arrived after their windows were written, and are %s (sql.window.late).", rows, what
             )
 
 

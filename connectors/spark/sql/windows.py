@@ -68,7 +68,7 @@ class OpenWindows:
         return OpenWindows(end if self.cut is None else max(end, self.cut), heard, self.folders)
 
     def to_json(self) -> dict[str, Any]:
-        """As a manifest has it."""
+        """Return the windows as they are in a manifest."""
         heard = {str(partition): [each.latest, each.at] for partition, each in sorted(self.partitions.items())}
         return {"cut": self.cut, "partitions": heard, "folders": list(self.folders)}
 

@@ -1,4 +1,4 @@
-"""What Spark needs besides its own to reach a store: jars, settings of Hadoop, Hadoop's configuration files."""
+"""What Spark needs to reach a store: jars, Hadoop settings, and Hadoop's configuration files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DEFAULT_KEYS: Final = "software.amazon.awssdk.auth.credentials.DefaultCredentia
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How Spark reaches a store.
+    """Spark's access to a store.
 
     ``settings`` are set in its Hadoop configuration after it has started: as settings of Spark they would be seen in
     the command line of its Java (invariant I8).
@@ -33,7 +33,7 @@ class Access:
 
 
 def store_access(config: StoreOptions) -> Access:
-    """How Spark reaches the store of a connector."""
+    """Return how Spark reaches the store of a connector."""
     kind = config.location.kind if config.has_store else None
     if kind == "s3":
         return _s3_access(config)

@@ -85,24 +85,24 @@ class AzureStore:
         self._blobs.put_if_absent(path, data)
 
     def read(self, path: str) -> bytes:
-        """The content of a blob."""
+        """Return the content of a blob."""
         return self._blobs.get(path)
 
     def open(self, path: str) -> BinaryIO:
-        """A blob that is read by ranges."""
+        """Open a blob for reading by ranges."""
         return self._blobs.open(path)
 
     def names(self, path: str) -> list[str]:
-        """What is directly below a prefix."""
+        """List the names directly below a prefix."""
         return self._blobs.names(path)
 
     def files(self, path: str) -> Iterator[str]:
-        """The blobs below a prefix."""
+        """List the blobs below a prefix."""
         names = (name.removeprefix(f"{path}/" if path else "") for name, _ in self._blobs.below(path))
         yield from filter(_is_seen, names)
 
     def size(self, path: str) -> int | None:
-        """The size of a blob."""
+        """Return the size of a blob."""
         return self._blobs.size(path)
 
     def remove(self, path: str) -> None:
@@ -118,14 +118,14 @@ class AzureStore:
     # -- loads -----------------------------------------------------------------------------------------------
 
     def staging(self, connector: str) -> str:
-        """A folder beside the manifests."""
+        """Return a folder beside the manifests."""
         return f"_sluice/{connector}/staging"
 
     def begin(self, folder: str, table: str) -> None:
-        """Nothing: blocks need not be begun."""
+        """Do nothing: blocks need not be begun."""
 
     def writer_options(self, folder: str, table: str, folders: Mapping[int, str]) -> Mapping[str, str]:
-        """None: Spark's own committer keeps failed attempts out of the folder."""
+        """Return nothing: Spark's own committer keeps failed attempts out of the folder."""
         self._java[folder] = (table, folders)
         return {}
 
@@ -149,7 +149,7 @@ class AzureStore:
             yield from threads.map(lambda name: self._sent_again(folder, name), written)
 
     def sync_files(self, paths: Iterable[str]) -> None:
-        """Nothing: a block is durable when it has been answered."""
+        """Do nothing: a block is durable when it has been answered."""
 
     def publish(self, staged: str, target: str, upload: Upload | None = None) -> None:
         """Commit the list of a file's blocks, unless that is done already."""
@@ -163,7 +163,7 @@ class AzureStore:
                 raise
 
     def sync_folders(self, paths: Iterable[str]) -> None:
-        """Nothing: what is committed is durable."""
+        """Do nothing: what is committed is durable."""
 
     def abandon(self, folder: str, check: Callable[[], None]) -> None:  # noqa: ARG002
         """Delete the folder; blocks that it describes are forgotten."""
@@ -177,7 +177,7 @@ class AzureStore:
         match = _PART.match(name.rpartition("/")[2])
         if match is None:
             raise ConnectError(
-                f"The staged file {name} in {self.url} is not one that Spark was asked to write. Make sure that "
+                f"The staged file {name} in {self.url} was not written by Spark for this load. Make sure that "
                 "nothing else writes there, and restart the task to load the records again."
             )
         target = "/".join(filter(None, (table, folders.get(int(match[1]), ""), name)))

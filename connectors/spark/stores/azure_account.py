@@ -1,4 +1,4 @@
-"""A storage account of Azure: where its Blob service is, and what signs requests to it."""
+"""An Azure storage account: the address of its Blob service, and the credentials for it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ACCOUNT_KEY: Final = "azblob.account.key"
 
 @dataclass(frozen=True, slots=True)
 class AzureAccount:
-    """How an account is reached; plain data, for it is sent to the executors."""
+    """The access to an account; plain data, because it is sent to the executors."""
 
     name: str
     endpoint: str
@@ -36,12 +36,12 @@ def checked_account_key(key: str, option: str = _ACCOUNT_KEY) -> str:
         base64.b64decode(key, validate=True)
     except (binascii.Error, ValueError):
         # The reason may quote what it does not understand: it is not chained.
-        raise ConfigError(option, None, "It is not the key of an account, which is in base64: copy it again.") from None
+        raise ConfigError(option, None, "This is not an account key in base64: copy it again.") from None
     return key
 
 
 def account_of_connection_string(text: str, named: str, endpoint: str) -> AzureAccount:
-    """The account of a connection string, which has to be the one ``named`` in ``store.url``.
+    """Return the account of a connection string, which must be the one ``named`` in ``store.url``.
 
     ``endpoint`` is what counts where the string names none.
     """
@@ -49,12 +49,12 @@ def account_of_connection_string(text: str, named: str, endpoint: str) -> AzureA
     name = parts.get("accountname", named)
     if name != named:
         raise ConfigError(
-            _CONNECTION_STRING, None, f"It is of account {name}, and store.url names {named}: correct one of the two."
+            _CONNECTION_STRING, None, f"It belongs to account {name}, but store.url names {named}: correct one of them."
         )
     key, token = parts.get("accountkey"), parts.get("sharedaccesssignature")
     if (key is None) == (token is None):
         raise ConfigError(
-            _CONNECTION_STRING, None, "It needs AccountKey or SharedAccessSignature, one of the two: copy it again."
+            _CONNECTION_STRING, None, "It needs exactly one of AccountKey and SharedAccessSignature: copy it again."
         )
     if key is not None:
         checked_account_key(key, _CONNECTION_STRING)
@@ -70,6 +70,8 @@ def _parts_of(text: str) -> Mapping[str, str]:
     parts = [part.partition("=") for part in text.strip().strip(";").split(";")]
     if not all(equals for _, equals, _ in parts):
         raise ConfigError(
-            _CONNECTION_STRING, None, "It is no connection string: write NAME=VALUE;NAME=VALUE, as Azure's portal does."
+            _CONNECTION_STRING,
+            None,
+            "This is not a connection string: use the form NAME=VALUE;NAME=VALUE, as Azure's portal shows it.",
         )
     return {name.strip().lower(): value.strip() for name, _, value in parts}

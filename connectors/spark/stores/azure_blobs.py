@@ -79,7 +79,7 @@ def _client(account: AzureAccount, container: str) -> Any:
 
 
 def _identity() -> Any:
-    """What Azure's clients sign in with where no key is given."""
+    """Return the identity that Azure's clients sign in with if there is no key."""
     try:
         from azure.identity import DefaultAzureCredential  # noqa: PLC0415 - an extra, and slow to import
     except ImportError as error:
@@ -113,12 +113,12 @@ class AzureBlobs:
                 raise
 
     def get(self, path: str) -> bytes:
-        """The content of a blob; :class:`FileNotFoundError` if there is none."""
+        """Return the content of a blob; :class:`FileNotFoundError` if there is none."""
         with self._errors(path):
             return cast("bytes", self._blob(path).download_blob().readall())
 
     def get_range(self, path: str, first: int, size: int) -> bytes:
-        """A part of a blob."""
+        """Return a range of a blob."""
         with self._errors(path):
             return cast("bytes", self._blob(path).download_blob(offset=first, length=size).readall())
 
@@ -130,7 +130,7 @@ class AzureBlobs:
         return open_ranges(size, partial(self.get_range, path))
 
     def size(self, path: str) -> int | None:
-        """The size of a blob; ``None`` if there is none, or a folder."""
+        """Return the size of a blob; ``None`` if there is none, or a folder."""
         found = self._properties(path)
         return None if found is None or _is_folder(found) else int(found.size)
 
@@ -144,7 +144,7 @@ class AzureBlobs:
         yield from ((self._path(blob), int(blob.size)) for blob in self._listed(folder) if not _is_folder(blob))
 
     def names(self, folder: str) -> list[str]:
-        """What is directly in a folder."""
+        """List the names directly in a folder."""
         start = self._key(f"{folder}/" if folder else "")
         with self._errors(folder, of_container=True):
             found = {item.name for item in self._container.walk_blobs(name_starts_with=start, delimiter="/")}
@@ -229,8 +229,9 @@ class AzureBlobs:
             if error.status_code is None:
                 # No request was made: no identity was found, or it was not accepted. The reason may be long.
                 raise ConnectError(
-                    f"Container {self._name} cannot be signed in to ({type(error).__name__}): set azblob.account.key, "
-                    "azblob.sas.token or azblob.connection.string, or give the worker an identity that Azure knows."
+                    f"Signing in to container {self._name} failed ({type(error).__name__}): set "
+                    "azblob.account.key, azblob.sas.token or azblob.connection.string, or give the worker an "
+                    "identity that Azure knows."
                 ) from None
             # What the service answers may have parts of what was signed: it is not chained.
             raise self._meaning(error, path, of_container) from None
@@ -263,7 +264,7 @@ class AzureBlobs:
 
 
 def _code(error: HttpResponseError) -> str:
-    """What the service calls an error, as the client has noted it."""
+    """Return the service's code of an error."""
     code = getattr(error, "error_code", None)
     return str(getattr(code, "value", code) or "")
 

@@ -84,7 +84,7 @@ class BlockUpload:
         self._parts: list[str] = []
 
     def staged(self) -> StagedFile:
-        """What was written, once the stream is closed."""
+        """Return the staged file, once the stream is closed."""
         return StagedFile(self._target, self.stream.sent, self._target, Upload(self._upload, tuple(self._parts)))
 
     def _send(self, block: bytes) -> None:

@@ -23,9 +23,9 @@ __all__ = ["open_store"]
 
 
 def open_store(config: StoreOptions, spark: Callable[[], SparkSession]) -> Store:
-    """The store of a connector. ``spark`` answers its session, for stores that are reached by its Hadoop.
+    """Open a connector's store. ``spark`` returns its session, for stores that are reached through Spark's Hadoop.
 
-    Nothing is asked of the store yet.
+    Makes no request to the store yet.
     """
     location = config.location
     match location.kind:

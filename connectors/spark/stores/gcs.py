@@ -69,19 +69,19 @@ class GcsStore:
         return self._objects.get(path)
 
     def open(self, path: str) -> BinaryIO:
-        """An object that is read by ranges."""
+        """Open an object for reading by ranges."""
         return self._objects.open(path)
 
     def names(self, path: str) -> list[str]:
-        """What is directly below a prefix."""
+        """List the names directly below a prefix."""
         return self._objects.names(path)
 
     def files(self, path: str) -> Iterator[str]:
-        """The objects below a prefix."""
+        """List the objects below a prefix."""
         yield from (name for name, _ in self._seen(path))
 
     def size(self, path: str) -> int | None:
-        """The size of an object."""
+        """Return the size of an object."""
         found = self._objects.stat(path)
         return None if found is None else found.size
 
@@ -96,14 +96,14 @@ class GcsStore:
     # -- loads -----------------------------------------------------------------------------------------------
 
     def staging(self, connector: str) -> str:
-        """A folder beside the manifests."""
+        """Return a folder beside the manifests."""
         return f"_sluice/{connector}/staging"
 
     def begin(self, folder: str, table: str) -> None:
-        """Nothing: there are no folders to make."""
+        """Do nothing: there are no folders to make."""
 
     def writer_options(self, folder: str, table: str, folders: Mapping[int, str]) -> Mapping[str, str]:  # noqa: ARG002
-        """None: Spark's own committer keeps failed attempts out of the folder."""
+        """Return nothing: Spark's own committer keeps failed attempts out of the folder."""
         return {}
 
     def part_place(self, folder: str, table: str, folders: Mapping[int, str]) -> PartPlace:  # noqa: ARG002
@@ -119,7 +119,7 @@ class GcsStore:
         yield from (StagedFile(name, size) for name, size in self._seen(folder))
 
     def sync_files(self, paths: Iterable[str]) -> None:
-        """Nothing: an object is durable when its upload has been answered."""
+        """Do nothing: an object is durable when its upload has been answered."""
 
     def publish(self, staged: str, target: str, upload: Upload | None = None) -> None:  # noqa: ARG002
         """Give a staged object its final name, unless that is done already."""
@@ -135,7 +135,7 @@ class GcsStore:
                 raise
 
     def sync_folders(self, paths: Iterable[str]) -> None:
-        """Nothing: names are durable."""
+        """Do nothing: names are durable."""
 
     def abandon(self, folder: str, check: Callable[[], None]) -> None:  # noqa: ARG002
         """Delete the folder: all that was begun is in it, and a writer that outlives its driver counts nowhere."""

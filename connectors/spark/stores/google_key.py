@@ -1,4 +1,4 @@
-"""The key of a service account of Google, as the JSON that Google's console gives out."""
+"""Reads the key of a Google service account, in the JSON form that Google's console downloads."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def parse_google_key(text: str, option: str) -> Mapping[str, Any]:
         key = json.loads(text)
     except ValueError:
         # The reason quotes what it does not understand: it is not chained.
-        raise ConfigError(option, None, "It is no JSON: give the file that Google made for the account.") from None
+        raise ConfigError(option, None, "This is not JSON: use the file that Google created for the account.") from None
     if not isinstance(key, dict) or key.get("type") != "service_account":
         raise ConfigError(
             option,
             None,
-            "It is not the key of a service account. For other ways to sign in leave it out: they are looked for where "
-            "Google's clients do.",
+            "This is not the key of a service account. To sign in any other way, leave the key out: "
+            "credentials are then looked up where Google's clients do.",
         )
     missing = [name for name in _NEEDED if not isinstance(key.get(name), str)]
     if missing:

@@ -32,7 +32,7 @@ _SCOPE: Final = "https://www.googleapis.com/auth/devstorage.read_write"
 
 @dataclass(frozen=True, slots=True)
 class GoogleService:
-    """How the service is reached; plain data, for it is sent to the executors."""
+    """The access to the service; plain data, because it is sent to the executors."""
 
     endpoint: str | None = None
     """That of another service, which is asked without a key if there is none."""
@@ -44,7 +44,7 @@ class GoogleService:
 
 @dataclass(frozen=True, slots=True)
 class GoogleObject:
-    """What the service tells of an object: the checksum and the size of its content."""
+    """The metadata of an object: the checksum and the size of its content."""
 
     checksum: str
     size: int
@@ -82,8 +82,9 @@ def google_client(service: GoogleService) -> Any:
     except (google.auth.exceptions.GoogleAuthError, ValueError):
         # What is wrong with a key may be told with parts of it: it is not chained.
         raise ConnectError(
-            "Google Cloud Storage cannot be signed in to: set gcs.credentials.path to the key of a service account, or "
-            "GOOGLE_APPLICATION_CREDENTIALS in the worker's environment, or run the worker with an account of its own."
+            "Signing in to Google Cloud Storage failed: set gcs.credentials.path to the key of a service "
+            "account, set GOOGLE_APPLICATION_CREDENTIALS in the worker's environment, or run the worker on a "
+            "machine with an account."
         ) from None
     session = sessions(credentials)
     for scheme in ("https://", "http://"):
@@ -123,7 +124,7 @@ class GoogleObjects:
             return cast("bytes", self._blob(path).download_as_bytes(retry=self._again))
 
     def get_range(self, path: str, first: int, size: int) -> bytes:
-        """A part of an object."""
+        """Return a range of an object."""
         with self._errors(path):
             blob = self._blob(path)
             return cast("bytes", blob.download_as_bytes(start=first, end=first + size - 1, retry=self._again))
@@ -153,7 +154,7 @@ class GoogleObjects:
                 yield blob.name.removeprefix(self._prefix), blob.size
 
     def names(self, folder: str) -> list[str]:
-        """What is directly in a folder."""
+        """List the names directly in a folder."""
         prefix = self._key(f"{folder}/" if folder else "")
         with self._errors(folder, of_bucket=True):
             found = self._client.list_blobs(self._bucket, prefix=prefix, delimiter="/", retry=self._again)
@@ -179,7 +180,7 @@ class GoogleObjects:
         return self._blob(path).open("wb", chunk_size=_CHUNK, ignore_flush=True, retry=self._again)
 
     def delete(self, paths: Iterable[str]) -> None:
-        """Delete objects, as far as they are there."""
+        """Delete objects, if they exist."""
         with ThreadPoolExecutor(_THREADS) as threads:
             for _ in threads.map(self._delete, paths):
                 pass
@@ -225,10 +226,10 @@ class GoogleObjects:
             raise RetriableError(self._told(path, error.response.status_code)) from error
         except (RetryError, RequestException, ConnectionError) as error:
             reason = error.cause if isinstance(error, RetryError) else error
-            raise RetriableError(f"The service of bucket {self._bucket.name} cannot be reached: {reason}") from error
+            raise RetriableError(f"The service for bucket {self._bucket.name} cannot be reached: {reason}") from error
         except GoogleAuthError as error:
             raise ConnectError(
-                f"The account for bucket {self._bucket.name} is not accepted ({type(error).__name__}): check "
+                f"The account for bucket {self._bucket.name} was rejected ({type(error).__name__}): check "
                 "gcs.credentials.path, gcs.credentials.json, or the account that the worker runs with."
             ) from None
 

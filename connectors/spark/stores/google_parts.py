@@ -27,7 +27,7 @@ class GooglePlace:
     folder: str
 
     def begin(self, split: int, attempt: int) -> PartAttempt:  # noqa: ARG002
-        """An attempt that writes to hidden names of its own."""
+        """Begin an attempt that writes to its own hidden names."""
         return _GoogleAttempt(_objects(self.service, self.bucket, self.prefix), self.folder, attempt)
 
 

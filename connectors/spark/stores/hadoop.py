@@ -82,7 +82,7 @@ class HadoopStore:
             raise
 
     def read(self, path: str) -> bytes:
-        """The content of a file."""
+        """Return the content of a file."""
         with self._hadoop(path):
             stream = self._files.open(self._path(path))
             try:
@@ -91,7 +91,7 @@ class HadoopStore:
                 stream.close()
 
     def open(self, path: str) -> BinaryIO:
-        """An open file."""
+        """Open a file."""
         size = self.size(path)
         if size is None:
             raise FileNotFoundError(path)
@@ -106,7 +106,7 @@ class HadoopStore:
         return open_ranges(size, read, stream.close)
 
     def names(self, path: str) -> list[str]:
-        """The names in a folder."""
+        """List the names in a folder."""
         try:
             with self._hadoop(path):
                 return sorted(status.getPath().getName() for status in self._files.listStatus(self._path(path)))
@@ -114,11 +114,11 @@ class HadoopStore:
             return []
 
     def files(self, path: str) -> Iterator[str]:
-        """The files below a folder."""
+        """List the files below a folder."""
         yield from (name for name, _ in self._walk(path, ""))
 
     def size(self, path: str) -> int | None:
-        """The size of a file."""
+        """Return the size of a file."""
         try:
             with self._hadoop(path):
                 return int(self._files.getFileStatus(self._path(path)).getLen())
@@ -138,18 +138,18 @@ class HadoopStore:
     # -- loads -----------------------------------------------------------------------------------------------
 
     def staging(self, connector: str) -> str:
-        """A folder beside the manifests."""
+        """Return a folder beside the manifests."""
         return f"_sluice/{connector}/staging"
 
     def begin(self, folder: str, table: str) -> None:
-        """Nothing: Spark makes the folder."""
+        """Do nothing: Spark makes the folder."""
 
     def writer_options(self, folder: str, table: str, folders: Mapping[int, str]) -> Mapping[str, str]:  # noqa: ARG002
-        """None: Spark's own committer keeps failed attempts out of the folder."""
+        """Return nothing: Spark's own committer keeps failed attempts out of the folder."""
         return {}
 
     def part_place(self, folder: str, table: str, folders: Mapping[int, str]) -> None:  # noqa: ARG002
-        """None: it is reached by Hadoop."""
+        """Return nothing: it is reached by Hadoop."""
         return
 
     def uri(self, path: str) -> str:
@@ -161,7 +161,7 @@ class HadoopStore:
         yield from (StagedFile(name, size) for name, size in self._walk(folder, ""))
 
     def sync_files(self, paths: Iterable[str]) -> None:
-        """Nothing: the data nodes have what is closed."""
+        """Do nothing: the data nodes have what is closed."""
 
     def publish(self, staged: str, target: str, upload: Upload | None = None) -> None:  # noqa: ARG002
         """Rename a file, unless that is done already."""
@@ -177,7 +177,7 @@ class HadoopStore:
                 raise
 
     def sync_folders(self, paths: Iterable[str]) -> None:
-        """Nothing: the name node has logged the names."""
+        """Do nothing: the name node has logged the names."""
 
     def abandon(self, folder: str, check: Callable[[], None]) -> None:  # noqa: ARG002
         """Delete the folder: all that was begun is in it."""
@@ -242,8 +242,8 @@ class HadoopStore:
             raise self._unusable(path, root_cause(error)) from error
         except (Py4JNetworkError, Py4JError, ConnectionError) as error:
             raise ConnectError(
-                "Spark's Java process has ended: it was killed, or had too little memory (spark.driver.memory). "
-                "Nothing is lost; restart the task to go on."
+                "Spark's Java process ended: it was killed, or ran out of memory (spark.driver.memory). "
+                "Nothing is lost; restart the task to continue."
             ) from error
 
     def _meaning(self, exception: Any, path: str) -> Exception:

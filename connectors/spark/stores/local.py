@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from connectors.spark.stores.parts import FolderPlace, PartPlace
+from connectors.spark.stores.parts import FolderPlace, PartPlace, sync_path
 from connectors.spark.stores.store import StagedFile, Upload
 
 __all__ = ["LocalStore"]
@@ -52,18 +52,18 @@ class LocalStore:
             target.hardlink_to(beside)
         finally:
             beside.unlink(missing_ok=True)
-        _sync(target.parent)
+        sync_path(target.parent)
 
     def read(self, path: str) -> bytes:
-        """The content of a file."""
+        """Return the content of a file."""
         return (self.root / path).read_bytes()
 
     def open(self, path: str) -> BinaryIO:
-        """An open file."""
+        """Open a file."""
         return (self.root / path).open("rb")
 
     def names(self, path: str) -> list[str]:
-        """The names in a folder; none if there is no such folder."""
+        """List the names in a folder; none if there is no such folder."""
         try:
             return sorted(entry.name for entry in (self.root / path).iterdir())
         except FileNotFoundError:
@@ -79,21 +79,21 @@ class LocalStore:
                     yield (Path(folder) / name).relative_to(top).as_posix()
 
     def size(self, path: str) -> int | None:
-        """The size of a file, ``None`` if there is none."""
+        """Return the size of a file, ``None`` if there is none."""
         try:
             return (self.root / path).stat().st_size
         except FileNotFoundError:
             return None
 
     def staging(self, connector: str) -> str:
-        """A folder beside the manifests."""
+        """Return a folder beside the manifests."""
         return f"_sluice/{connector}/staging"
 
     def begin(self, folder: str, table: str) -> None:
-        """Nothing: Spark makes the folder."""
+        """Do nothing: Spark makes the folder."""
 
     def writer_options(self, folder: str, table: str, folders: Mapping[int, str]) -> Mapping[str, str]:  # noqa: ARG002
-        """None: Spark's own committer keeps failed attempts out of the folder."""
+        """Return nothing: Spark's own committer keeps failed attempts out of the folder."""
         return {}
 
     def part_place(self, folder: str, table: str, folders: Mapping[int, str]) -> PartPlace:  # noqa: ARG002
@@ -141,12 +141,12 @@ class LocalStore:
         _sync_all(folders)
 
     def make_folders(self, path: str) -> None:
-        """Make a folder and those above it, as far as they are missing."""
+        """Create a folder and its parents, if missing."""
         place = self.root / path
         missing = [folder for folder in (place, *place.parents) if not folder.exists()]
         place.mkdir(parents=True, exist_ok=True)
         for folder in missing:
-            _sync(folder.parent)
+            sync_path(folder.parent)
 
     def remove(self, path: str) -> None:
         """Remove a file, if it is there."""
@@ -168,13 +168,5 @@ def _folder_of(path: str) -> str:
 def _sync_all(paths: Iterable[Path]) -> None:
     """Sync many files and folders, some at once: a disk makes them durable together."""
     with ThreadPoolExecutor(_AT_ONCE) as threads:
-        for _ in threads.map(_sync, paths):
+        for _ in threads.map(sync_path, paths):
             pass
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

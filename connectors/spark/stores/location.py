@@ -1,4 +1,4 @@
-"""Where a store is: what ``store.url`` and the keys beside it name."""
+"""The location of a store, from ``store.url`` and the keys that complement it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Location:
 
     @property
     def uri(self) -> str:
-        """What Spark calls it, without a slash at its end."""
+        """The URI, as Spark needs it, without a trailing slash."""
         if self.kind == "local":
             return Path(self.path).as_uri()
         scheme = {"hdfs": "hdfs", "s3": "s3a", "gcs": "gs", "azure": "abfss" if self.secure else "abfs"}[self.kind]
@@ -62,7 +62,7 @@ def parse_location(url: str | None, bucket: str | None = None) -> Location:
         raise ConfigError(
             "store.url",
             url,
-            "It names where the tables are to be: a path, hdfs://..., s3://..., gs://... or abfss://...",
+            "It must name the location of the tables: a path, hdfs://..., s3://..., gs://... or abfss://...",
         )
     try:
         parts = urlsplit(url)
@@ -75,7 +75,9 @@ def parse_location(url: str | None, bucket: str | None = None) -> Location:
     if scheme in _AZURE and _CONTAINER.fullmatch(parts.netloc.lower()):
         return Location("azure", path, parts.netloc.lower(), scheme == "abfss")
     if "@" in parts.netloc and (scheme not in _AZURE or ":" in parts.netloc):
-        raise ConfigError("store.url", shown_url(url), "It must not contain a user or a key: give them by their keys.")
+        raise ConfigError(
+            "store.url", shown_url(url), "It must not contain a user or a key: set them by their own keys."
+        )
     if scheme == "hdfs":
         return Location("hdfs", path, parts.netloc)
     if scheme == "gs" and parts.netloc:

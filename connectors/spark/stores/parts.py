@@ -1,4 +1,4 @@
-"""Files that the tasks of Spark write from their Python: where they go, and when they count."""
+"""Files that Spark's tasks write from Python: where they go, and when they become visible."""
 
 from __future__ import annotations
 
@@ -11,24 +11,33 @@ from typing import Any, Protocol
 
 from connect.crash import crash_point
 
-__all__ = ["DataFolder", "DataPlace", "FolderPlace", "PartAttempt", "PartPlace", "PartStream", "PieceStream"]
+__all__ = [
+    "DataFolder",
+    "DataPlace",
+    "FolderPlace",
+    "PartAttempt",
+    "PartPlace",
+    "PartStream",
+    "PieceStream",
+    "sync_path",
+]
 
 
 class PartStream(Protocol):
-    """A file that is written from its beginning to its end."""
+    """A file that is written sequentially."""
 
     def write(self, data: Any, /) -> Any:
         """Write bytes."""
 
     def tell(self) -> int:
-        """How many bytes were written."""
+        """Return the number of bytes written."""
 
     def close(self) -> Any:
-        """End it: all of it is where it goes."""
+        """Finish the file: all of it is at its destination."""
 
 
 class PieceStream:
-    """A file of which ``send`` is given pieces of a size, in order, and in the end the rest: at least one piece."""
+    """Passes a file on to ``send`` in pieces of a fixed size, and finally the rest: at least one piece."""
 
     def __init__(self, size: int, send: Callable[[bytes], None]) -> None:
         self.sent = 0
@@ -39,7 +48,7 @@ class PieceStream:
         self._waiting = bytearray()
 
     def write(self, data: Any, /) -> int:
-        """Send what fills a piece; what is written to a closed one goes nowhere."""
+        """Send complete pieces; data written to a closed stream is dropped."""
         if not self.closed:
             self._waiting += data
             while len(self._waiting) >= self._size:
@@ -47,11 +56,11 @@ class PieceStream:
         return len(data)
 
     def tell(self) -> int:
-        """How much was written."""
+        """Return the number of bytes written."""
         return self.sent + len(self._waiting)
 
     def flush(self) -> None:
-        """Nothing: pieces have a size."""
+        """Do nothing: pieces have a fixed size."""
 
     def close(self) -> None:
         """Send the rest."""
@@ -72,20 +81,20 @@ class PieceStream:
 
 
 class PartAttempt(Protocol):
-    """The files of one attempt at a split. They do not count, and nobody sees them, before :meth:`finish`."""
+    """The files of one attempt at a split. They are invisible, and do not count, before :meth:`finish`."""
 
     def open(self, name: str) -> PartStream:
         """Begin a file."""
 
     def finish(self) -> None:
-        """Have the files count, which are closed; where another attempt's count already, those may stay."""
+        """Make the closed files count; if another attempt's count already, those may stay."""
 
     def discard(self) -> None:
-        """Remove the files of an attempt that is not finished, as far as that is possible; they may be open."""
+        """Remove the files of an unfinished attempt, as far as possible; they may be open."""
 
 
 class PartPlace(Protocol):
-    """A place for the files of a pass; plain data, for it is sent to the executors."""
+    """A location for the files of a pass; plain data, because it is sent to the executors."""
 
     def begin(self, split: int, attempt: int) -> PartAttempt:
         """Begin an attempt at a split; a later one has a larger number."""
@@ -101,7 +110,7 @@ class FolderPlace:
     folder: str
 
     def begin(self, split: int, attempt: int) -> PartAttempt:  # noqa: ARG002
-        """An attempt that writes to hidden names of its own."""
+        """Begin an attempt that writes to its own hidden names."""
         return _FolderAttempt(Path(self.folder), attempt)
 
 
@@ -176,7 +185,7 @@ class _DataAttempt:
         """Make the files durable: the version of the table that will name them is."""
         if self._written:
             for path in (*self._written, self._folder):
-                _sync(path)
+                sync_path(path)
         self._written = []
 
     def discard(self) -> None:
@@ -184,7 +193,8 @@ class _DataAttempt:
             path.unlink(missing_ok=True)
 
 
-def _sync(path: Path) -> None:
+def sync_path(path: Path) -> None:
+    """Make a file or a folder's entries durable."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

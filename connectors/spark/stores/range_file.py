@@ -1,4 +1,4 @@
-"""Files of a store that is asked for ranges of them, as open files."""
+"""Opens files in stores that read by ranges."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def open_ranges(size: int, read: Callable[[int, int], bytes], close: Callable[[]
 
 
 class _Ranges(io.RawIOBase):
-    """Reads from where it is told."""
+    """Reads from a seekable position."""
 
     def __init__(self, size: int, read: Callable[[int, int], bytes], close: Callable[[], None] | None) -> None:
         self._size = size

@@ -97,22 +97,22 @@ class S3Store:
         return self._objects.get(path)
 
     def open(self, path: str) -> BinaryIO:
-        """An object that is read by ranges."""
+        """Open an object for reading by ranges."""
         return self._objects.open(path)
 
     def names(self, path: str) -> list[str]:
-        """What is directly below a prefix."""
+        """List the names directly below a prefix."""
         return self._objects.names(path)
 
     def files(self, path: str) -> Iterator[str]:
-        """The objects below a prefix."""
+        """List the objects below a prefix."""
         for found, _ in self._objects.below(path):
             name = found.removeprefix(f"{path}/" if path else "")
             if not any(part.startswith(("_", ".")) for part in name.split("/")):
                 yield name
 
     def size(self, path: str) -> int | None:
-        """The size of an object."""
+        """Return the size of an object."""
         return self._objects.size(path)
 
     def remove(self, path: str) -> None:
@@ -170,7 +170,7 @@ class S3Store:
         yield from self._pending(folder, [f"{folder}/{name}" for name in pending])
 
     def sync_files(self, paths: Iterable[str]) -> None:
-        """Nothing: an upload is durable when it has been answered."""
+        """Do nothing: an upload is durable when it has been answered."""
 
     def publish(self, staged: str, target: str, upload: Upload | None = None) -> None:
         """Complete an upload, unless that is done already."""
@@ -189,7 +189,7 @@ class S3Store:
             raise
 
     def sync_folders(self, paths: Iterable[str]) -> None:
-        """Nothing: what is completed is durable."""
+        """Do nothing: what is completed is durable."""
 
     def abandon(self, folder: str, check: Callable[[], None]) -> None:
         """Abort all uploads to the tables for which something was staged, and delete the folder."""

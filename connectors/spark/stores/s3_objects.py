@@ -34,7 +34,7 @@ _DELETED_AT_ONCE: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """How a service that speaks S3 is reached; plain data, for it is sent to the executors."""
+    """The access to an S3-compatible service; plain data, because it is sent to the executors."""
 
     region: str
     endpoint: str | None = None
@@ -112,7 +112,9 @@ class Objects:
                 if self._token(path) != token:
                     raise
             return
-        raise RetriableError(f"{path} in bucket {self._bucket} could not be created: others write it at the same time.")
+        raise RetriableError(
+            f"{path} in bucket {self._bucket} could not be created: others are writing it at the same time."
+        )
 
     def put(self, path: str, data: bytes) -> None:
         """Create or replace an object."""
@@ -125,7 +127,7 @@ class Objects:
             return cast("bytes", self._client.get_object(**self._at(path))["Body"].read())
 
     def get_range(self, path: str, first: int, size: int) -> bytes:
-        """A part of an object."""
+        """Return a range of an object."""
         with self._errors(path):
             answer = self._client.get_object(**self._at(path), Range=f"bytes={first}-{first + size - 1}")
             return cast("bytes", answer["Body"].read())
@@ -138,7 +140,7 @@ class Objects:
         return open_ranges(size, partial(self.get_range, path))
 
     def size(self, path: str) -> int | None:
-        """The size of an object, ``None`` if there is none."""
+        """Return the size of an object, ``None`` if there is none."""
         try:
             return int(self._head(path)["ContentLength"])
         except FileNotFoundError:
@@ -159,7 +161,7 @@ class Objects:
             return [self.path(item["Key"]) for page in pages for item in page.get("Contents", ())]
 
     def names(self, folder: str) -> list[str]:
-        """What is directly in a folder."""
+        """List the names directly in a folder."""
         prefix = self.key(f"{folder}/" if folder else "")
         found: set[str] = set()
         with self._errors(folder):
@@ -170,7 +172,7 @@ class Objects:
         return sorted(name for name in (key.removeprefix(prefix) for key in found) if name)
 
     def delete(self, paths: Iterable[str]) -> None:
-        """Delete objects, as far as they are there."""
+        """Delete objects, if they exist."""
         waiting = list(paths)
         for start in range(0, len(waiting), _DELETED_AT_ONCE):
             objects = [{"Key": self.key(path)} for path in waiting[start : start + _DELETED_AT_ONCE]]
@@ -254,7 +256,7 @@ class Objects:
         except boto.ClientError as error:
             raise self._meaning(error, path) from error
         except (boto.HTTPClientError, boto.ConnectionError) as error:
-            raise RetriableError(f"The service of bucket {self._bucket} cannot be reached: {error}") from error
+            raise RetriableError(f"The service for bucket {self._bucket} cannot be reached: {error}") from error
         except boto.BotoCoreError as error:
             raise ConnectError(
                 f"The store in bucket {self._bucket} cannot be used: {error} Check aws.access.key.id, "

@@ -1,4 +1,4 @@
-"""Stores: the file systems and object stores that tables and their ledger can be in, by the door that they share."""
+"""Stores: the file systems and object stores for tables and their ledger, behind a common interface."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ class Store(Protocol):
 
     @property
     def concurrency(self) -> int:
-        """How many files it publishes at once in the time of one."""
+        """How many files it can publish in parallel."""
 
     @property
     def url(self) -> str:
-        """The store, for people and for Spark, without a slash at its end."""
+        """The store's URL, without a trailing slash."""
 
     def create(self, path: str, data: bytes) -> None:
         """Create a file with this content; :class:`FileExistsError` if there is one of that name.
@@ -61,7 +61,7 @@ class Store(Protocol):
         """
 
     def read(self, path: str) -> bytes:
-        """The content of a file; :class:`FileNotFoundError` if there is none."""
+        """Return the content of a file; :class:`FileNotFoundError` if there is none."""
 
     def open(self, path: str) -> BinaryIO:
         """A file for random reads, such as of a Parquet file by pyarrow; :class:`FileNotFoundError` as above."""
@@ -73,7 +73,7 @@ class Store(Protocol):
         """The files below a folder in the order of their paths in it, without those that a reader would ignore."""
 
     def size(self, path: str) -> int | None:
-        """The size of a file, ``None`` if there is none."""
+        """Return the size of a file, ``None`` if there is none."""
 
     def remove(self, path: str) -> None:
         """Remove a file, if it is there."""
@@ -110,7 +110,7 @@ class Store(Protocol):
         """
 
     def uri(self, path: str) -> str:
-        """What Spark calls a file or folder."""
+        """Return the URI of a file or folder, as Spark needs it."""
 
     def staged(self, folder: str) -> Iterator[StagedFile]:
         """The files that a Spark job has written into a folder, without those of attempts at tasks that failed."""

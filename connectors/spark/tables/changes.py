@@ -1,8 +1,4 @@
-"""Records that tell of changes: which row each one is about, and whether it is deleted.
-
-A change becomes a row of the table with one more column, :data:`CHANGE_COLUMN`, which never reaches the table: the key
-of the row, where the record was, and whether the row is deleted. A deleted row has no columns but those of its key.
-"""
+"""Reads records as changes: which row each one is about, and whether it is deleted."""
 
 from __future__ import annotations
 
@@ -26,7 +22,7 @@ _WRITTEN: Final = ("c", "r", "u")
 
 @dataclass(frozen=True, slots=True)
 class ChangePlan:
-    """How records tell of changes; plain data, for it is sent to the executors."""
+    """How records describe changes; plain data, because it is sent to the executors."""
 
     envelope: str = "none"
     """``none`` where values are rows, ``debezium`` and ``flattened`` as Debezium and its flattening write them."""
@@ -34,7 +30,7 @@ class ChangePlan:
     """The columns of the key; if there are none, the fields of the record's key."""
 
     def rows(self, batch: SinkBatch, reject: Callable[[int, Exception], None]) -> tuple[SinkBatch | None, int]:
-        """The changes of a batch as rows, and how many of its records tell of none."""
+        """Return the changes in a batch as rows, and the number of records that describe none."""
         rows: list[Mapping[str, Any]] = []
         places: list[int] = []
         ignored = 0
@@ -75,7 +71,7 @@ class ChangePlan:
         if value is None:
             return {}, True
         if not isinstance(value, Mapping):
-            raise DataError("the value has no fields; a row that is to be replaced needs some (HoistField makes one)")
+            raise DataError("the value has no fields, but a row to replace needs some (HoistField creates one)")
         if self.envelope == "debezium":
             return _of_envelope(value)
         if self.envelope == "flattened":
@@ -87,9 +83,9 @@ class ChangePlan:
         named = self._named_key(row, key)
         for name, item in named.items():
             if item is None:
-                raise DataError(f"the key of the row has no value for {name}, and rows are found by it")
+                raise DataError(f"the row's key has no value for {name}, which rows are found by")
             if isinstance(item, (Mapping, list)):
-                raise DataError(f"the field {name} of the key has fields or elements itself, so that no row has it")
+                raise DataError(f"the key field {name} has fields or elements itself, so no row can match it")
         return named
 
     def _named_key(self, row: Mapping[str, Any], key: Any) -> Mapping[str, Any]:
@@ -107,7 +103,7 @@ class ChangePlan:
             return {names[0]: key}
         missing = [name for name in names if name not in row]
         if missing:
-            raise DataError(f"neither its key nor its value has the field {missing[0]} of upsert.keys")
+            raise DataError(f"neither its key nor its value has the field {missing[0]} listed in upsert.keys")
         return {name: row[name] for name in names}
 
 
@@ -126,18 +122,19 @@ def _of_envelope(value: Mapping[str, Any]) -> tuple[Mapping[str, Any] | None, bo
         return None, False
     if operation == "t":
         raise DataError(
-            "it tells that the table was truncated (op=t), which this sink does not do: delete the rows there, and "
-            "have the source leave such events out (skipped.operations=t)"
+            "it says that the table was truncated (op=t), which this sink does not replicate: delete the rows "
+            "there, and let the source leave out such events (skipped.operations=t)"
         )
-    raise DataError("it is no envelope of Debezium, for its field op tells no operation: see upsert.envelope")
+    raise DataError("it is not a Debezium envelope, because its field op names no operation: see upsert.envelope")
 
 
 def _check_available(row: Mapping[str, Any]) -> None:
     for name, item in row.items():
         if isinstance(item, (str, bytes)) and item in _UNAVAILABLE:
             raise DataError(
-                f"Debezium has no value of the column {name}, because PostgreSQL leaves out large values that an "
-                "update does not change: ALTER TABLE ... REPLICA IDENTITY FULL there, so that rows are whole"
+                f"Debezium has no value for column {name}, because PostgreSQL omits large values that an "
+                "update does not change: use ALTER TABLE ... REPLICA IDENTITY FULL there, so that rows are "
+                "complete"
             )
 
 

@@ -1,7 +1,7 @@
-"""What windows hold, for tables whose own log has the offsets: rows and their state are files in the store.
+"""The rows and state of open windows, for tables whose own log holds the offsets: files in the store.
 
 The log of a table has room for a number beside the offsets, not for names of folders. So the state of a load's windows
-is a file of that number, and counts if the commit of the load names it::
+is a file with that number, and counts if the commit of the load names it::
 
     _sluice/<connector>/windows/<driver>-<random>/...parquet    rows that are held
     _sluice/<connector>/windows/<driver><count>.json            a state: by table of the loader, what is open, the
@@ -10,8 +10,8 @@ is a file of that number, and counts if the commit of the load names it::
 ==========================  ========================================================================================
 killed                      then
 ==========================  ========================================================================================
-before the commit           the table names the state before: its folders are there, those of the load are removed
-after it                    the table names the new state; what only the one before has named is removed
+before the commit           the table names the previous state: its folders are there, those of the load are removed
+after it                    the table names the new state; what only the previous one named is removed
 ==========================  ========================================================================================
 """
 
@@ -66,7 +66,7 @@ class HeldRows:
         self._inherited: set[str] = set()
 
     def uri(self, folder: str) -> str:
-        """What Spark calls a folder."""
+        """Return the URI of a folder, as Spark needs it."""
         return self._files.uri(folder)
 
     def new_folder(self) -> str:
@@ -83,14 +83,14 @@ class HeldRows:
             state = {each: _held(held) for each, held in document.items()}
         except FileNotFoundError:
             raise ConnectError(
-                f"Table {table} names the rows that windows held in {self._place}/{name} of the store, which is gone: "
-                "the table was set back to an older version, or the folder was removed. Bring either back, or load the "
-                "topic into another table under another connector name."
+                f"Table {table} refers to rows held by windows in {self._place}/{name} of the store, which is "
+                "missing: the table was set back to an older version, or the folder was removed. Restore "
+                "either, or load the topic into another table under another connector name."
             ) from None
         except (ValueError, TypeError, KeyError, AttributeError, SchemaError) as error:
             raise ConnectError(
-                f"The state of windows {self._place}/{name} of the store cannot be read ({error!r}): somebody has "
-                "changed it. Restore it; it says which rows are held."
+                f"The window state {self._place}/{name} of the store cannot be read ({error!r}); it was "
+                "changed from outside. Restore it: it records which rows are held."
             ) from error
         self._inherited |= {name, *_folders(state)}
         return state
@@ -166,7 +166,7 @@ class TopicWindows:
         return {name: held.records for state in self._before.values() for name, held in state.items()}
 
     def state(self, policy: WindowPolicy | None) -> WindowState:
-        """What the loader has to know."""
+        """Return what the loader needs to know."""
         from connectors.spark.sql.window_output import WindowState  # noqa: PLC0415 - it brings pyspark
 
         before = {name: held.windows for state in self._before.values() for name, held in state.items()}

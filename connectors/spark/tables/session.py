@@ -1,4 +1,4 @@
-"""What a table format asks of the Spark session: its jars and settings, for the connectors that use it alone."""
+"""What a table format needs in the Spark session: jars and settings, only for connectors that use the format."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _DELTA: Final = FormatSession(
 
 
 def format_session(props: Mapping[str, str]) -> FormatSession:
-    """What the table format of a connector asks for."""
+    """Return what the connector's table format needs in the session."""
     if props.get("table.format") == "iceberg":
         uri = props.get("iceberg.catalog.uri", "")
         drivers = [jars for prefix, jars in _DRIVERS.items() if uri.startswith(prefix)]

@@ -1,7 +1,7 @@
-"""Changes on their way into a table: the last one of each key, merged by one statement of Spark.
+"""Applies changes to a table: the last one for each key, merged by a single Spark statement.
 
-Within a load the last change of a key counts, by the partition of the topic and the offset in it. So changes of one
-key belong in one partition, as a producer puts them that partitions by key.
+Within a load the last change of a key counts, by the topic's partition and the offset in it. So changes of one key
+belong in one partition, where a producer that partitions by key puts them.
 """
 
 from __future__ import annotations

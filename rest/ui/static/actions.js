@@ -1,4 +1,4 @@
-// What can be done to a connector, in words and as calls of the API.
+// The actions on a connector: their descriptions, and the API calls that they make.
 
 import { api } from "./api.js";
 import { confirm, request } from "./dialog.js";
@@ -9,52 +9,52 @@ const many = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 export const ACTIONS = {
   resume: {
     verb: "Resume",
-    says: (one) => (one.state === "RUNNING" ? "runs already: nothing changes" : "runs again from its committed offsets"),
+    says: (one) => (one.state === "RUNNING" ? "is already running: nothing changes" : "continues from its committed offsets"),
     run: (one) => request("PUT", api("connectors", one.name, "resume")),
   },
   pause: {
     verb: "Pause",
-    says: (one) => (one.state === "STOPPED" ? "is stopped, and will be paused: its tasks are made again, and read nothing" : `reads nothing more (${many(one.tasks, "task")}), and keeps its partitions`),
+    says: (one) => (one.state === "STOPPED" ? "goes from stopped to paused: its tasks start but process nothing" : `pauses (${many(one.tasks, "task")}); its tasks process nothing but keep their partitions`),
     run: (one) => request("PUT", api("connectors", one.name, "pause")),
   },
   stop: {
     verb: "Stop",
     dangerous: true,
-    says: (one) => (one.state === "STOPPED" ? "is stopped already: nothing changes" : `ends (${many(one.tasks, "task")}); offsets and configuration stay`),
+    says: (one) => (one.state === "STOPPED" ? "is already stopped: nothing changes" : `stops (${many(one.tasks, "task")}); offsets and configuration are kept`),
     run: (one) => request("PUT", api("connectors", one.name, "stop")),
   },
   "restart-failed": {
-    verb: "Restart what failed of",
+    verb: "Restart failed parts of",
     says: (one) => {
       const parts = [one.state === "FAILED" ? "the connector" : null, one.failed ? many(one.failed, "failed task") : null].filter(Boolean);
-      return parts.length ? `restarts ${parts.join(" and ")}` : "nothing has failed: nothing changes";
+      return parts.length ? `restarts ${parts.join(" and ")}` : "nothing has failed: nothing is restarted";
     },
     run: (one) => request("POST", `${api("connectors", one.name, "restart")}?includeTasks=true&onlyFailed=true`),
   },
   "restart-all": {
     verb: "Restart",
-    says: (one) => `stops and starts again with ${many(one.tasks, "task")}; records since the last commit may be delivered twice`,
+    says: (one) => `restarts with ${many(one.tasks, "task")}; records since the last commit may be delivered twice`,
     run: (one) => request("POST", `${api("connectors", one.name, "restart")}?includeTasks=true`),
   },
   "restart-connector": {
-    verb: "Restart the connector, without its tasks, of",
-    says: () => "the connector itself starts again; its tasks go on, unless it gives them new configurations",
+    verb: "Restart without tasks:",
+    says: () => "the connector restarts; its tasks continue unless it gives them new configurations",
     run: (one) => request("POST", api("connectors", one.name, "restart")),
   },
   "restart-task": {
     verb: "Restart a task of",
-    says: (one) => `task ${one.task} stops and starts again`,
+    says: (one) => `task ${one.task} restarts`,
     run: (one) => request("POST", api("connectors", one.name, "tasks", one.task, "restart")),
   },
   "reset-topics": {
-    verb: "Forget the topics of",
-    says: () => "the list of topics begins anew; the topics themselves stay as they are",
+    verb: "Reset the topics of",
+    says: () => "the list of used topics is emptied; the topics themselves do not change",
     run: (one) => request("PUT", api("connectors", one.name, "topics", "reset")),
   },
   delete: {
     verb: "Delete",
     dangerous: true,
-    says: (one) => `ends (${many(one.tasks, "task")}), and its configuration is lost; offsets stay for a new connector of this name`,
+    says: (one) => `stops (${many(one.tasks, "task")}) and is deleted; its offsets are kept for a new connector of this name`,
     run: (one) => request("DELETE", api("connectors", one.name)),
   },
 };
@@ -70,14 +70,14 @@ export function ask(action, connectors, done) {
   confirm({
     title,
     typed,
-    steps: connectors.map((one) => ({ name: one.name, says: may(one) ? what.says(one) : `you lack the right ${right} on it: this will be refused`, run: what.run(one) })),
+    steps: connectors.map((one) => ({ name: one.name, says: may(one) ? what.says(one) : `you lack the right ${right}: this will be refused`, run: what.run(one) })),
     button: what.verb.split(" ")[0],
     danger: Boolean(what.dangerous),
     ...(done ? { done } : {}),
   });
 }
 
-// Buttons of one connector: they stand below the element that says which.
+// The buttons of one connector, below the element that names it.
 export function listen() {
   document.addEventListener("click", (event) => {
     const button = event.target.closest("button[data-act]");

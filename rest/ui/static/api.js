@@ -1,4 +1,4 @@
-// Calls of the REST API. Everything that a page changes goes through here.
+// Calls of the REST API. Every change that a page makes goes through here.
 
 const base = document.body.dataset.base;
 const MOST_WAITING = 20000;
@@ -15,14 +15,14 @@ export class Refused extends Error {
   }
 }
 
-// Offsets may be greater than 2^53: those stay the text that they were sent as.
+// Offsets may be greater than 2^53: such numbers stay strings.
 export function parsed(text) {
   return JSON.parse(text, (_key, value, context) =>
     typeof value === "number" && context && /^-?\d+$/.test(context.source) && !Number.isSafeInteger(value) ? context.source : value,
   );
 }
 
-// Ask once, and as long as the cluster rebalances for some seconds more; `waiting` is called when that begins.
+// Send a request, and repeat it for some seconds while the cluster rebalances; `waiting` is called when that begins.
 export async function call(method, url, body, { headers = {}, waiting = () => {} } = {}) {
   const end = Date.now() + MOST_WAITING;
   for (;;) {
@@ -30,7 +30,7 @@ export async function call(method, url, body, { headers = {}, waiting = () => {}
       return await ask(method, url, body, headers);
     } catch (error) {
       if (!rebalances(error) || Date.now() > end) throw error;
-      waiting("The cluster is rebalancing; asking again until that is over.");
+      waiting("The cluster is rebalancing; retrying.");
       await new Promise((resolve) => setTimeout(resolve, PAUSE));
     }
   }
@@ -46,11 +46,11 @@ async function ask(method, url, body, headers) {
   try {
     answer = await fetch(url, sent);
   } catch {
-    throw new Refused("The worker does not answer. Whether it has done this is not known: look before you ask again.", 0);
+    throw new Refused("The worker does not answer. It may have carried out the request: check before you repeat it.", 0);
   }
   const text = await answer.text();
   const found = read(text);
-  if (answer.status === 401) throw new Refused("Your session has ended: load the page again to sign in.", 401);
+  if (answer.status === 401) throw new Refused("Your session has ended: reload the page to sign in.", 401);
   if (!answer.ok) throw new Refused((found && found.message) || `The worker answered ${answer.status}.`, answer.status, found);
   return { document: found, headers: answer.headers, status: answer.status };
 }

@@ -1,4 +1,4 @@
-// What has changed between two configurations.
+// The differences between two configurations.
 
 // A JSON merge patch: null removes a key.
 export function changesOf(before, after) {
@@ -8,7 +8,7 @@ export function changesOf(before, after) {
   return patch;
 }
 
-// Rows to show; a secret is told of and not shown.
+// The rows of a table; a changed secret is listed but not shown.
 export function differences(before, after, secrets) {
   return Object.entries(changesOf(before, after)).map(([key, value]) => {
     const secret = secrets.has(key) || before[key] === "[hidden]";
@@ -16,7 +16,7 @@ export function differences(before, after, secrets) {
     return {
       key,
       before: old !== null && secret ? "[hidden]" : old,
-      after: value !== null && secret ? "[hidden], a new value" : value,
+      after: value !== null && secret ? "[hidden] (new value)" : value,
     };
   });
 }

@@ -1,4 +1,4 @@
-// Draining workers, and having them take work again.
+// Draining workers, and ending it.
 
 import { api } from "./api.js";
 import { confirm, request } from "./dialog.js";
@@ -7,14 +7,14 @@ const WHAT = {
   drain: {
     method: "PUT",
     title: (worker) => `Drain ${worker}?`,
-    says: (units) => `gives ${units} to the other workers, and takes nothing until it is restarted`,
+    says: (units) => `moves ${units} to the other workers, and takes no work until it is restarted or draining is ended`,
     button: "Drain",
   },
   undrain: {
     method: "DELETE",
-    title: (worker) => `Have ${worker} take work again?`,
-    says: () => "gets its share of the work; each connector and task that moves is stopped and started once",
-    button: "Take work again",
+    title: (worker) => `End draining of ${worker}?`,
+    says: () => "gets its share of the work again; each connector and task that moves restarts once",
+    button: "End draining",
   },
 };
 

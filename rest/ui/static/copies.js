@@ -1,4 +1,4 @@
-// The configuration in the forms that people paste elsewhere.
+// The configuration in formats to copy and paste elsewhere.
 
 import { api } from "./api.js";
 import { element } from "./elements.js";
@@ -17,7 +17,7 @@ for (const [form, label] of Object.entries(labels)) {
       await navigator.clipboard.writeText(text);
       said.textContent = " Copied.";
     } catch {
-      said.textContent = " The browser does not let the page copy: select the text.";
+      said.textContent = " The browser does not allow copying: select the text instead.";
     }
   };
   place.append(element(

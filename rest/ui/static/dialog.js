@@ -1,4 +1,4 @@
-// The one dialog of a page: it lists what will happen, does it, and shows what came of each.
+// The page's only dialog: it lists the steps, carries them out, and shows the outcome of each.
 
 import { call } from "./api.js";
 import { element } from "./elements.js";
@@ -6,7 +6,7 @@ import { refresh } from "./live.js";
 
 const dialog = document.getElementById("dialog");
 
-// `steps` are {name, says, run}; with `typed` the reader has to type that text first.
+// `steps` are {name, says, run}; with `typed` the reader must type that text first.
 export function confirm({ title, says = "", steps, typed = null, button, danger = false, done = () => refresh() }) {
   const list = element("ul", {}, ...steps.map((step) => element("li", {}, element("b", {}, step.name), ": ", element("span", {}, step.says))));
   const told = element("p", { role: "status", "aria-live": "polite" });
@@ -31,7 +31,7 @@ export function confirm({ title, says = "", steps, typed = null, button, danger 
     go.disabled = true;
     proof.disabled = true;
     const failures = await work(steps, list, told);
-    told.textContent = failures ? `${failures} of ${steps.length} did not work.` : "Done.";
+    told.textContent = failures ? `${failures} of ${steps.length} failed.` : "Done.";
     go.remove();
     close.textContent = "Close";
     close.focus();
@@ -46,7 +46,7 @@ async function work(steps, list, told) {
   let failures = 0;
   for (const [number, step] of steps.entries()) {
     const outcome = list.children[number].querySelector("span");
-    outcome.textContent = "under way …";
+    outcome.textContent = "running …";
     try {
       const said = await step.run((message) => { told.textContent = message; });
       outcome.className = "outcome-done";

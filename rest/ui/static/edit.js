@@ -1,4 +1,4 @@
-// The form of a configuration: made of what a validation says, checked while it is filled in.
+// The form of a configuration: built from the answer of a validation, and validated while it is filled in.
 
 import { api, call, page } from "./api.js";
 import { changesOf, differences } from "./changes.js";
@@ -43,7 +43,7 @@ function changed(fromText = false) {
   timer = setTimeout(check, DELAY);
 }
 
-// One check at a time; what is changed meanwhile is checked after it.
+// One validation at a time; changes made meanwhile are validated afterwards.
 async function check() {
   if (checking) {
     again = true;
@@ -59,9 +59,9 @@ async function check() {
     secrets = new Set(infos.configs.filter((one) => one.definition?.type === "PASSWORD").map((one) => one.definition.name));
     fields.show(infos, config);
     const count = infos.error_count;
-    mistakes.textContent = count ? `${count} ${count === 1 ? "mistake" : "mistakes"}` : "No mistakes";
+    mistakes.textContent = count ? `${count} ${count === 1 ? "error" : "errors"}` : "No errors";
     save.disabled = count > 0;
-    save.title = count ? "Mend the mistakes first" : "";
+    save.title = count ? "Correct the errors first" : "";
     showText();
   } catch (error) {
     mistakes.textContent = error.message;
@@ -88,12 +88,12 @@ text.addEventListener("input", () => {
   try {
     const given = JSON.parse(text.value);
     const isConfig = given && typeof given === "object" && !Array.isArray(given) && Object.values(given).every((value) => ["string", "number", "boolean"].includes(typeof value));
-    if (!isConfig) throw new Error("a configuration is an object of keys with text");
+    if (!isConfig) throw new Error("a configuration must be an object whose values are strings, numbers or booleans");
     config = Object.fromEntries(Object.entries(given).map(([key, value]) => [key, value === HIDDEN && config[key] !== undefined ? config[key] : String(value)]));
-    said.textContent = "Secrets stay hidden; those that are not changed are kept.";
+    said.textContent = "Secrets stay hidden; unchanged secrets are kept.";
     changed(true);
   } catch (error) {
-    said.textContent = `Not taken: ${error.message}`;
+    said.textContent = `Not applied: ${error.message}`;
   }
 });
 text.addEventListener("blur", showText);
@@ -105,7 +105,7 @@ document.getElementById("copy").addEventListener("click", async () => {
     await navigator.clipboard.writeText(text.value);
     copied.textContent = "Copied.";
   } catch {
-    copied.textContent = "The browser does not let the page copy: select the text.";
+    copied.textContent = "The browser does not allow copying: select the text instead.";
   }
 });
 
@@ -114,7 +114,7 @@ save.addEventListener("click", () => (isNew ? create() : store()));
 document.getElementById("try")?.addEventListener("click", async (event) => {
   const outcome = document.getElementById("tried");
   event.target.disabled = true;
-  outcome.replaceChildren("The records are on their way …");
+  outcome.replaceChildren("Waiting for records …");
   try {
     const { document: found } = await call("POST", `${api("connector-plugins", config["connector.class"] || plugin, "config", "preview")}?limit=10&seconds=10`, config);
     show(outcome, found);
@@ -127,13 +127,13 @@ document.getElementById("try")?.addEventListener("click", async (event) => {
 function create() {
   const made = config.name?.trim();
   if (!made) {
-    mistakes.textContent = "Give it a name";
+    mistakes.textContent = "Enter a name";
     return;
   }
   const state = document.getElementById("initial").value;
   confirm({
     title: `Create ${made}?`,
-    steps: [{ name: made, says: `a connector of class ${config["connector.class"]}, ${state.toLowerCase()} at first`, run: async (waiting) => { await call("POST", api("connectors"), { name: made, config, initial_state: state }, { waiting }); } }],
+    steps: [{ name: made, says: `a connector of class ${config["connector.class"]}, initially ${state.toLowerCase()}`, run: async (waiting) => { await call("POST", api("connectors"), { name: made, config, initial_state: state }, { waiting }); } }],
     button: "Create",
     done: (failures) => { if (!failures) location.assign(page("connectors", made)); },
   });
@@ -143,18 +143,18 @@ function store() {
   const patch = changesOf(base, config);
   const half = Object.entries(patch).find(([, value]) => value !== null && value.includes(HIDDEN));
   if (half) {
-    mistakes.textContent = `${half[0]} still holds ${HIDDEN}: write the whole value, or take back the change`;
+    mistakes.textContent = `${half[0]} still contains ${HIDDEN}: enter the whole value, or undo the change`;
     return;
   }
   if (!Object.keys(patch).length) {
-    mistakes.textContent = "Nothing is changed";
+    mistakes.textContent = "No changes";
     return;
   }
   confirm({
     title: `Change ${name}?`,
     steps: [{
       name,
-      says: "is restarted once, with its new configuration",
+      says: "restarts once with the new configuration",
       run: async (waiting) => {
         await call("PATCH", api("connectors", name, "config"), patch, { headers: { "If-Match": `"${revision}"` }, waiting });
       },
@@ -163,29 +163,29 @@ function store() {
     done: (failures) => { if (!failures) location.assign(page("connectors", name)); else look(); },
   });
   const list = document.querySelector("#dialog ul");
-  list.before(table("What changes", ["Key", "Now", "Then"], differences(base, config, secrets).map(({ key, before, after }) => [
+  list.before(table("Changes", ["Key", "Before", "After"], differences(base, config, secrets).map(({ key, before, after }) => [
     key,
     before === null ? "" : element("del", {}, before),
     after === null ? element("i", {}, "removed") : element("ins", {}, after),
   ])));
 }
 
-// Somebody else may save meanwhile: the tag of the configuration tells, without its secrets.
+// Somebody else may save meanwhile: the ETag of the configuration tells, without reading secrets.
 async function look() {
   if (document.hidden) return;
   try {
     const answer = await fetch(api("connectors", name, "config"), { method: "HEAD", cache: "no-store" });
-    if (answer.status === 404) tellConflict("This connector has been deleted meanwhile.", false);
+    if (answer.status === 404) tellConflict("This connector has been deleted.", false);
     else if (answer.ok && answer.headers.get("ETag") !== `"${revision}"` && told !== answer.headers.get("ETag")) {
       told = answer.headers.get("ETag");
-      tellConflict(`${await who()} has changed this configuration since you have opened it. `, true);
+      tellConflict(`${await who()} has changed this configuration since you opened it. `, true);
     }
   } catch {
     // The worker does not answer: the next look, or saving, tells.
   }
 }
 
-// Who has changed it last, if that is known.
+// The author of the last change, if known.
 async function who() {
   try {
     const { document: found } = await call("GET", api("connectors", name, "config", "history"));
@@ -201,14 +201,14 @@ function tellConflict(message, canTake) {
   conflict.dataset.message = message;
   conflict.hidden = false;
   conflict.replaceChildren(message);
-  if (canTake) conflict.append(element("button", { type: "button", click: take }, "Show what they changed, and keep mine on top"));
+  if (canTake) conflict.append(element("button", { type: "button", click: take }, "Show their changes and keep mine on top"));
 }
 
 async function take() {
   const fresh = new DOMParser().parseFromString(await (await fetch(location.href, { cache: "no-store" })).text(), "text/html");
   const theirs = JSON.parse(fresh.getElementById("config").textContent);
   const mine = changesOf(base, config);
-  const rows = differences(base, theirs, secrets).map(({ key, before, after }) => [key, before ?? "", after ?? "removed", key in mine ? "changed by you, too: yours is kept" : ""]);
+  const rows = differences(base, theirs, secrets).map(({ key, before, after }) => [key, before ?? "", after ?? "removed", key in mine ? "you changed it, too: your value is kept" : ""]);
   base = theirs;
   revision = fresh.getElementById("edit").dataset.revision;
   config = { ...theirs };
@@ -217,7 +217,7 @@ async function take() {
     else config[key] = value;
   }
   conflict.dataset.message = "";
-  conflict.replaceChildren("What they changed; your changes are kept on top of it:", table("Their changes", ["Key", "Before", "Now", ""], rows));
+  conflict.replaceChildren("Their changes; yours are kept on top of them:", table("Their changes", ["Key", "Before", "After", ""], rows));
   fields.forget();
   check();
 }

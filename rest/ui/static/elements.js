@@ -1,4 +1,4 @@
-// Elements made of text alone: nothing that a worker or a plugin says is ever read as HTML.
+// Elements built from text only: nothing from a worker or a plugin is ever parsed as HTML.
 
 export function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);

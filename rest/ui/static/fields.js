@@ -1,4 +1,4 @@
-// The fields of a form, one for each key that a validation tells of.
+// The fields of a form, one for each key in the answer of a validation.
 
 import { element } from "./elements.js";
 
@@ -57,7 +57,7 @@ export class Fields {
       field?.place.remove();
       field = this.make(name, definition);
       this.fields.set(name, field);
-      this.group(definition?.group ?? (definition ? "Its own" : OTHER), order).append(field.place);
+      this.group(definition?.group ?? (definition ? "General" : OTHER), order).append(field.place);
     }
     field.visible = value.visible;
     field.errors = value.errors;
@@ -66,7 +66,7 @@ export class Fields {
     field.input.toggleAttribute("aria-invalid", false);
     if (value.errors.length) field.input.setAttribute("aria-invalid", "true");
     if (document.activeElement !== field.input && !("secret" in field.input.dataset)) field.input.value = given ?? "";
-    if ("secret" in field.input.dataset) field.input.placeholder = given === HIDDEN ? "hidden: type to change it" : "";
+    if ("secret" in field.input.dataset) field.input.placeholder = given === HIDDEN ? "hidden; type to replace it" : "";
     const recommended = value.recommended_values.filter((one) => one !== null);
     if (field.list) field.list.replaceChildren(...recommended.slice(0, 200).map((one) => element("option", { value: one })));
   }

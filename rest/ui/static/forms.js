@@ -1,4 +1,4 @@
-// A configuration as text: JSON, a properties file, a call of curl.
+// A configuration as text: JSON, a properties file, or a curl command.
 
 const escaped = (text, alsoSpaces) => {
   const controls = { "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f" };

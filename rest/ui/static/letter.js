@@ -1,11 +1,11 @@
-// Editing one dead letter, trying it, and delivering it again.
+// Editing one dead letter, a dry run, and delivering it again.
 
 import { api, call } from "./api.js";
 import { confirm } from "./dialog.js";
 import { element, table } from "./elements.js";
 import { show } from "./records.js";
 
-const NAMES = { text: "text", json: "JSON, by the converter", base64: "base64", hex: "hexadecimal", null: "null: none" };
+const NAMES = { text: "text", json: "JSON (through the converter)", base64: "base64", hex: "hexadecimal", null: "null" };
 
 const form = document.getElementById("letter");
 const forms = JSON.parse(document.getElementById("forms").textContent);
@@ -18,7 +18,7 @@ const rows = form.querySelector("#headers .rows");
 rows.append(...forms.headers.map(({ key, value }) => headerRow(key, value)));
 const headersBefore = JSON.stringify(headers());
 
-// What is written in a field and how; as long as nothing was typed another form shows the same part.
+// The text of a field and its format; until something is typed, choosing another format shows the same part in it.
 function partOf(field, given) {
   const select = field.querySelector("select");
   const area = field.querySelector("textarea");
@@ -53,7 +53,7 @@ function headerRow(key = "", value = { text: "" }) {
   const row = element(
     "div", { class: "row" },
     element("label", {}, "Name ", element("input", { type: "text", value: key, spellcheck: "false", autocomplete: "off" })),
-    element("label", {}, "as ", element("select", {}, ...["text", "base64", "hex", "null"].map((one) => element("option", { value: one, selected: one === kind }, NAMES[one])))),
+    element("label", {}, "Format ", element("select", {}, ...["text", "base64", "hex", "null"].map((one) => element("option", { value: one, selected: one === kind }, NAMES[one])))),
     element("label", {}, "Value ", element("textarea", { rows: "1", spellcheck: "false", autocomplete: "off" }, value === null ? "" : value[kind])),
     element("button", { type: "button", click: () => { row.remove(); changed(); } }, "Remove", element("span", { class: "hidden-text" }, ` header ${key}`)),
   );
@@ -82,7 +82,7 @@ const ask = async (dryRun) => (await call("POST", api("connectors", name, "dlq",
 
 function changed() {
   deliver.disabled = true;
-  deliver.title = "Try it first";
+  deliver.title = "Do a dry run first";
 }
 
 function tell(done) {
@@ -97,7 +97,7 @@ function tell(done) {
     key, before === null ? "" : element("del", {}, before), after === null ? element("i", {}, "removed") : element("ins", {}, after),
   ]);
   outcome.replaceChildren(
-    changes.length ? table("What is changed", ["Place", "Before", "Then"], changes) : element("p", { class: "hint" }, "Nothing is changed."),
+    changes.length ? table("Changes", ["Part", "Before", "After"], changes) : element("p", { class: "hint" }, "No changes."),
     flow,
   );
   return !failure;
@@ -111,7 +111,7 @@ document.getElementById("add").addEventListener("click", () => {
 });
 document.getElementById("try").addEventListener("click", async () => {
   changed();
-  outcome.textContent = "Asking …";
+  outcome.textContent = "Waiting for the worker …";
   const asked = JSON.stringify(body(true));
   try {
     const works = tell(await ask(true));
@@ -125,11 +125,11 @@ document.getElementById("try").addEventListener("click", async () => {
   }
 });
 deliver.addEventListener("click", () => confirm({
-  title: `Deliver dead letter ${record} of ${name} as edited?`,
-  says: to.value === "topic" ? "Every reader of the topics consumes this record, not this connector alone. The record in the queue stays as it is." : "This connector alone is given this record. The record in the queue stays as it is.",
+  title: `Deliver dead letter ${record} of ${name}?`,
+  says: to.value === "topic" ? "Every consumer of the topic gets this record, not only this connector. The record in the queue does not change." : "Only this connector gets this record. The record in the queue does not change.",
   steps: [{
     name,
-    says: "its dead letter is delivered again, as edited",
+    says: "the edited record is delivered",
     run: async () => {
       const done = await ask(false);
       if (!tell(done)) throw new Error(done.failed[0].error);

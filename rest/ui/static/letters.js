@@ -1,4 +1,4 @@
-// Choosing dead letters, and delivering them again.
+// Selecting dead letters and replaying them.
 
 import { api, call } from "./api.js";
 import { confirm } from "./dialog.js";
@@ -36,8 +36,8 @@ function listen(name) {
     return `${whole.replayed.length} ${dryRun ? "would be delivered" : "delivered"}, ${whole.failed.length} failed again`;
   };
   const tell = (done, dryRun) => outcome.replaceChildren(table(
-    dryRun ? "What a replay would do" : "What became of each",
-    ["In the queue", "Outcome"],
+    dryRun ? "What a replay would do" : "Outcome of the replay",
+    ["Position", "Outcome"],
     [
       ...done.replayed.map((one) => [`${one.partition}:${one.offset}`, `${dryRun ? "would be delivered" : "delivered"} to ${to.value === "task" ? "the connector" : one.topic}`]),
       ...done.failed.map((one) => [`${one.partition}:${one.offset}`, `failed: ${one.error}`]),
@@ -46,8 +46,8 @@ function listen(name) {
   const ask = (chosen, title, typed) => confirm({
     title,
     typed,
-    says: to.value === "topic" ? "Every reader of the topics consumes these records again, not this connector alone." : "This connector alone is given these records.",
-    steps: [{ name, says: "its dead letters are delivered again", run: () => replay(chosen, false) }],
+    says: to.value === "topic" ? "Every consumer of the topics gets these records again, not only this connector." : "Only this connector gets these records.",
+    steps: [{ name, says: "the dead letters are delivered again", run: () => replay(chosen, false) }],
     button: "Replay",
     danger: true,
     done: () => {},
@@ -58,7 +58,7 @@ function listen(name) {
     show();
   });
   document.getElementById("try").addEventListener("click", async () => {
-    outcome.textContent = "Asking …";
+    outcome.textContent = "Waiting for the worker …";
     try {
       await replay(`[${selection()}]`, true);
     } catch (error) {

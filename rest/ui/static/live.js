@@ -1,4 +1,4 @@
-// Keeps a page current: one call fetches it again, and only what has changed is changed in place.
+// Keeps a page current: fetches it again, and updates only what has changed.
 
 import { localise } from "./times.js";
 
@@ -27,7 +27,7 @@ export async function refresh() {
     return;
   }
   if (answer.redirected && new URL(answer.url).pathname.endsWith("/ui/sign-in")) {
-    tell("Your session has ended: load the page again to sign in.", true);
+    tell("Your session has ended: reload the page to sign in.", true);
     return;
   }
   if (answer.status >= 500) {
@@ -61,7 +61,7 @@ export function tell(message, bad = false) {
 function tellLost(what) {
   if (lost === null) {
     lost = new Date();
-    tell(`${what} since ${lost.toLocaleTimeString()}. What is shown is from before; the page goes on asking.`, true);
+    tell(`${what} since ${lost.toLocaleTimeString()}. The values shown are older; the page keeps trying.`, true);
   }
 }
 
@@ -72,7 +72,7 @@ function found() {
   tell("The worker answers again.");
 }
 
-// What a person has opened, ticked or typed stays.
+// Keep what the reader has opened, ticked or typed.
 const KEPT = new Set(["open"]);
 
 function morph(old, fresh) {

@@ -1,4 +1,4 @@
-// The log as it grows, and the level from which is logged.
+// The log as it grows, and the level of the logger.
 
 import { api, call } from "./api.js";
 import { tell } from "./live.js";
@@ -36,7 +36,7 @@ async function more() {
     lost = false;
   } catch (error) {
     lost = true;
-    tell(error.status ? error.message : "The worker does not answer; the log stands still until it does.", true);
+    tell(error.status ? error.message : "The worker does not answer; the log continues when it does.", true);
   }
 }
 
@@ -57,7 +57,7 @@ level?.addEventListener("change", async () => {
   try {
     await call("PUT", `${api("admin", "loggers", level.dataset.logger)}?scope=cluster`, { level: level.value });
     level.dataset.level = level.value;
-    said.textContent = `${level.dataset.logger} logs from ${level.value} on, at every worker, until the workers start again.`;
+    said.textContent = `${level.dataset.logger} logs at level ${level.value} on every worker until the workers restart.`;
   } catch (error) {
     level.value = level.dataset.level;
     said.textContent = error.message;

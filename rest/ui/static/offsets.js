@@ -1,4 +1,4 @@
-// Moving a connector: first what would change, then the change.
+// Changing offsets: first what would change, then the change.
 
 import { api, call } from "./api.js";
 import { confirm, request } from "./dialog.js";
@@ -10,11 +10,11 @@ const reload = (failures) => { if (!failures) location.reload(); };
 
 document.getElementById("forget").addEventListener("click", () =>
   confirm({
-    title: `Forget all offsets of ${name}?`,
+    title: `Delete all offsets of ${name}?`,
     typed: name,
     steps: [{
       name,
-      says: type === "sink" ? "its consumer group is reset: it begins anew, as auto.offset.reset says" : "it begins anew, and reads everything again",
+      says: type === "sink" ? "the consumer group's offsets are deleted; the connector begins where auto.offset.reset says" : "the connector starts over and reads everything again",
       run: request("DELETE", api("connectors", name, "offsets")),
     }],
     button: "Forget",
@@ -35,13 +35,13 @@ function moveSink() {
   form.addEventListener("input", () => { apply.disabled = true; });
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
-    outcome.textContent = "Asking …";
+    outcome.textContent = "Waiting for the worker …";
     try {
       body = bodyOf(form);
       const { document: changes } = await call("POST", `${url}?dry_run=true`, body);
       const stopped = form.dataset.stopped;
       outcome.replaceChildren(table(
-        changes.length ? `What would change: ${changes.length} partitions` : "There is no partition to move",
+        changes.length ? `Changes of ${changes.length} partition${changes.length === 1 ? "" : "s"}` : "No partition to move",
         ["Topic", "Partition", "Before", "After"],
         changes.map((row) => [row.topic, String(row.partition), String(row.before ?? "none"), String(row.after)]),
       ));
@@ -56,7 +56,7 @@ function moveSink() {
     confirm({
       title: `Move ${name}?`,
       typed: name,
-      steps: [{ name, says: "its consumer group goes where the table says", run: request("POST", url, body) }],
+      steps: [{ name, says: "the consumer group gets the offsets of the table", run: request("POST", url, body) }],
       button: "Move",
       danger: true,
       done: reload,
@@ -64,7 +64,7 @@ function moveSink() {
   );
 }
 
-// Numbers go as they were typed: they may be greater than JavaScript can count.
+// Numbers are sent as they were typed: they may exceed what a JavaScript number can hold.
 function bodyOf(form) {
   const fields = new FormData(form);
   const way = fields.get("way");
@@ -72,7 +72,7 @@ function bodyOf(form) {
   const members = [];
   if (["earliest", "latest", "current"].includes(way)) members.push(`"to": "${way}"`);
   else if (["to_offset", "shift_by"].includes(way)) {
-    if (!/^[+-]?\d+$/.test(text)) throw new Error("Write a whole number.");
+    if (!/^[+-]?\d+$/.test(text)) throw new Error("Enter a whole number.");
     members.push(`"${way}": ${text.replace(/^\+/, "").replace(/^(-?)0+(?=\d)/, "$1")}`);
   } else members.push(`"${way}": ${JSON.stringify(text)}`);
   const topics = fields.get("topics").split(",").map((topic) => topic.trim()).filter(Boolean);
@@ -93,7 +93,7 @@ function setSource() {
     }
     confirm({
       title: `Set offsets of ${name}?`,
-      steps: [{ name, says: `${count} source partitions get the offsets in the text`, run: request("PATCH", api("connectors", name, "offsets"), `{"offsets": ${text}}`) }],
+      steps: [{ name, says: `the offsets of ${count} source partition${count === 1 ? "" : "s"} are set`, run: request("PATCH", api("connectors", name, "offsets"), `{"offsets": ${text}}`) }],
       button: "Set",
       danger: true,
       done: reload,

@@ -1,4 +1,4 @@
-// Selecting connectors, and what is done to all of them.
+// Selecting connectors and acting on all of them.
 
 import { ask } from "./actions.js";
 import { refresh } from "./live.js";
@@ -32,7 +32,7 @@ document.addEventListener("click", (event) => {
   ask(button.dataset.bulk, connectors);
 });
 
-// The search follows what is typed, without losing the place: only the table and its address change.
+// The search runs while typing: only the table and the address change, so the cursor stays where it is.
 let timer = 0;
 form.elements.q.addEventListener("input", () => {
   clearTimeout(timer);

@@ -1,4 +1,4 @@
-// What every page does: local times, its own refresh, the choice of colours, the buttons of a connector.
+// The behaviour of every page: local times, refreshing, colours, the buttons of a connector.
 
 import { listen } from "./actions.js";
 import { api, call } from "./api.js";

@@ -1,4 +1,4 @@
-// A preview of a connector that is deployed.
+// A preview of a deployed connector.
 
 import { api, call } from "./api.js";
 import { element } from "./elements.js";
@@ -11,7 +11,7 @@ form.addEventListener("submit", async (event) => {
   event.preventDefault();
   const button = form.querySelector("button");
   button.disabled = true;
-  outcome.replaceChildren("The records are on their way …");
+  outcome.replaceChildren("Waiting for records …");
   try {
     const query = new URLSearchParams(new FormData(form));
     const { document: found } = await call("POST", `${api("connectors", form.dataset.name, "preview")}?${query}`);

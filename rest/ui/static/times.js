@@ -1,4 +1,4 @@
-// Times as the reader's clock has them, with the ISO form on hover.
+// Times in the reader's time zone, with the ISO form on hover.
 
 const format = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 

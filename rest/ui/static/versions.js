@@ -1,4 +1,4 @@
-// Going back to an earlier version of a configuration, with what that would change.
+// Restoring an earlier version of a configuration, with the changes that this makes.
 
 import { api, call, page } from "./api.js";
 import { confirm } from "./dialog.js";
@@ -13,10 +13,10 @@ versions?.addEventListener("click", (event) => {
   const version = button.dataset.restore;
   const rows = JSON.parse(button.nextElementSibling.textContent);
   confirm({
-    title: `Go back to version ${version} of ${name}?`,
+    title: `Restore version ${version} of ${name}?`,
     steps: [{
       name,
-      says: revision ? "is restarted once, with the configuration of that version" : "is made again, with the configuration of that version, and started",
+      says: revision ? "restarts once with the configuration of that version" : "is created again with the configuration of that version, and started",
       run: async (waiting) => {
         await call("POST", api("connectors", name, "config", "history", version, "restore"), undefined, { headers: revision ? { "If-Match": `"${revision}"` } : {}, waiting });
       },
@@ -24,9 +24,9 @@ versions?.addEventListener("click", (event) => {
     button: "Restore",
     done: (failures) => { if (!failures) location.assign(page("connectors", name, "versions")); },
   });
-  document.querySelector("#dialog ul").before(table("What changes", ["Key", "Now", "Then"], rows.map(({ key, before, after }) => [
+  document.querySelector("#dialog ul").before(table("Changes", ["Key", "Before", "After"], rows.map(({ key, before, after }) => [
     key,
     before === null ? "" : element("del", {}, before),
-    after === null ? element("i", {}, "removed") : element("ins", {}, before === after ? `${after}, another value` : after),
+    after === null ? element("i", {}, "removed") : element("ins", {}, before === after ? `${after} (another value)` : after),
   ])));
 });

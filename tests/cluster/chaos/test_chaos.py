@@ -22,12 +22,16 @@ from cluster.chaos.report import missed, report
 from cluster.chaos.workload import Workload
 from equipment.brokers.proxied_broker import ProxiedBroker
 from equipment.workers.cluster import Cluster
+from worker.supervisor.hosts.placement import FEW
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.usefixtures("visible")]
 
 KILLS = int(os.environ.get("SLUICE_CHAOS_KILLS", "16"))
 SPARK_KILLS = KILLS // 8
 """Spark takes its time to start, and has more kills of its own in ``test_spark_kills.py``."""
+WORKERS = 2
+CROWD = WORKERS * (FEW + 1) if os.environ.get("SLUICE_TEST_ISOLATION") == "auto" else 0
+"""With so many idle tasks, all tasks of a cluster share processes with ``task.isolation=auto``, as few would not."""
 AT_ONCE = 15
 """After so many kills everything has to run again before the next."""
 LONGEST = 300 + 15 * KILLS
@@ -88,11 +92,11 @@ def seed() -> int:
 @pytest.fixture
 def scene(mortal: ProxiedBroker, tmp_path: Path) -> Iterator[Scene]:
     """Two clusters of two workers each, with five pipelines under way."""
-    exact = Cluster(tmp_path / "exact", mortal.bootstrap, 2, exactly_once_source_support="enabled", **SHORT)
-    plain = Cluster(tmp_path / "plain", mortal.bootstrap, 2, **SHORT)
+    exact = Cluster(tmp_path / "exact", mortal.bootstrap, WORKERS, exactly_once_source_support="enabled", **SHORT)
+    plain = Cluster(tmp_path / "plain", mortal.bootstrap, WORKERS, **SHORT)
     files = tmp_path / "files"
     files.mkdir()
-    workload = Workload(files, mortal.bootstrap, exact, plain)
+    workload = Workload(files, mortal.bootstrap, exact, plain, CROWD)
     conductor = Conductor(mortal, {"exact": exact, "plain": plain}, workload.reconfigure)
     try:
         exact.start()

@@ -74,14 +74,16 @@ class Workload:
     """Two clusters, as exactly-once support is a matter of a whole cluster.
 
     ``exact``: two files become two topics in transactions, and these a table whose offsets are in the table's database.
-    ``plain``: a file becomes a topic at least once, and the two topics of ``exact`` the lines of one file.
+    ``plain``: a file becomes a topic at least once, and the two topics of ``exact`` the lines of one file. Beside them
+    it has a ``crowd`` of tasks whose files stay empty.
     """
 
-    def __init__(self, folder: Path, bootstrap: str, exact: Cluster, plain: Cluster) -> None:
+    def __init__(self, folder: Path, bootstrap: str, exact: Cluster, plain: Cluster, crowd: int = 0) -> None:
         self._folder = folder
         self._bootstrap = bootstrap
         self._exact = exact
         self._plain = plain
+        self._crowd = crowd
         self._topics = ("exact-0", "exact-1")
         self._batch_sizes = itertools.cycle(("20", "40"))
         self.input = Input(folder, (*self._topics, "plain"))
@@ -98,6 +100,10 @@ class Workload:
         source["producer_override_buffer_memory"] = _FEW_LINES
         self._plain.create("lines", "Lines", 1, value_converter="TardyConverter", **source)
         self._plain.create("out", "Writers", 2, file=str(self._folder / "out"), **sink)
+        if self._crowd:
+            for number in range(self._crowd):
+                (self._folder / f"idle-{number}").touch()
+            self._plain.create("idle", "Files", self._crowd, file=str(self._folder / "idle"), topic="idle", **RESTARTS)
         for cluster in (self._exact, self._plain):
             cluster.wait_until_all_run()
 

@@ -38,7 +38,7 @@ class MirrorNode:
 
     def url(self) -> str | None:
         """Where it serves its flows."""
-        found = re.search(r"served below (\S+)/ ", self.log)
+        found = re.search(r"The REST API of the flows is at (\S+)/ ", self.log)
         return found[1] if found else None
 
     def get(self, path: str) -> Any:

@@ -270,7 +270,7 @@ def test_routed_records_are_in_each_table_once_however_a_load_ends(sink: Sink) -
     properties = f"delta.`{sink.path('b')}` {{}} TBLPROPERTIES ('delta.setTransactionRetentionDuration'{{}})"
     sink.sql("ALTER TABLE " + properties.format("SET", " = 'interval 1 day'"))
     sink.records.produce([{"id": n, "to": ("a", "b", "c")[n % 3], "more": 1} for n in range(10, 20)])
-    with pytest.raises(ConnectError, match="would forget the offsets"):
+    with pytest.raises(ConnectError, match="would forget the connector's offsets"):
         task.load(sink.records.ranges(task.committed()))
     assert [row["id"] for row in sink.rows("a")] == [0, 2, 4, 6, 8, 12, 15, 18]
     sink.sql("ALTER TABLE " + properties.format("UNSET", ""))

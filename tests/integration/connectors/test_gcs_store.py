@@ -144,7 +144,7 @@ def test_a_key_that_is_none_is_refused_without_a_word_of_it() -> None:
     )
     config = StoreOptions.parse({"store.url": "gs://bucket", "gcs.credentials.json": key})
     assert "hush" not in repr(config) + repr(google_service_of(config))
-    with pytest.raises(ConnectError, match="cannot be signed in to") as caught:
+    with pytest.raises(ConnectError, match="Signing in to Google Cloud Storage failed") as caught:
         open_store(config, _no_spark).read("a")
     assert "hush" not in repr(caught.value) + repr(caught.value.__cause__)
 

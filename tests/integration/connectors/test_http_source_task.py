@@ -119,7 +119,7 @@ def test_what_a_server_repeats_of_the_credentials_is_hidden(api: HttpApi, tasks:
 
 def test_a_stream_may_be_none_and_may_be_over(api: HttpApi, tasks: Callable[..., HttpSourceTask]) -> None:
     api.route("/page", Answer(200, "<html>", {"Content-Type": "text/html"}))
-    with pytest.raises(ConnectError, match=r"is not one of events, its Content-Type is text/html"):
+    with pytest.raises(ConnectError, match=r"is not an event stream: its Content-Type is text/html"):
         poll_until(tasks("/page", http_events="true"), bool)
     kind = {"Content-Type": "text/event-stream; charset=utf-8"}
     answers = iter([Answer(500), Answer(200, "retry: 1\n\nid: 1\ndata: one\n\ndata: half", kind), Answer(204)])

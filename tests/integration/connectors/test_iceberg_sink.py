@@ -339,7 +339,7 @@ def test_a_merge_writes_few_files_anew_and_not_those_that_others_have_changed_me
     # Nothing comes of changes that change nothing.
     assert merged(change(), [(5, None)]).files == []
     committed(merged(change(), [(20, "x")]))
-    with pytest.raises(RetriableError, match="has changed rows"):
+    with pytest.raises(RetriableError, match="were changed during"):
         several.repeat_on(change())
     committed(merged(change(), [(2, None), (3, "d"), (7, None)]))
     after = there()

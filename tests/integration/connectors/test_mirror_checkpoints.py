@@ -256,7 +256,7 @@ def test_groups_of_the_new_protocol_are_translated_and_left_alone_while_they_hav
         reading.commit(offsets=[TopicPartition(flow.topic, 0, 450)], asynchronous=False)
         early = _sluice("failover", str(_file(tmp_path, flow)), flow.group)
         assert early.exit_code == 1
-        assert f"has members at {flow.a}: stop them first" in early.output
+        assert f"has members at {flow.a}. Stop them first" in early.output
         with _running(flow, sync_group_offsets_enabled="true") as until:
             until(lambda: committed(flow.target, flow.group, flow.remote) == [450])
     commit(flow.source, flow.group, flow.topic, 460)

@@ -169,14 +169,16 @@ def test_a_load_waits_for_executors_and_says_so(load: Load, spark_cluster: Spark
 
 def test_a_python_that_is_killed_is_told_with_its_remedy(load: Load) -> None:
     load.produce("die")
-    with pytest.raises(ConnectError, match=r"Python of an executor was killed.*spark\.executor\.memoryOverhead"):
+    with pytest.raises(
+        ConnectError, match=r"Python process of an executor was killed.*spark\.executor\.memoryOverhead"
+    ):
         load.run()
     assert load.rows() == []
 
 
 def test_a_python_without_memory_is_told_with_its_remedy(load: Load, bootstrap: str, topic: str) -> None:
     load.produce("grow")
-    with pytest.raises(ConnectError, match=r"too little memory.*spark\.executor\.pyspark\.memory"):
+    with pytest.raises(ConnectError, match=r"ran out of memory.*spark\.executor\.pyspark\.memory"):
         load.run()
     assert load.rows() == []
 
@@ -184,7 +186,7 @@ def test_a_python_without_memory_is_told_with_its_remedy(load: Load, bootstrap: 
     props = {**load.context.connector_properties, "connector.class": "FileStreamSink", "file": str(lines)}
     sink = SparkSinkEngine(SparkSinkEngineConfig.parse(props), BulkContext("engine", bootstrap, props))
     sink.start()
-    with pytest.raises(ConnectError, match=r"too little memory.*spark\.executor\.pyspark\.memory"):
+    with pytest.raises(ConnectError, match=r"ran out of memory.*spark\.executor\.pyspark\.memory"):
         sink.load([OffsetRange(topic, partition, 0, _ROWS) for partition in range(2)])
 
 

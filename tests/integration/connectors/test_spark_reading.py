@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from connect.bulk import OffsetRange
-from connectors.spark.decoding.kafka_reader import Intake
+from connectors.spark.decoding.kafka_reader import KafkaReader
 from equipment.brokers.topics import create_topic, produce
 
 pytestmark = pytest.mark.integration
@@ -23,9 +23,9 @@ def test_splits_are_read_together_each_in_its_order(bootstrap: str, topic: str) 
         OffsetRange(topic, 0, 200, 400),
         OffsetRange(topic, 2, 7, 8),
     ]
-    intake = Intake(splits, {"bootstrap.servers": bootstrap, "group.id": "reading"}, most=150)
+    reader = KafkaReader(splits, {"bootstrap.servers": bootstrap, "group.id": "reading"}, most=150)
     found: dict[int, list[tuple[int, int, bytes]]] = {number: [] for number in range(len(splits))}
-    for number, records in intake.together():
+    for number, records in reader.read_together():
         rows = records.to_pylist()
         assert 0 < len(rows) <= 150
         found[number] += [(row["partition"], row["offset"], row["value"]) for row in rows]

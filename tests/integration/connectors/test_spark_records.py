@@ -183,7 +183,7 @@ def epoch(at: dt.datetime | None) -> int | None:
                 "version": 1,
                 "parameters": {"scale": "2", "connect.decimal.precision": "39"},
             },
-            "x is a decimal of more than 38 digits",
+            "x is a decimal with more than 38 digits",
         ),
     ],
 )

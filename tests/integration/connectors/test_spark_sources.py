@@ -379,9 +379,9 @@ def test_a_delta_table_without_a_feed_says_what_to_do(source: Source, session: A
     drain(task)
     assert [row["id"] for row in by_id(source.values())] == [1, 2, 3]
     session.sql(f"DELETE FROM {table} WHERE id = 1")
-    with pytest.raises(ConnectError, match=r"replaces or deletes rows, which records without a key cannot tell"):
+    with pytest.raises(ConnectError, match=r"replaces or deletes rows, which records without a key cannot express"):
         task.load()
-    with pytest.raises(ConnectError, match=r"set its property delta\.enableChangeDataFeed=true"):
+    with pytest.raises(ConnectError, match=r"Set its property delta\.enableChangeDataFeed=true"):
         source.tables(**props, key_columns="id").load()
 
 

@@ -80,7 +80,7 @@ def test_flows_run_on_two_nodes_survive_a_kill_and_stop(nodes: Any, props: dict[
     wait_until("both nodes run tasks", lambda: owners() == 2, seconds=120)
     pid = int(re.findall(r"pid (\d+)", first.log)[-1])
     os.kill(pid, signal.SIGKILL)
-    wait_until("its flow is started again", lambda: "is started again in 1 s" in first.log, seconds=60)
+    wait_until("its flow is started again", lambda: "is restarted in 1 s" in first.log, seconds=60)
     wait_until("it runs again", lambda: _states(first, flow) == running, seconds=120)
     assert [second.stop(), first.stop()] == [0, 0]
 

@@ -238,7 +238,7 @@ def test_maps_are_read_in_linear_time(kind: str, by: str) -> None:
 def test_decimals_of_one_hash_make_no_map() -> None:
     keys: list[object] = [PRIME * number for number in range(1, 400)]
     json_converter = converter()
-    with pytest.raises(DataError, match="more than 100 keys of one hash"):
+    with pytest.raises(DataError, match="more than 100 different keys with the same hash"):
         json_converter.to_connect("t", map_message(DECIMAL_KEYS, keys))
     assert len(json_converter.to_connect("t", map_message(DECIMAL_KEYS, keys[:100])).value) == 100
     assert len(json_converter.to_connect("t", map_message(DECIMAL_KEYS, keys[:1] * 400)).value) == 1

@@ -144,11 +144,11 @@ def test_a_configuration_that_is_not_deployed_is_shown(client: FlaskClient, chil
 @pytest.mark.parametrize(
     ("query", "text"),
     [
-        ("limit=0", "limit is '0'; it has to be a number from 1 to 100."),
+        ("limit=0", "limit is '0'; it must be a number from 1 to 100."),
         ("limit=1e9", "limit is '1e9'"),
-        ("seconds=21", "seconds is '21'; it has to be a number from 1 to 20."),
+        ("seconds=21", "seconds is '21'; it must be a number from 1 to 20."),
         ("bytes=99999999999", "bytes is '99999999999'"),
-        ("from=end", "from is 'end'; it has to be stored or beginning."),
+        ("from=end", "from is 'end'; it must be stored or beginning."),
     ],
 )
 def test_what_is_wrong_with_a_query_is_said(client: FlaskClient, children: Children, query: str, text: str) -> None:

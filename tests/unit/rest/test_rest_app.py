@@ -231,7 +231,7 @@ def test_topics_may_not_be_reset_where_that_is_forbidden(client: FlaskClient) ->
         (b'{"config": {"a": NaN}}', "NaN is not a JSON number"),
         (b'{"config": {"a": [1]}}', "The value of a must be a string, a number, a boolean or null, not an array"),
         (b'{"config": []}', "A configuration must be a JSON object"),
-        (b'{"config": {"name": "x"}, "initial_state": 1}', "is none of RUNNING, PAUSED, STOPPED"),
+        (b'{"config": {"name": "x"}, "initial_state": 1}', "must be one of RUNNING, PAUSED, STOPPED"),
         (b"\xff\xfe", "is not JSON"),
         (b"[" * 100_000, "is not JSON"),
         (b'{"name": "\\uD800", "config": {}}', "lone surrogate \\ud800"),

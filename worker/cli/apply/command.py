@@ -1,4 +1,4 @@
-"""``sluice apply``: makes the connectors of a cluster those that the files of a folder describe."""
+"""``sluice apply``: changes the connectors of a cluster to match the files in a folder."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _STATE_CHANGES: Final = {"RUNNING": "resume", "PAUSED": "pause", "STOPPED": "sto
 @output_option
 @url_option
 def apply(folder: Path, prune: bool, dry_run: bool, output: Output, url: str) -> None:
-    """Make the connectors of a cluster those that the files in FOLDER describe, and show what changes.
+    """Change the connectors of a cluster to match the files in FOLDER, and show the changes.
 
-    A file (.properties, .json, .yaml) holds the configuration of a connector, or, in JSON and YAML, its name, config
-    and state: running, paused or stopped. Without a state the connector is left in the one it has. All configurations
-    that are new or changed are validated before the first is written.
+    A file (.properties, .json, .yaml) holds the configuration of a connector or, in JSON and YAML, its name, config and
+    state: running, paused or stopped. Without a state, the connector keeps its current one. All new and changed
+    configurations are validated before the first is written.
 
     Exit status: 0 done, or nothing to do; 1 refused, 2 wrong usage, 3 a dry run has found changes.
     """
@@ -53,8 +53,8 @@ def apply(folder: Path, prune: bool, dry_run: bool, output: Output, url: str) ->
         raise click.ClickException(str(error)) from error
     if prune and not desired:
         raise click.ClickException(
-            f"{folder} describes no connector, so --prune would delete all of them. Delete them by name, with "
-            "`sluice connectors delete`."
+            f"{folder} describes no connector, so --prune would delete all of them. Delete them by name, with `sluice "
+            "connectors delete`."
         )
     client = client_of(url)
     with refusals_shown(client):
@@ -84,7 +84,7 @@ def _existing(client: RestClient) -> dict[str, Existing]:
 
 
 def _validated(client: RestClient, planned: Iterable[Planned]) -> dict[str, set[str]]:
-    """The secret keys of the connectors whose configuration is to be written; mistakes in any end the command."""
+    """Validate the configurations to write and return their secret keys; any mistake ends the command."""
     from worker.cli.apply.plan import Action  # noqa: PLC0415 - see above
     from worker.cli.mistakes import Mistake, mistakes_of, mistakes_text  # noqa: PLC0415
 
@@ -131,7 +131,7 @@ def _passwords(infos: Mapping[str, Any]) -> set[str]:
 
 
 def _done(client: RestClient, item: Planned) -> bool:
-    """Do what is planned for one connector; a refusal is shown, and does not keep the others from being done."""
+    """Do what is planned for one connector; a refusal is shown, and the other connectors are still changed."""
     from rest.client import RestError  # noqa: PLC0415 - see above
 
     try:
@@ -160,12 +160,12 @@ def _steps(client: RestClient, item: Planned) -> list[Callable[[], object]]:
     if item.state_after is not None:
         change = _STATE_CHANGES[item.state_after]
         steps.append(lambda: client.put(path(item.name, change)))
-    # A connector that is to be halted is halted first: its new configuration shall not run.
+    # A connector that should be paused or stopped is first, so that its new configuration does not run.
     return steps if item.state_after == "RUNNING" else steps[::-1]
 
 
 def _once_balanced(step: Callable[[], object]) -> None:
-    """Do a step, again while the cluster shares its work out anew (409), for a minute at most."""
+    """Run a step, and retry it during a rebalance (409), for up to a minute."""
     from rest.client import RestError  # noqa: PLC0415 - see above
 
     deadline = time.monotonic() + _REBALANCED

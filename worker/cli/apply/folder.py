@@ -1,4 +1,4 @@
-"""The connectors that the files of a folder describe: properties, JSON and YAML."""
+"""Reads the connectors described by the files of a folder: properties, JSON and YAML."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _INITIAL: Final = {TargetState.STARTED: "RUNNING", TargetState.PAUSED: "PAUSED",
 
 
 class _Texts(yaml.SafeLoader):
-    """Reads every value as the text that is written, but for null: a configuration holds nothing else."""
+    """Reads every value as text, except null, because a configuration holds nothing else."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """A mapping; a key that comes twice is a mistake, for one of its values would be lost."""
+        """A mapping; a duplicate key is an error, because one of its values would be lost."""
         keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
         if twice := sorted({key for key in keys if keys.count(key) > 1 and key != "<<"}):
-            raise yaml.constructor.ConstructorError(None, None, f"the key {twice[0]} comes twice", node.start_mark)
+            raise yaml.constructor.ConstructorError(None, None, f"the key {twice[0]} appears twice", node.start_mark)
         return super().construct_mapping(node, deep=deep)
 
 
@@ -40,7 +40,7 @@ _Texts.yaml_implicit_resolvers = {
 
 
 def read_folder(place: Path) -> list[Desired]:
-    """Read the connectors of a folder, or of a single file; raise ``ConnectError`` with every file that is wrong."""
+    """Read the connectors in a folder or a single file; raise ``ConnectError`` listing every invalid file."""
     files = sorted(file for file in place.iterdir() if _is_connector(file)) if place.is_dir() else [place]
     found: dict[str, Desired] = {}
     errors: list[str] = []
@@ -78,7 +78,9 @@ def _state(file: Path, written: object) -> str | None:
         return None
     state = str(written).upper()
     if state not in STATES:
-        raise ConnectError(f"{file}: state {written} is none of {', '.join(STATES).lower()}; correct or remove it.")
+        raise ConnectError(
+            f"{file}: state is {written}; it must be one of {', '.join(STATES).lower()}. Correct or remove it."
+        )
     return state
 
 

@@ -1,4 +1,4 @@
-"""What has to change so that a cluster has the connectors that files describe: decided here, done elsewhere."""
+"""Decides what to change so that a cluster's connectors match the files. Pure functions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HALTED: Final = ("PAUSED", "STOPPED")
 
 
 class Action(StrEnum):
-    """What is done to a connector."""
+    """What to do with a connector."""
 
     CREATE = "create"
     UPDATE = "update"
@@ -34,7 +34,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Desired:
-    """A connector as a file describes it; without a ``state`` it is left in the one it has."""
+    """A connector as a file describes it; without a ``state`` it keeps its current one."""
 
     name: str
     config: Mapping[str, str] = field(repr=False)
@@ -45,7 +45,7 @@ class Desired:
 
 @dataclass(frozen=True, slots=True)
 class Existing:
-    """A connector of the cluster, with the state that it is in."""
+    """A connector of the cluster, with its current state."""
 
     name: str
     config: Mapping[str, str] = field(repr=False)
@@ -54,7 +54,7 @@ class Existing:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A key whose value changes; ``None`` where it is absent."""
+    """A key whose value changes; ``None`` if absent."""
 
     key: str
     before: str | None = field(repr=False)
@@ -63,7 +63,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What is to be done to one connector: its configuration, its state, or neither."""
+    """The plan for one connector: its configuration, its state, or neither."""
 
     name: str
     action: Action
@@ -74,11 +74,11 @@ class Planned:
 
     @property
     def changes_something(self) -> bool:
-        """Whether anything is to be done."""
+        """Whether there is anything to do."""
         return self.action is not Action.NONE or self.state_after is not None
 
     def document(self, secret_keys: Collection[str]) -> dict[str, Any]:
-        """The plan as an object for other programs, without secrets."""
+        """The plan as a JSON object, without secrets."""
         return {
             "name": self.name,
             "file": None if self.desired is None else str(self.desired.file),
@@ -92,7 +92,7 @@ class Planned:
 
 
 def plan(desired: Iterable[Desired], existing: Mapping[str, Existing], *, prune: bool) -> list[Planned]:
-    """What to do, in order; with ``prune`` connectors that no file describes are deleted, last."""
+    """The changes, in order; with ``prune``, connectors that no file describes are deleted last."""
     wanted = list(desired)
     planned = [_planned(item, existing.get(item.name)) for item in wanted]
     if prune:
@@ -117,14 +117,14 @@ def _planned(desired: Desired, existing: Existing | None) -> Planned:
 
 
 def _differs(desired: str | None, existing: str | None) -> bool:
-    """Whether the state has to be asked for; one that is to run and has failed is not halted, and need not be."""
+    """Whether to request the state; a failed connector that should run is not stopped, so nothing is requested."""
     if desired is None:
         return False
     return existing in _HALTED if desired == "RUNNING" else existing != desired
 
 
 def plan_text(planned: Sequence[Planned], secret_keys: Mapping[str, Collection[str]]) -> str:
-    """The plan for people to read; ``secret_keys`` are those of each connector."""
+    """The plan as text; ``secret_keys`` are those of each connector."""
     lines = [line for item in planned if item.changes_something for line in _lines(item, secret_keys)]
     unchanged = [item.name for item in planned if not item.changes_something]
     if unchanged:
@@ -156,7 +156,7 @@ def _without_secrets(
 
 
 def _shown(value: str | None, secret: bool) -> str | None:
-    """A value as it may be shown: a reference to a config provider tells nothing, unless there is more beside it."""
+    """A value as shown: a mere reference to a config provider reveals nothing."""
     if value is None or not secret:
         return value
     return value if _REFERENCE.fullmatch(value) else HIDDEN

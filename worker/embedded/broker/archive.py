@@ -1,7 +1,7 @@
-"""Class data archives, which make a broker start in a second.
+"""Class data archives, which let a broker start in a second.
 
-The first broker that stops in good order leaves an archive of the classes it loaded: AppCDS, from Java 25 on
-the AOT cache. Later brokers of the same Java and jars start from it.
+The first broker that is stopped in an orderly way leaves an archive of the classes it loaded: AppCDS, from Java 25 on
+the AOT cache. Later brokers with the same Java and jars start from it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PREFIX = "broker-"
 
 @dataclass(frozen=True, slots=True)
 class ClassArchive:
-    """The archive at ``path``, or, while there is none, the one that is being made as ``partial``."""
+    """The archive at ``path`` or, if there is none yet, the one being created as ``partial``."""
 
     path: Path
     partial: Path | None
@@ -30,7 +30,7 @@ class ClassArchive:
 
 
 def class_archive(folder: Path, java: Java, arguments: Sequence[str]) -> ClassArchive:
-    """The archive in ``folder`` for ``java`` and its ``arguments``, with the flags that use or make it."""
+    """The archive in ``folder`` for ``java`` and its ``arguments``, with the JVM flags that use or create it."""
     aot = java.version >= _AOT_CACHE_SINCE
     path = folder / f"{_PREFIX}{_key(java, arguments)}.{'aot' if aot else 'jsa'}"
     if path.is_file():
@@ -41,7 +41,7 @@ def class_archive(folder: Path, java: Java, arguments: Sequence[str]) -> ClassAr
 
 
 def keep_archive(partial: Path, path: Path) -> None:
-    """Move the archive that a stopped broker left into its place, and remove those of other Javas and jars."""
+    """Move the archive that a stopped broker left into place, and remove those of other Javas and jars."""
     if not partial.is_file():
         return
     partial.replace(path)

@@ -1,8 +1,8 @@
-"""The folder of an embedded broker: its state, and its data.
+"""The folder of an embedded broker: its state and its data.
 
-The data are formatted as ``kafka-storage format`` does it, but without a JVM. ``bootstrap.checkpoint`` holds the
+The data folder is formatted like ``kafka-storage format`` does, but without a JVM. ``bootstrap.checkpoint`` holds the
 feature levels (``metadata.version``, ``group.version``, ...) that a new cluster of the pinned Kafka release starts
-with. It is the same for every cluster of one release: the bytes that Kafka's own tool wrote are shipped with this
+with. They are the same for every cluster of a release: the bytes written by Kafka's own tool are shipped with this
 module, and change together with ``broker.jars``.
 """
 
@@ -26,7 +26,7 @@ _CHECKPOINT = Path(__file__).with_name("bootstrap.checkpoint")
 
 @dataclass(frozen=True, slots=True)
 class BrokerState:
-    """The state that the last process to start or stop the broker wrote."""
+    """The state, written by the last process that started or stopped the broker."""
 
     pid: int
     ports: Ports
@@ -43,7 +43,7 @@ class BrokerState:
         return replace(self, explicit=True)
 
     def as_stopped(self) -> BrokerState:
-        """The state to keep once the broker has been stopped: its address and settings."""
+        """The state to keep after the broker has stopped: its address and settings."""
         return replace(self, explicit=False, archive="", partial_archive="")
 
 
@@ -51,12 +51,12 @@ BrokerFolder: TypeAlias = ServerFolder[BrokerState]
 
 
 def broker_folder(path: Path) -> BrokerFolder:
-    """The folder of the broker at ``path``."""
+    """Return the folder of the broker at ``path``."""
     return ServerFolder(path, "broker", _parse)
 
 
 def format_storage(data: Path) -> None:
-    """Make ``data`` the folder of a new cluster, unless it is the folder of one already."""
+    """Format ``data`` as the folder of a new cluster, unless it is one already."""
     meta = data / "meta.properties"
     if meta.is_file():
         return
@@ -79,7 +79,7 @@ def _parse(fields: Mapping[str, Any]) -> BrokerState:
 
 
 def _kafka_uuid() -> str:
-    """A random UUID as Kafka writes it; no leading dash, which its command line tools take for an option."""
+    """A random UUID in Kafka's form; without a leading dash, which its command line tools would take for an option."""
     while True:
         text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii").rstrip("=")
         if not text.startswith("-"):

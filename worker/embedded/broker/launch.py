@@ -1,4 +1,4 @@
-"""The launch of an embedded broker, from Java, jars, storage, ports and properties."""
+"""Starts an embedded broker from Java, jars, storage, ports and properties."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def launch_broker(
 
 
 def becomes_ready(state: BrokerState, folder: BrokerFolder, config: BrokerConfig) -> bool:
-    """Wait until the broker answers, and tell whether it does or has ended.
+    """Wait until the broker is ready; return whether it is, or has ended.
 
-    One that does neither in time is killed, and the ``ConnectError`` has the end of its log.
+    If it does neither in time, it is killed, and the ``ConnectError`` has the end of its log.
     """
     plaintext = is_plaintext(state.properties)
     return wait_ready(
@@ -70,7 +70,7 @@ def becomes_ready(state: BrokerState, folder: BrokerFolder, config: BrokerConfig
 
 
 def choose_ports(wanted: int | None, last: Ports | None) -> Ports:
-    """The two ports that are free now: for clients as :func:`~worker.embedded.ports.choose_port` says."""
+    """Choose two free ports: for clients as in :func:`~worker.embedded.ports.choose_port`, and for the controller."""
     broker = choose_port(wanted, None if last is None else last.broker, DEFAULT_PORT)
     if last is not None and last.controller != broker and is_free(last.controller):
         return Ports(broker, last.controller)
@@ -80,7 +80,7 @@ def choose_ports(wanted: int | None, last: Ports | None) -> Ports:
 def is_ready(port: int, *, plaintext: bool = True) -> bool:
     """Whether the broker on ``port`` lists itself as alive, or accepts connections if not ``plaintext``.
 
-    It is asked with one hand-made Metadata request.
+    This sends one hand-made Metadata request.
     """
     try:
         with socket.create_connection((HOST, port), _PROBE_SECONDS) as connection:
@@ -128,7 +128,7 @@ def _count_brokers(connection: socket.socket) -> int:
     connection.sendall(struct.pack(">i", len(request)) + request)
     (size,) = struct.unpack(">i", _receive(connection, 4))
     if not 12 <= size <= _LARGEST_ANSWER:
-        raise ConnectionError(f"an answer of {size} bytes is not a Kafka broker's")
+        raise ConnectionError(f"an answer of {size} bytes did not come from a Kafka broker")
     _correlation, _throttle, brokers = struct.unpack_from(">iii", _receive(connection, size))
     return int(brokers)
 

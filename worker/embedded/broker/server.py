@@ -1,4 +1,4 @@
-"""The embedded broker: a real Apache Kafka of a single KRaft node, run as a daemon of the user on loopback."""
+"""The embedded broker: a real Apache Kafka with a single KRaft node, run as a daemon of the user on loopback."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class BrokerInfo:
 
 
 class EmbeddedBroker(EmbeddedServer[BrokerState, BrokerInfo]):
-    """The broker of one folder, whichever process started it. Any number of processes may use it at once."""
+    """The broker of one folder, whichever process started it. Several processes may use it at once."""
 
     def __init__(self, config: BrokerConfig | None = None, *, environ: Mapping[str, str] = os.environ) -> None:
         config = config or BrokerConfig()

@@ -1,4 +1,4 @@
-"""The settings of an embedded broker: a single KRaft node on loopback, small and quick."""
+"""The settings of an embedded broker: a single KRaft node on loopback, small and fast."""
 
 from __future__ import annotations
 
@@ -102,21 +102,21 @@ class BrokerConfig:
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """The ports of a broker: for clients, and for its own controller."""
+    """The ports of a broker: for clients, and for its controller."""
 
     broker: int
     controller: int
 
     @property
     def bootstrap_servers(self) -> str:
-        """The address that clients are given."""
+        """The address for clients."""
         return f"{HOST}:{self.broker}"
 
 
 def server_properties(ports: Ports, data: Path, extra: Mapping[str, str]) -> dict[str, str]:
-    """All server properties, ``extra`` last; ``ConfigError`` for a key that is the embedded broker's own.
+    """Return all server properties, ``extra`` last. Raises ``ConfigError`` for keys reserved for the embedded broker.
 
-    ``listeners`` of ``extra`` are added to its own, and so are names of protocols.
+    ``listeners`` in ``extra`` are added to its own, and so are protocol names.
     """
     for key in sorted(_OWN_KEYS & extra.keys()):
         raise ConfigError(key, extra[key], "set by the embedded broker; use its port and folder settings")
@@ -137,7 +137,7 @@ def server_properties(ports: Ports, data: Path, extra: Mapping[str, str]) -> dic
 
 
 def is_plaintext(extra: Mapping[str, str]) -> bool:
-    """Whether clients connect without TLS or SASL, as they do unless ``extra`` says otherwise."""
+    """Whether clients connect without TLS and SASL, which is the default unless ``extra`` changes it."""
     return _protocols(extra)["CLIENT"] == "PLAINTEXT"
 
 
@@ -151,7 +151,7 @@ def _listed(extra: Mapping[str, str], key: str) -> list[str]:
 
 
 def render_properties(properties: Mapping[str, str]) -> str:
-    """``properties`` as a Java properties file that reads back as the same."""
+    """Render ``properties`` as a Java properties file."""
     return "".join(f"{_escape(key, _KEY)}={_escape(value, _VALUE)}\n" for key, value in properties.items())
 
 

@@ -1,4 +1,4 @@
-"""The application of the registry: an archive that is fetched once and unpacked once."""
+"""The registry's application: an archive that is downloaded and unpacked once."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def registry_archive() -> Jar:
 
 
 def application_jar(home: Path, environ: Mapping[str, str] = os.environ) -> Path:
-    """The jar to start, in ``home``/applications; it is fetched and unpacked if it is missing."""
+    """Return the jar to start, in ``home``/applications, after downloading and unpacking it if it is missing."""
     archive = registry_archive()
     (path,) = resolve_jars([archive], home=home, environ=environ)
     return unpacked(path, home / "applications" / f"{archive.artifact}-{archive.version}-{archive.sha256[:12]}") / _MAIN
 
 
 def unpacked(archive: Path, folder: Path) -> Path:
-    """``folder`` with the whole content of ``archive``, even if others unpack it too or were killed while they did."""
+    """Return ``folder`` with the content of ``archive``, even if others unpack it or were killed doing so."""
     if folder.is_dir():
         return folder
     with file_lock(folder.parent / ".lock"):

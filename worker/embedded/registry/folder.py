@@ -1,4 +1,4 @@
-"""The folder of an embedded schema registry, and the state in it."""
+"""The folder of an embedded schema registry, and its state."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["RegistryFolder", "RegistryState", "registry_folder"]
 
 @dataclass(frozen=True, slots=True)
 class RegistryState:
-    """The state that the last process to start or stop the registry wrote."""
+    """The state, written by the last process that started or stopped the registry."""
 
     pid: int
     port: int
@@ -29,7 +29,7 @@ class RegistryState:
         return replace(self, explicit=True)
 
     def as_stopped(self) -> RegistryState:
-        """The state to keep once the registry has been stopped: its address and storage."""
+        """The state to keep after the registry has stopped: its address and storage."""
         return replace(self, explicit=False)
 
 
@@ -37,7 +37,7 @@ RegistryFolder: TypeAlias = ServerFolder[RegistryState]
 
 
 def registry_folder(path: Path) -> RegistryFolder:
-    """The folder of the registry at ``path``."""
+    """Return the folder of the registry at ``path``."""
     return ServerFolder(path, "registry", _parse)
 
 

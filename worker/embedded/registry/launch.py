@@ -1,4 +1,4 @@
-"""The launch of an embedded schema registry, from Java, application, ports and settings."""
+"""Starts an embedded schema registry from Java, application, ports and settings."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def launch_registry(
 
 
 def becomes_ready(state: RegistryState, folder: RegistryFolder, config: RegistryServerConfig) -> bool:
-    """Wait until the registry answers, and tell whether it does or has ended."""
+    """Wait until the registry is ready; return whether it is, or has ended."""
     return wait_ready(
         state.pid,
         server_mark("registry", folder.data),

@@ -1,4 +1,4 @@
-"""The embedded schema registry: a real Apicurio Registry with Confluent's API, as a daemon on loopback."""
+"""The embedded schema registry: a real Apicurio Registry with Confluent's API, run as a daemon on loopback."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RegistryInfo:
 
 
 class EmbeddedRegistry(EmbeddedServer[RegistryState, RegistryInfo]):
-    """The registry of one folder, whichever process started it. Any number of processes may use it at once."""
+    """The registry of one folder, whichever process started it. Several processes may use it at once."""
 
     def __init__(self, config: RegistryServerConfig | None = None, *, environ: Mapping[str, str] = os.environ) -> None:
         config = config or RegistryServerConfig()

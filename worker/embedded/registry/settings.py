@@ -20,7 +20,7 @@ _HEAP = re.compile(r"[1-9][0-9]*[kKmMgG]?")
 
 
 class Storage(StrEnum):
-    """The storage of a registry's schemas."""
+    """Where a registry stores its schemas."""
 
     FILE = "file"
     MEMORY = "memory"
@@ -50,7 +50,7 @@ class RegistryServerConfig:
 
 
 def system_properties(config: RegistryServerConfig, port: int, management_port: int, data: Path) -> list[str]:
-    """The arguments for the JVM that make the registry listen on loopback only and keep its schemas in ``data``."""
+    """Return the JVM arguments that make the registry listen only on loopback and store its schemas in ``data``."""
     properties = {
         "quarkus.http.host": HOST,
         "quarkus.http.port": str(port),

@@ -1,12 +1,14 @@
-"""Fencing: before the source tasks of new task configs start exactly-once, the producers of the former ones are fenced.
+"""Zombie fencing: with exactly-once, the producers of former source tasks are fenced before new tasks start.
 
-Only the leader fences (KIP-618), and records for how many tasks; every worker waits for that record before it starts
-a task. The record is written in the connector's turn, so that it is never taken for one of task configs which are
-being written. Tasks that go on as they run, whether with the same configuration or with a larger share, are not fenced
-(:mod:`worker.stores.config.generations`). Crash points: a leader that is killed between fencing and the record leaves
-no record, so the next one fences again; nothing is started in between. A worker that is killed, or is slow, while the
-config topic has the larger share of a task and the task still runs with the smaller: what runs of the task writes only
-what is this task's, whoever starts it next fences it by the same transactional id, and reads what it has committed.
+Only the leader fences (KIP-618), and it records for how many tasks; every worker waits for that record before it starts
+a task. The record is written in the connector's turn, so it is never attributed to task configs that are being written.
+Tasks that keep running, with the same configuration or with a larger share, are not fenced
+(:mod:`worker.stores.config.generations`).
+
+Crash points: a leader that is killed between fencing and the record leaves no record, so the next leader fences again;
+nothing starts in between. If a worker is killed, or slow, while the config topic has a task's larger share and the task
+still runs with the smaller one, its process can only write records of that task. Whoever starts the task next fences it
+by the same transactional id and reads what it has committed.
 """
 
 from __future__ import annotations
@@ -38,10 +40,10 @@ _LONGEST_RETRY: Final = 16.0
 
 
 def producers_to_fence(recorded: int | None, tasks: int, unfenced: frozenset[int] | None) -> Sequence[int]:
-    """The tasks whose former producers may still write, when there were as many as ``recorded`` and now are ``tasks``.
+    """The former tasks whose producers may still write, given their ``recorded`` number and the new number ``tasks``.
 
-    Those that are not among the ``unfenced`` go on as they are, and write nothing that belongs to another task. A
-    single task that stays the only one is fenced by its own new producer.
+    Tasks that are not in ``unfenced`` keep running and write no records of other tasks. A single task that remains the
+    only one is fenced by its own new producer.
     """
     if recorded is None or (recorded == 1 and tasks == 1):
         return ()
@@ -49,9 +51,9 @@ def producers_to_fence(recorded: int | None, tasks: int, unfenced: frozenset[int
 
 
 class Fencing:
-    """Says which tasks may start, and has the producers of former tasks fenced. The herder's thread alone.
+    """Decides which tasks may start, and has the producers of former tasks fenced. Used only in the herder's thread.
 
-    What is not known to be a sink, by ``is_sink``, may be a source; it does no harm to fence where nobody writes.
+    A connector that ``is_sink`` does not know to be a sink may be a source; fencing one without producers does no harm.
     """
 
     def __init__(
@@ -81,7 +83,7 @@ class Fencing:
         leadership.when_lost(self._end)
 
     def may_start(self, unit: Unit) -> bool:
-        """Whether a unit may be started; if not, its fencing is under way, and the configs change when that is done."""
+        """Whether a unit may start. If not, its fencing is under way, and the configs change when it is done."""
         name = unit.connector
         if not (self._enabled and unit.is_task and self._configs.pending_fencing(name)) or self._is_sink(name):
             return True
@@ -91,7 +93,7 @@ class Fencing:
         return False
 
     def former_fenced(self, name: str) -> Future[None]:
-        """A future that is done when no former task of a stopped connector can commit any more."""
+        """Return a future that completes when no former task of a stopped connector can commit any more."""
         fenced: Request[None] = Request()
         if not self._enabled:
             fenced.set_result(None)
@@ -99,12 +101,12 @@ class Fencing:
         try:
             self.fence(fenced, name)
         except ConnectError as error:
-            # Another worker leads by now.
+            # Another worker has become the leader.
             fenced.set_exception(error)
         return fenced
 
     def fence(self, request: Request[None], name: str) -> None:
-        """As the leader, fence the former producers of a connector, unless that is done already."""
+        """As the leader, fence the former producers of a connector, unless that has been done."""
         self._leadership.as_leader(request, lambda: self._fence(request, name))
 
     # -- as a worker that is about to start tasks --------------------------------------------------------------------
@@ -126,7 +128,9 @@ class Fencing:
 
     def _answered(self, name: str, done: Future[None], wait: float) -> None:
         if (error := done.exception()) is not None:
-            logger.warning("The former tasks of connector %s are not fenced yet: %s", name, error)
+            logger.warning(
+                "The former tasks of connector %s could not be fenced, so its new tasks wait: %s", name, error
+            )
             # Each attempt of the leader is a process.
             self._inbox.after(wait, lambda: self._ask(name, min(wait * 2, _LONGEST_RETRY)))
         else:
@@ -163,9 +167,11 @@ class Fencing:
             self._record(name, tasks)
 
     def _end(self) -> None:
-        """Break off all fencing: the tasks that run by now may be those for which the next leader has fenced."""
+        """Cancel all fencing: the tasks now running may be those for which the next leader has fenced."""
         for name, fenced in list(self._fencing.items()):
-            fenced.break_off(ConnectError(f"This worker ceased to lead the cluster while it fenced {name}; ask again"))
+            fenced.break_off(
+                ConnectError(f"This worker lost the lead of the cluster while it fenced connector {name}. Try again")
+            )
 
     def _record(self, name: str, tasks: TaskConfigs) -> None:
         recorded: Request[None] = Request()
@@ -175,7 +181,7 @@ class Fencing:
         def write() -> None:
             entry = self._configs.connectors().get(name)
             if entry is None or entry.task_configs != tasks:
-                raise ConnectError(f"The tasks of connector {name} have changed meanwhile")
+                raise ConnectError(f"The tasks of connector {name} were changed while its former tasks were fenced")
             recorded.follow(self._configs.put_fenced_tasks(name, len(tasks)))
 
         self._changes.take_next(name, recorded, write)

@@ -1,8 +1,8 @@
-"""The lead of the cluster: the right to write configurations and session keys. The herder's thread alone.
+"""Leadership of the cluster: the right to write configurations and session keys. Used only in the herder's thread.
 
-A new leader writes nothing before it has read the config topic to its end and has fenced the writes of the leader
-before it (invariant I6). Crash point: a leader that is killed leaves at most task configs without their commit record,
-which nobody applies.
+A new leader writes nothing until it has read the config topic to its end and fenced the former leader's writes
+(invariant I6). Crash point: a killed leader leaves at most task configs without a commit record, which no worker
+applies.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _RETRY: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class KeyRotation:
-    """The algorithm and size of session keys, and for how many seconds each is used."""
+    """The algorithm and size of session keys, and the seconds after which they are replaced."""
 
     algorithm: str
     bits: int | None
@@ -39,8 +39,8 @@ class KeyRotation:
 class Leadership:
     """Lets only the leader write. Without a ``rotation`` there are no session keys.
 
-    ``on_ready`` is called when this worker has taken the lead. One whose ``lease`` is over may not write either: it was
-    frozen, or has not heard of its cluster, and another may lead by now.
+    ``on_ready`` is called when this worker has become the leader. A leader whose ``lease`` has expired may not write
+    either: the worker was frozen or has lost its cluster, and another worker may lead.
     """
 
     def __init__(
@@ -71,16 +71,16 @@ class Leadership:
         return self._ready and not self._is_over()
 
     def refusal(self) -> ConnectError:
-        """The error with which this worker refuses to write as the leader."""
+        """Return the error with which this worker refuses to write as the leader."""
         if self._membership.is_leader:
             return RebalanceInProgressError("This worker may not lead the cluster any more; ask again.")
         return NotLeaderError("Another worker leads the cluster now.", self._membership.leader_url)
 
     def as_leader(self, request: Request[Any], action: Action) -> None:
-        """Call ``action`` as the leader, as soon as this worker may; it joins its cluster first.
+        """Call ``action`` as the leader as soon as this worker may write; wait until it has joined its cluster.
 
-        Raises :class:`~worker.errors.NotLeaderError` where another is the leader, or has that come of the request.
-        What ``action`` raises fails the request.
+        If another worker leads, raises :class:`~worker.errors.NotLeaderError` or fails the request with it. If
+        ``action`` raises, the request fails.
         """
         if self._has_yet_to_join():
             request.enter("joining the cluster")
@@ -97,26 +97,26 @@ class Leadership:
             self._waiting.append((request, action))
 
     def when_taken(self, action: Action) -> None:
-        """Call ``action`` each time this worker may write from now on."""
+        """Call ``action`` each time this worker becomes the leader and may write."""
         self._when_taken.append(action)
 
     def when_lost(self, action: Action) -> None:
-        """Call ``action`` each time this worker has led and may not write any more."""
+        """Call ``action`` each time this worker stops being a leader that may write."""
         self._when_lost.append(action)
 
     def changed(self) -> None:
-        """Look whether this worker is the leader now, and get ready for that."""
+        """Check whether this worker is the leader now, and prepare for it."""
         if self._has_yet_to_join():
             return
         if not self._membership.is_leader:
             self._give_up()
         elif not (self._ready or self._taking):
             self._taking = True
-            # The claim ends what the leader before has left under way, which reading to the end would wait for.
+            # The claim ends the former leader's open transaction, for which reading to the end would wait.
             self._then(self._configs.claim_writes(), self._read)
 
     def writes_lost(self) -> None:
-        """Claim the topic again if this worker still leads: one that no longer does may have claimed it meanwhile."""
+        """Claim the config topic again if this worker still leads: a former leader may have claimed it meanwhile."""
         if self._ready:
             self._lose()
             self.changed()
@@ -160,13 +160,13 @@ class Leadership:
         return self._lease is not None and self._lease.is_over()
 
     def _then(self, future: Future[None], go_on: Action) -> None:
-        """Go on when this is done, as long as this worker is still taking the lead."""
+        """Call ``action`` when the future is done, if this worker is still becoming the leader."""
 
         def done() -> None:
             if not (self._taking and self._membership.is_leader):
                 return
             if (error := future.exception()) is not None:
-                logger.warning("Taking over the lead of the cluster failed and is tried again: %s", error)
+                logger.warning("This worker could not become the leader of the cluster and will try again: %s", error)
                 self._taking = False
                 self._fail_waiting(error)
                 self._inbox.after(_RETRY, self.changed)
@@ -183,7 +183,7 @@ class Leadership:
     # -- session keys --------------------------------------------------------------------------------------------------
 
     def _renew_key(self) -> None:
-        """Write a new key: each leader uses its own, and none for longer than it is to be."""
+        """Write a new session key: each leader uses its own, and replaces it when it expires."""
         if self._rotation is None or not self._ready:
             return
         if not self.is_ready:
@@ -198,7 +198,7 @@ class Leadership:
             return
         seconds = self._rotation.seconds
         if (error := written.exception()) is not None:
-            logger.warning("A new session key could not be written, and will be tried again: %s", error)
+            logger.warning("A new session key could not be written; the worker will try again: %s", error)
             seconds = _RETRY
         if self._next_key is not None:
             self._next_key.cancel()

@@ -1,6 +1,6 @@
-"""Questions to the other workers that run tasks, about what is only looked at. The herder's thread alone.
+"""Asks the other workers for information about their tasks, for display. Used only in the herder's thread.
 
-A worker that does not answer in time, or not well, is left out.
+A worker that fails or does not answer in time is left out.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LIVE: Final = frozenset((State.RUNNING, State.PAUSED))
 
 
 class OtherWorkers:
-    """Asks those that run tasks of a connector, or of any. Without ``owners`` there are none."""
+    """Asks the workers that run tasks of one connector, or any tasks. Without ``owners`` there are no other workers."""
 
     def __init__(
         self, worker_id: str, statuses: StatusStore, membership: Membership, inbox: Inbox, owners: Owners | None
@@ -47,7 +47,7 @@ class OtherWorkers:
         ask: Callable[[Owners, str], Future[T]],
         put_together: Callable[[list[T]], R],
     ) -> None:
-        """Ask each of them by its URL, and answer the request with what ``put_together`` makes of their answers."""
+        """Ask each worker by its URL, and complete the request with the result of ``put_together`` on their answers."""
         asked = self._ask(connector, ask)
         if not asked:
             request.set_result(put_together([]))
@@ -86,9 +86,9 @@ def _answers(asked: Mapping[str, Future[T]]) -> list[T]:
     answers = []
     for worker_id, answer in asked.items():
         if not answer.done():
-            logger.debug("Worker %s has not told of its tasks in time", worker_id)
+            logger.debug("Worker %s did not answer in time when asked about its tasks", worker_id)
         elif (error := answer.exception()) is not None:
-            logger.debug("Worker %s did not tell of its tasks: %s", worker_id, error)
+            logger.debug("Worker %s could not be asked about its tasks: %s", worker_id, error)
         else:
             answers.append(answer.result())
     return answers

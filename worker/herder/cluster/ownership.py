@@ -1,7 +1,7 @@
-"""Confirms that a process is still the one that is to run its task (KIP-618). The herder's thread alone.
+"""Confirms that a process is still the one that should run its task (KIP-618). Used only in the herder's thread.
 
-A process of an exactly-once source asks when it has fenced the ones before it, and sends nothing before it is told
-that it is so. Crash point: a worker that is killed before it answers takes the process with it.
+An exactly-once source task asks this after fencing its predecessors, and sends no records until it gets a yes. Crash
+point: the processes of a worker that is killed before it answers end with it.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ logger = logging.getLogger(__name__)
 
 
 class Ownership:
-    """Answers by the newest configurations there are, and turns a process away that is not the one.
+    """Answers from the newest configurations, and turns outdated processes away.
 
-    Only the task of a source asks; one whose connector ``is_sink`` takes for a sink fails.
+    Only source tasks ask; a task that asks although ``is_sink`` takes its connector for a sink fails.
     """
 
     def __init__(self, configs: ConfigStore, units: Units, inbox: Inbox, is_sink: Callable[[str], bool]) -> None:
@@ -34,22 +34,24 @@ class Ownership:
         self._is_sink = is_sink
 
     def asked(self, asked: OwnershipAsked) -> None:
-        """Read the newest configurations, and answer."""
+        """Read the newest configurations and answer."""
         read = self._configs.read_to_end()
         read.add_done_callback(lambda done: self._inbox.post(lambda: self._answer(asked, done)))
 
     def _answer(self, asked: OwnershipAsked, read: Future[None]) -> None:
         unit = asked.unit
         if (error := read.exception()) is not None:
-            logger.warning("%s is started again, because it is not known whether it may start: %s", unit, error)
+            logger.warning(
+                "%s is restarted because the worker could not find out whether it may start: %s", unit, error
+            )
             self._units.turn_away(unit)
         elif not self._units.is_current(unit):
-            logger.info("%s is not started: it has a new configuration, or runs elsewhere by now", unit)
+            logger.info("%s is not started: it has a new configuration, or was assigned to another worker", unit)
             self._units.turn_away(unit)
         elif self._configs.pending_fencing(unit.connector) and self._is_sink(unit.connector):
             self._units.fail(unit, _not_a_sink(unit))
         elif self._configs.pending_fencing(unit.connector):
-            logger.info("%s is not started yet: its former tasks are to be fenced again", unit)
+            logger.info("%s is not started yet: its former tasks must be fenced again", unit)
             self._units.turn_away(unit)
         else:
             asked.confirm()

@@ -1,4 +1,4 @@
-"""Requests of the other workers of the cluster, which are signed (KIP-507)."""
+"""Requests that other workers of the cluster make, which are signed (KIP-507)."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ __all__ = ["PeerRequests"]
 
 
 class PeerRequests:
-    """Has the herder do, as the leader, what other workers ask for. Any thread may make the requests.
+    """Does, as the leader, what other workers ask for. Methods may be called from any thread.
 
-    The signatures are checked if the workers of the ``cluster`` sign.
+    Signatures are checked if the workers of the ``cluster`` sign their requests.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class PeerRequests:
         signed: SignedRequest,
         publication: Publication | None = None,
     ) -> Request[None]:
-        """Keep the task configs that another worker's connector wants, unless a newer publication has come."""
+        """Store the task configs of a connector that another worker runs, unless a newer publication has arrived."""
 
         def begin(request: Request[None]) -> None:
             self._check_signature(signed)
@@ -58,7 +58,7 @@ class PeerRequests:
         return self._requests.begin(begin)
 
     def fence(self, name: str, signed: SignedRequest) -> Request[None]:
-        """Fence the producers of a connector's former tasks, for a worker that is about to start the new ones."""
+        """Fence the producers of a connector's former tasks, for a worker that is about to start new ones."""
 
         def begin(request: Request[None]) -> None:
             self._check_signature(signed)
@@ -68,15 +68,17 @@ class PeerRequests:
         return self._requests.begin(begin)
 
     def session_key(self) -> Request[SessionKey | None]:
-        """The key by which workers of this cluster sign; ``None`` if there is none, or none yet."""
+        """Return the key with which this cluster's workers sign; ``None`` if there is none yet."""
         return self._requests.ask(self._configs.session_key)
 
     def verify(self, signed: SignedRequest) -> Request[None]:
-        """Check that a request comes from a worker of this cluster; it fails as :func:`verify` does if not."""
+        """Check that a request comes from a worker of this cluster; fails like :func:`verify`."""
 
         def check() -> None:
             if self._cluster is None or self._cluster.keys is None:
-                raise ForbiddenError("The workers of this cluster do not sign: set connect.protocol=sessioned.")
+                raise ForbiddenError(
+                    "The workers of this cluster do not sign requests. Set connect.protocol=sessioned on every worker."
+                )
             self._check_signature(signed)
 
         return self._requests.ask(check)

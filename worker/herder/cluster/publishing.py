@@ -1,18 +1,19 @@
-"""Task configs on their way from the connector that wants them to the config store. The herder's thread alone.
+"""Publishes task configs: brings them from the connector to the config store. Used only in the herder's thread.
 
-The worker that runs a connector hears which tasks it wants, and only the leader writes. One publication of a connector
-is under way at a time; what it wants meanwhile waits, the newest alone. What is kept is compared with what is wanted
-when a publication has been answered and whenever it changes, so that a publication of a former owner does not stay.
+The worker that runs a connector learns its task configs, and only the leader writes them. A connector has one
+publication under way at a time; newer task configs wait, and only the newest are kept. The stored task configs are
+compared with the wanted ones after each publication and whenever they change, so that those of a former owner do not
+stay.
 
-Crash point: if either worker is killed before the commit record is written, the connector is started again somewhere
-and says it again. What the killed one has sent is of a former generation by then, and the leader refuses it
+Crash point: if either worker is killed before the commit record is written, the connector is started again and
+publishes again. A publication of the killed worker belongs to a former generation, and the leader refuses it
 (:class:`Publications`).
 
-A worker sends one publication of a connector after the other, but one that it has given up may still be on its way: in
-the leader's queue, at another worker that passes it on, or with a worker whose connector runs elsewhere by now. So the
-sender numbers them, in a header beside the body that Kafka Connect knows: Java's workers neither send nor read it.
-Within a generation of the group a connector has one owner, and a new leader begins a new generation. So what the leader
-has to remember ends with the generation, and a leader that is killed takes nothing with it that the next one needs.
+A worker sends the publications of a connector one after the other, but one that it has given up may still be on its
+way: in the leader's queue, at a worker that forwards it, or from a worker that no longer runs the connector. Therefore
+the sender numbers them, in a header beside Kafka Connect's body; Java workers neither send nor read this header. Within
+a generation of the group a connector has one owner, and a new leader begins a new generation. So the leader can forget
+the numbers when the generation ends, and a killed leader takes nothing with it that the next one needs.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ __all__ = ["PUBLICATION_HEADER", "Leader", "Publication", "Publications", "Publi
 logger = logging.getLogger(__name__)
 _FIRST_BACKOFF: Final = 0.25
 _LONGEST_BACKOFF: Final = 60.0
-# A connector that is being stopped, whose task configs go first, is mostly so by then.
+# A connector loses its task configs before it is stopped; by then it mostly is.
 _LOOK_AGAIN: Final = 1.0
 _PROCESS_BYTES: Final = 8
 
@@ -52,7 +53,7 @@ TaskConfigs: TypeAlias = tuple[Mapping[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """The number of a publication, with the generation and the process of its sender."""
+    """The number of a publication, with the sender's generation and process."""
 
     generation: int
     process: str
@@ -60,12 +61,12 @@ class Publication:
 
     @classmethod
     def parse(cls, text: str) -> Publication:
-        """Parse what :meth:`text` gave; :class:`~worker.errors.BadRequestError` for anything else."""
+        """Parse the result of :meth:`text`. Raises :class:`~worker.errors.BadRequestError` for any other text."""
         found = _TEXT.fullmatch(text)
         if found is None:
             raise BadRequestError(
-                f"{PUBLICATION_HEADER} has to be a generation, a process and a number with spaces between them; only "
-                "workers are to send it."
+                f"{PUBLICATION_HEADER} must be a generation, a process and a number, separated by spaces. Only workers "
+                "send it."
             )
         return cls(int(found[1]), found[2], int(found[3]))
 
@@ -85,21 +86,21 @@ class _Taken:
 
 
 class Publications:
-    """The publications that the leader has taken, by connector. The herder's thread alone."""
+    """The publications that the leader has accepted, by connector. Used only in the herder's thread."""
 
     def __init__(self) -> None:
         self._taken: dict[str, _Taken] = {}
 
     def take(self, connector: str, publication: Publication, generation: int) -> None:
-        """Remember a publication in this generation, and let no older one come after it.
+        """Accept a publication in this generation, so that older ones are refused.
 
-        Raises :class:`~worker.errors.RebalanceInProgressError` for one of another generation, whose sender may not run
-        the connector any more, and for one that was overtaken.
+        Raises :class:`~worker.errors.RebalanceInProgressError` if it belongs to another generation, whose sender may
+        not run the connector any more, or if a newer one was accepted.
         """
         if publication.generation != generation:
             raise RebalanceInProgressError(
                 f"The task configs of connector {connector} are of generation {publication.generation} of the cluster, "
-                f"and this is generation {generation}; whoever runs the connector now says what it wants."
+                f"but this is generation {generation}. The worker that runs the connector now will publish its own."
             )
         taken = self._taken.get(connector)
         if taken is None or taken.generation != generation:
@@ -109,7 +110,7 @@ class Publications:
         taken.numbers[publication.process] = publication.number
 
     def forget(self, connector: str) -> None:
-        """Forget a connector that was deleted."""
+        """Forget a deleted connector."""
         self._taken.pop(connector, None)
 
 
@@ -123,7 +124,7 @@ Keep: TypeAlias = Callable[[Request[None], str, Sequence[Mapping[str, str]], Pub
 
 
 class Leader(Protocol):
-    """Asks the leader, at its URL, for what only the leader may do. The requests are signed with ``key``."""
+    """Sends requests to the leader, at its URL, for what only the leader may do. Requests are signed with ``key``."""
 
     def post_task_configs(
         self,
@@ -133,26 +134,25 @@ class Leader(Protocol):
         publication: Publication,
         key: SessionKey | None,
     ) -> Future[None]:
-        """Have it keep the task configs of a connector."""
+        """Ask the leader to store a connector's task configs."""
 
     def fence(self, url: str, connector: str, key: SessionKey | None) -> Future[None]:
-        """Have it fence the producers of a connector's former tasks."""
+        """Ask the leader to fence the producers of a connector's former tasks."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """Task configs, and the configuration of the connector that they are made of."""
+    """Task configs, and the connector configuration they were made from."""
 
     config: Mapping[str, str]
     configs: TaskConfigs
 
 
 class Publishing:
-    """Has task configs kept, and tries again until they are or the connector wants others.
+    """Stores task configs, and retries until they are stored or the connector publishes others.
 
-    ``keep`` writes them when this worker leads, in a turn of the connector: they never come between the two writes
-    that stop it. ``fail`` has a connector fail, with a reason, whose task configs cannot be kept however often that is
-    tried.
+    ``keep`` writes them if this worker leads, in the connector's turn: they never come between the two writes that stop
+    it. ``fail`` fails a connector, with a reason, if its task configs can never be stored.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class Publishing:
         self._later: dict[str, Later] = {}
 
     def publish(self, connector: str, config: Mapping[str, str], configs: TaskConfigs) -> None:
-        """Publish the task configs that a connector has made of its configuration."""
+        """Publish the task configs that a connector has made from its configuration."""
         self._wanted[connector] = _Wanted(config, configs)
         self._attempt(connector, _FIRST_BACKOFF)
 
@@ -189,9 +189,9 @@ class Publishing:
             self._attempt_in(_LOOK_AGAIN, connector, _FIRST_BACKOFF)
 
     def joined(self) -> None:
-        """Publish what is not kept yet to the leader of the new generation.
+        """Publish pending task configs to the leader of the new generation.
 
-        A former leader may take long to answer, or for ever, and what it has is refused by now.
+        A former leader may never answer, and what it received is refused now.
         """
         generation = self._membership.generation
         former = {name for name, publication in self._under_way.items() if publication.generation != generation}
@@ -201,7 +201,7 @@ class Publishing:
             self._attempt(connector, _FIRST_BACKOFF)
 
     def forget(self, connector: str) -> None:
-        """Forget a connector that does not run here any more: the worker that runs it publishes."""
+        """Forget a connector that no longer runs here: the worker that runs it publishes."""
         self._wanted.pop(connector, None)
         self._cancel(connector)
 
@@ -248,7 +248,7 @@ class Publishing:
         return kept
 
     def _then_read(self, posted: Future[None]) -> Future[None]:
-        """A future that is done when this worker's own view has what the leader has written."""
+        """Return a future that completes when this worker's view includes what the leader has written."""
         seen: Future[None] = Future()
 
         def answered() -> None:
@@ -272,17 +272,17 @@ class Publishing:
             self._attempt(connector, _FIRST_BACKOFF)
         elif isinstance(error, BadRequestError) and self._can_sign():
             self.forget(connector)
-            self._fail(connector, f"Its task configs cannot be kept: {error}")
+            self._fail(connector, f"Its task configs cannot be stored: {error}")
         elif error is not None or not self._is_kept(connector, published):
-            # Between two leaders, and while it is being stopped, this is how it goes; more is worth a line.
+            # Expected between two leaders and while the connector is being stopped; others are warnings.
             expected = isinstance(error, RebalanceInProgressError | ConflictError)
             level = logging.DEBUG if expected else logging.WARNING
-            reason = error or "another worker has written others meanwhile"
+            reason = error or "another worker has stored others meanwhile"
             logger.log(level, "The task configs of connector %s are not stored yet: %s", connector, reason)
             self._attempt_in(backoff, connector, min(backoff * 2, _LONGEST_BACKOFF))
 
     def _can_sign(self) -> bool:
-        """Whether what is wrong is not the missing signature of a worker that has yet to read the key."""
+        """Whether the error has another cause than a missing signature, on a worker that has yet to read the key."""
         return self._leadership.is_ready or self._configs.session_key() is not None
 
     def _is_kept(self, connector: str, published: _Wanted) -> bool:
@@ -299,5 +299,5 @@ class Publishing:
 
 
 def is_applied(entry: ConnectorEntry, configs: Sequence[Mapping[str, str]]) -> bool:
-    """Whether these are the connector's task configs already, made of the configuration that it has."""
+    """Whether these task configs are already stored, made from the connector's current configuration."""
     return entry.task_configs == tuple(configs) and entry.applied == entry.config

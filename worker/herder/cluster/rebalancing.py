@@ -1,13 +1,13 @@
-"""Follows the rebalances of the group: takes up and gives up work. The herder's thread alone.
+"""Follows the rebalances of the group: starts assigned units and stops revoked ones. Used only in the herder's thread.
 
 ========================================  ==============================================================================
 kill -9 here                              then
 ========================================  ==============================================================================
-after a round, before the revoked stop    the children see their pipe end and exit; the others take over after the
-                                          session (and ``scheduled.rebalance.max.delay.ms``)
-the revoked are stopped, before rejoin    the same: nobody runs them until the group knows that they are free
-no heartbeat gets through                 everything is stopped before the session ends, and the worker's lease with its
-                                          children runs out, so that they exit even if the worker itself is frozen
+after a round, before the revoked stop    the child processes see their pipe close and exit; other workers take over
+                                          after the session timeout (and ``scheduled.rebalance.max.delay.ms``)
+after they have stopped, before rejoin    the same: no worker runs them until the group knows that they are free
+no heartbeat gets through                 all units are stopped before the session times out, and the lease of the child
+                                          processes expires, so that they exit even if the worker is frozen
 ========================================  ==============================================================================
 """
 
@@ -41,8 +41,7 @@ _MOST_ROUNDS: Final = 20
 class Round:
     """A rebalance, or the loss of the group, which has no ``generation``; ``at`` is in seconds since 1970.
 
-    ``held`` and ``revoked`` are numbers of connectors and tasks: those that this worker runs from then on, and those it
-    gives up.
+    ``held`` and ``revoked`` are the numbers of connectors and tasks that this worker runs from now on and gives up.
     """
 
     at: float
@@ -55,8 +54,8 @@ class Round:
 class Rebalancing:
     """Brings what runs here in line with each assignment.
 
-    A worker that cannot read the configurations that an assignment was made of within the ``sync_timeout`` of its
-    ``cluster`` leaves the group for ``unsync_backoff`` seconds.
+    If a worker cannot read the configurations that an assignment is based on within the ``sync_timeout`` of its
+    ``cluster``, it leaves the group for ``unsync_backoff`` seconds.
     """
 
     def __init__(
@@ -85,16 +84,16 @@ class Rebalancing:
 
     @property
     def rounds(self) -> Sequence[Round]:
-        """The last rebalances that this worker has seen, the newest first."""
+        """The last rebalances seen by this worker, newest first."""
         return tuple(reversed(self._rounds))
 
     def start(self) -> None:
-        """Take part in the group."""
+        """Join the group."""
         self._divided = self._configs.snapshot().tasks
         self._membership.start(lambda event: self._inbox.post(lambda: self._happened(event)), self.snapshot)
 
     def snapshot(self, offset: int) -> Future[ConfigSnapshot]:
-        """The connectors and tasks to divide, read up to ``offset`` if that can be read; from any thread."""
+        """The connectors and tasks to assign, read up to ``offset`` if possible; from any thread."""
         snapshot: Future[ConfigSnapshot] = Future()
 
         def look() -> None:
@@ -110,7 +109,7 @@ class Rebalancing:
         return snapshot
 
     def unready(self) -> list[str]:
-        """The reasons why this worker has no part in its cluster yet, or any more; none if it has."""
+        """Return the reasons why this worker is not a member of its cluster; empty if it is."""
         reasons = []
         if self._membership.counts is not None and self._membership.leader_url is None:
             reasons.append("This worker has not joined its group yet, or has lost its place in it.")
@@ -123,7 +122,7 @@ class Rebalancing:
         return reasons
 
     def configs_changed(self) -> None:
-        """Have the work divided anew if connectors or tasks have come or gone."""
+        """Request a rebalance if connectors or tasks were added or removed."""
         snapshot = self._configs.snapshot()
         if snapshot.tasks != self._divided:
             self._divided = snapshot.tasks
@@ -169,7 +168,7 @@ class Rebalancing:
             self._membership.rejoin("what was revoked is stopped")
 
     def _lost(self, event: Lost) -> None:
-        logger.warning("This worker is not part of its cluster any more and stops all connectors and tasks")
+        logger.warning("This worker is no longer a member of its cluster and stops all connectors and tasks")
         self._rounds.append(Round(time.time(), None, None, 0, 0))
         self._membership.happened(event)
         self._leadership.changed()
@@ -177,7 +176,7 @@ class Rebalancing:
         self._units.when_gone(None, lambda: self._inquiries.when_done(lambda: event.stopped.set_result(None)))
 
     def _caught_up(self, event: Joined, go_on: Action) -> None:
-        """Read the configurations to their end and go on, as long as nothing else has happened meanwhile."""
+        """Read the configurations to their end and continue, unless another event has happened meanwhile."""
         read = self._configs.read_to_end()
         given_up = self._inbox.after(self._sync_timeout, lambda: self._stay_away(event))
 

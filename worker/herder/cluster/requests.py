@@ -1,4 +1,4 @@
-"""The cluster as one of its workers knows it: who leads, who runs what, and the last rebalances."""
+"""Requests about the cluster as this worker sees it: the leader, who runs what, and the last rebalances."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Document: TypeAlias = dict[str, Any]
 
 
 class ClusterRequests:
-    """Has the herder tell of the cluster. Any thread may make the requests."""
+    """Describes the cluster and drains workers. Methods may be called from any thread."""
 
     def __init__(
         self,
@@ -41,20 +41,20 @@ class ClusterRequests:
         self._distributed = distributed
 
     def view(self) -> Request[Document]:
-        """The cluster as this worker knows it now."""
+        """Return the cluster as this worker sees it now."""
         return self._requests.ask(self._view)
 
     def drain(self, worker_id: str, *, draining: bool) -> Request[None]:
-        """Have a worker give its work to the others, and take no more; or have it take work again.
+        """Drain a worker: its work goes to the others and it gets no new work; or end that.
 
-        That lasts until the worker is started again. Fails with :class:`~worker.errors.NotAssignedError` or
-        :class:`~worker.errors.NotLeaderError` at another worker, and with :class:`~connect.errors.NotFoundError` if
-        there is no such worker.
+        Draining lasts until the worker is restarted. Another worker fails this with
+        :class:`~worker.errors.NotAssignedError` or :class:`~worker.errors.NotLeaderError`; an unknown one fails it with
+        :class:`~connect.errors.NotFoundError`.
         """
         return self._requests.ask(lambda: self._drain(worker_id, draining=draining))
 
     def at(self, worker_id: str) -> Request[None]:
-        """Fail as :meth:`drain` does unless this is the worker of that id."""
+        """Fail like :meth:`drain` unless this is the given worker."""
         return self._requests.ask(lambda: self._check_at(worker_id))
 
     def _drain(self, worker_id: str, *, draining: bool) -> None:
@@ -69,7 +69,7 @@ class ClusterRequests:
         urls = {urlsplit(url).netloc: url for url in self._membership.members}
         if worker_id not in urls:
             known = ", ".join(sorted({self._worker_id, *urls}))
-            raise NotFoundError(f"There is no worker {worker_id!r} in this cluster: it has {known}.")
+            raise NotFoundError(f"There is no worker {worker_id!r} in this cluster. Its workers are {known}.")
         raise NotAssignedError("Only that worker itself can do this.", urls[worker_id])
 
     def _view(self) -> Document:
@@ -99,9 +99,9 @@ def cluster_document(
     statuses: Mapping[Unit, Status],
     draining: Iterable[str] = (),
 ) -> list[Document]:
-    """Every worker that is known, by this worker, by the leader's last round or by what it runs, and what that is.
+    """Every known worker, whether from the leader's last round or from statuses, and the units it runs.
 
-    ``draining`` are the URLs of those that are to be rid of it.
+    ``draining`` has the URLs of the workers that are being drained.
     """
     drained = {urlsplit(url).netloc for url in draining}
     urls = {urlsplit(url).netloc: url for url in members}

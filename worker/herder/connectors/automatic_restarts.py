@@ -1,6 +1,6 @@
 """Restarts units whose provider values have expired (KIP-297), and decides when failed units are restarted.
 
-Used in the herder's thread only.
+Used only in the herder's thread.
 
 Each process of a connector or task reports how long the values of its config providers are valid. After that the unit
 is restarted and looks them up again. Apache Kafka Connect restarts only connectors, whose tasks keep the old values
@@ -25,16 +25,16 @@ from worker.unit import Unit
 __all__ = ["ExpiryRestarts", "RestartPolicy"]
 
 logger = logging.getLogger(__name__)
-# With a ttl of 0 a unit would do nothing but start.
+# With a TTL of 0, a unit would only ever restart.
 _SHORTEST: Final = 1.0
 _ON_FAILURE: Final = "on-failure"
-# Longer than any wait; a float cannot be doubled more than a thousand times.
+# More than any delay needs; a float cannot be doubled more than a thousand times.
 _MOST_DOUBLINGS: Final = 64
 _OVER: Final = (Phase.GONE, Phase.DRAINED)
 
 
 class ExpiryRestarts:
-    """Restarts units whose values have expired. ``restart`` does nothing to one that does not run."""
+    """Restarts units whose values have expired. ``restart`` ignores units that do not run."""
 
     def __init__(self, restart: Callable[[Iterable[Unit]], None], inbox: Inbox) -> None:
         self._restart = restart
@@ -42,22 +42,29 @@ class ExpiryRestarts:
         self._due: dict[Unit, tuple[float, Later]] = {}
 
     def expires(self, notice: Expires) -> None:
-        """Plan the restart of a unit that has reported how long its values hold; the shortest time counts."""
+        """Schedule the restart of a unit that has reported how long its values are valid; the shortest time counts."""
         unit, seconds = notice.unit, max(notice.seconds, _SHORTEST)
         if unit in self._due and self._due[unit][0] <= seconds:
             return
         self._forget(unit)
         self._due[unit] = (seconds, self._inbox.after(seconds, lambda: self._reload(unit)))
-        logger.info("%s is restarted in %.1f s, when its config expires", unit, seconds, extra={"context": str(unit)})
+        logger.info(
+            "%s will be restarted in %.1f s, when the values of its config providers expire",
+            unit,
+            seconds,
+            extra={"context": str(unit)},
+        )
 
     def changed(self, change: Changed) -> None:
-        """Cancel the restart of a unit that has ended, or needs no values any more."""
+        """Cancel the restart of a unit that has ended or is drained."""
         if change.phase in _OVER:
             self._forget(change.unit)
 
     def _reload(self, unit: Unit) -> None:
         self._forget(unit)
-        logger.info("%s is restarted: its config has expired", unit, extra={"context": str(unit)})
+        logger.info(
+            "%s is restarted: the values of its config providers have expired", unit, extra={"context": str(unit)}
+        )
         self._restart([unit])
 
     def _forget(self, unit: Unit) -> None:
@@ -67,9 +74,9 @@ class ExpiryRestarts:
 
 @dataclass(frozen=True, slots=True)
 class RestartPolicy:
-    """``restart.policy`` of a connector: at most ``limit`` restarts in ``window`` seconds, each later than the last.
+    """The ``restart.policy`` of a connector: up to ``limit`` restarts within ``window`` seconds.
 
-    The first comes after ``backoff`` seconds, each further one after twice as long, up to ``longest``.
+    The first restart comes after ``backoff`` seconds, and each delay is twice the one before, up to ``longest``.
     """
 
     enabled: bool = False
@@ -80,16 +87,20 @@ class RestartPolicy:
 
     @classmethod
     def of(cls, config: Mapping[str, str]) -> RestartPolicy:
-        """The policy that a connector's configuration asks for; none where it cannot be read.
+        """Read the policy from a connector's configuration; disabled if the configuration is invalid.
 
-        Others may have written that one: a newer worker, or Java's, which does not look at these keys.
+        It may have been written by a newer worker, or by a Java worker, which does not validate these keys.
         """
         if config.get("restart.policy") != _ON_FAILURE:
             return cls()
         try:
             parsed = RestartConfig.parse(config)
         except ConfigError as error:
-            logger.warning("Connector %s has no restart policy now: %s", config.get("name"), error)
+            logger.warning(
+                "Connector %s will not be restarted if it fails, because its restart.policy is invalid: %s",
+                config.get("name"),
+                error,
+            )
             return cls()
         return cls(
             enabled=True,
@@ -100,11 +111,11 @@ class RestartPolicy:
         )
 
     def recent(self, restarts: tuple[float, ...], now: float) -> tuple[float, ...]:
-        """The times of those restarts that still count."""
+        """The times of the restarts that still count."""
         return tuple(at for at in restarts if now - at < self.window)
 
     def delay(self, restarts: tuple[float, ...], now: float) -> float | None:
-        """The seconds to wait before the next restart after these; ``None`` if there is to be none."""
+        """The seconds to wait before the next restart; ``None`` if there will be none."""
         count = len(self.recent(restarts, now))
         if not self.enabled or count >= self.limit:
             return None

@@ -1,17 +1,17 @@
-"""One thing at a time is done to a connector, and the leader keeps the order. The herder's thread alone.
+"""A queue for each connector: the leader makes one change at a time to it. Used only in the herder's thread.
 
-Whatever may start a connector is a write of the leader: a target state, a configuration, a removal, a run by the
-clock. So whoever needs a connector to stay stopped takes a turn of it, and no worker starts any of it meanwhile.
+A connector can only be started by a write of the leader: of a target state, a configuration, a removal, or a scheduled
+run. So whatever needs a connector to stay stopped takes its turn in the queue, and no worker starts it meanwhile.
 
 ========================================  ==============================================================================
 kill -9 here                              then
 ========================================  ==============================================================================
-a turn is under way                       the leader's processes end with it; whoever asked has no answer. The next
-                                          leader knows of no turn, and may start the connector
-this worker ceases to lead                what needs the connector stopped is broken off, its process is killed, and
-                                          whoever asked is told that some of it may be done; who waits is told who leads
-this worker is frozen                     its processes end with its lease, before another leads; thawed, it leads no
-                                          more
+a turn is under way                       the leader's child processes end with it, and the client gets no answer. The
+                                          next leader knows of no turn and may start the connector
+this worker stops leading                 an exclusive change is cancelled and its process killed, and its client learns
+                                          that it may be partly done; waiting clients learn who leads
+this worker is frozen                     its child processes end with its lease, before another worker leads; when it
+                                          continues, it no longer leads
 ========================================  ==============================================================================
 """
 
@@ -28,12 +28,12 @@ from worker.herder.inbox import Action, Request
 
 __all__ = ["LEAD_LOST", "ChangeQueue", "broken_off"]
 
-LEAD_LOST: Final = "this worker ceased to lead the cluster"
+LEAD_LOST: Final = "this worker is no longer the leader of the cluster"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Turn:
-    """A change to a connector until ``request`` is answered; an ``exclusive`` one needs it to stay stopped."""
+    """A change to a connector that lasts until ``request`` completes; an ``exclusive`` one needs it to stay stopped."""
 
     request: Request[Any]
     begin: Action
@@ -41,7 +41,7 @@ class _Turn:
 
 
 class ChangeQueue:
-    """The turns of each connector, first come, first served. ``post`` has something done in the herder's thread."""
+    """Lets changes to each connector take turns, in order. ``post`` runs an action in the herder's thread."""
 
     def __init__(self, leadership: Leadership, post: Callable[[Action], None]) -> None:
         self._leadership = leadership
@@ -50,15 +50,15 @@ class ChangeQueue:
         leadership.when_lost(lambda: self.end(LEAD_LOST))
 
     def is_free(self, connector: str) -> bool:
-        """Whether nothing is done to a connector now."""
+        """Whether no change to a connector is under way."""
         return connector not in self._lines
 
     def is_held(self, connector: str) -> bool:
-        """Whether a request needs a connector to stay stopped, or waits to."""
+        """Whether a request needs a connector to stay stopped, or waits for that."""
         return any(turn.exclusive for turn in self._lines.get(connector, ()))
 
     def take(self, connector: str, request: Request[Any], begin: Action, *, exclusive: bool = False) -> None:
-        """Call ``begin`` once every earlier turn of the connector is over; later ones wait for ``request`` to end.
+        """Call ``begin`` after all earlier turns of the connector; later ones wait until ``request`` completes.
 
         The request fails if ``begin`` raises, or if another worker becomes the leader.
         """
@@ -69,12 +69,12 @@ class ChangeQueue:
         if line[0] is turn:
             self._begin(turn)
         else:
-            request.enter(f"waiting until this is done to connector {connector}: {line[0].request.stage[0]}")
+            request.enter(f"waiting for another change to connector {connector}: {line[0].request.stage[0]}")
 
     def take_next(self, connector: str, request: Request[Any], begin: Action) -> None:
-        """Call ``begin`` once the write that is under way is over, before all that waits.
+        """Call ``begin`` after the write that is under way, before all that wait.
 
-        What needs the connector to stay stopped writes none of it, and may wait for this: then it is called at once.
+        An exclusive request does not write, and may wait for this one: then ``begin`` is called immediately.
         """
         turn = _Turn(request, begin, exclusive=False)
         line = self._lines.setdefault(connector, deque())
@@ -90,24 +90,24 @@ class ChangeQueue:
         turn.request.add_done_callback(lambda _: self._post(lambda: self._over(connector, turn)))
 
     def end(self, reason: str) -> None:
-        """Begin nothing that waits, and break off what needs a connector stopped: this worker leads no more."""
+        """Begin no waiting change, and cancel exclusive ones: this worker no longer leads."""
         for connector, line in list(self._lines.items()):
             self.break_off(connector, reason)
             for turn in list(line)[1:]:
                 turn.request.break_off(self._leadership.refusal())
 
     def break_off(self, connector: str, reason: str) -> None:
-        """Break off what needs a connector to stay stopped, if it is under way, because it does not."""
+        """Cancel an exclusive change that is under way, because the connector does not stay stopped."""
         line = self._lines.get(connector)
         if not line or not line[0].exclusive:
-            # A write is on its way, and is refused or not.
+            # A write is on its way, and the store accepts or refuses it.
             return
         request = line[0].request
         request.break_off(broken_off(request, connector, reason))
 
     def _begin(self, turn: _Turn) -> None:
         if turn.request.done():
-            # Refused while it waited; what follows it begins when that is noticed.
+            # Refused while it waited; the next turn begins in _over.
             return
         try:
             if not self._leadership.is_ready:
@@ -127,8 +127,8 @@ class ChangeQueue:
 
 
 def broken_off(request: Request[Any], connector: str, reason: str) -> ConnectError:
-    """The error of a request that was broken off in the middle."""
+    """The error of a request that was cancelled while it was under way."""
     return ConnectError(
-        f"The request was broken off while {request.stage[0]}, because {reason}. Part of it may be done: look at GET "
-        f"/connectors/{connector}/offsets or /connectors/{connector}/dlq, and ask again."
+        f"The request was cancelled while {request.stage[0]}, because {reason}. It may be partly done: check GET "
+        f"/connectors/{connector}/offsets or /connectors/{connector}/dlq, and send it again."
     )

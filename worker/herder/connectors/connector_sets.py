@@ -1,16 +1,16 @@
-"""Writes several connectors as one, as the leader: all are checked before the first is written. In the herder's thread.
+"""Changes several connectors as one, as the leader: all are checked before the first is written.
 
-They are written one after the other, in the order in which they are given. Each step takes a turn of its connector, and
-the next step takes its own before the turn is over: so of two sets of the same connectors that are written at the same
-time one stays ahead of the other, and what remains is one of them.
+They are written one after the other, in the given order, in the herder's thread. Each step takes a turn of its
+connector, and the next step takes its own turn before that one is over. So if two requests change the same connectors
+at the same time, one stays ahead of the other, and the result is one of the two.
 
 ====================================  ==================================================================================
 kill -9 here                          then
 ====================================  ==================================================================================
 while they are checked                nothing is written
-between two of them                   the first are as asked for, the others as before, and whoever asked has no answer.
-                                      Asking the same again does the rest: what is as it should be is left alone
-after the last, before the answer     asking again finds nothing to do
+between two of them                   the first are written, the others unchanged, and the client gets no answer. The
+                                      same request again does the rest, and skips what is already as requested
+after the last, before the answer     the same request again finds nothing to do
 ====================================  ==================================================================================
 """
 
@@ -44,7 +44,7 @@ class ConnectorSets:
         self._inbox = inbox
 
     def put(self, request: Request[bool], configs: Mapping[str, GivenConfig], author: str | None) -> None:
-        """Give connectors these configurations; the answer is whether none of them was there before."""
+        """Put configurations of several connectors; the answer is whether none of them existed before."""
 
         def go_on(checked: Mapping[str, Checked]) -> None:
             is_new = not any(map(self._connectors.exists, configs))
@@ -56,18 +56,18 @@ class ConnectorSets:
         self._leadership.as_leader(request, lambda: self._writes.check(request, configs, go_on))
 
     def delete(self, request: Request[None], names: Sequence[str], author: str | None) -> None:
-        """Forget those of these connectors that there are."""
+        """Delete those of the given connectors that exist."""
         self._each(request, names, lambda name: partial(self._writes.delete, name=name, author=author))
 
     def set_target_state(self, request: Request[None], names: Sequence[str], target: TargetState) -> None:
-        """Pause, resume or stop those of these connectors that there are."""
+        """Pause, resume or stop those of the given connectors that exist."""
         self._each(request, names, lambda name: partial(self._writes.set_target_state, name=name, target=target))
 
     def _each(self, request: Request[None], names: Sequence[str], step: Callable[[str], _Step]) -> None:
         def begin() -> None:
             known = [name for name in names if self._connectors.exists(name)]
             if not known:
-                raise UnknownConnectorError(f"There is none of the connectors {', '.join(names)}")
+                raise UnknownConnectorError(f"None of these connectors exists: {', '.join(names)}")
             self._one_by_one(request, [step(name) for name in known], None)
 
         self._leadership.as_leader(request, begin)
@@ -80,7 +80,7 @@ class ConnectorSets:
                 request.set_result(result)
                 return
             attempt: Request[None] = Request()
-            # Before the turn of the connector adds its own: this takes the next turn before that one is over.
+            # Added before the queue's own callback, so that the next turn is taken before this one is over.
             attempt.add_done_callback(lambda done: self._inbox.post(partial(follow, done)))
             try:
                 left.popleft()(attempt)
@@ -92,7 +92,7 @@ class ConnectorSets:
             if error is not None and not isinstance(error, UnknownConnectorError):
                 request.set_exception(error)
             else:
-                # One that is gone meanwhile is as it should be.
+                # A connector that was deleted meanwhile needs no change.
                 next_step()
 
         next_step()

@@ -1,4 +1,4 @@
-"""Looks up connectors in the stores, and shows them. Used by the herder's thread alone."""
+"""Looks up connectors in the stores and describes them. Used only in the herder's thread."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _UNKNOWN: Final = "unknown"
 
 @dataclass(frozen=True, slots=True)
 class TopicTracking:
-    """Whether the topics that connectors use are kept, and may be reset (KIP-158)."""
+    """Whether topics used by connectors are tracked, and may be reset (KIP-158)."""
 
     enabled: bool = True
     resettable: bool = True
@@ -42,7 +42,7 @@ class TopicTracking:
 class Connectors:
     """Looks up connectors in the stores.
 
-    Every method raises :class:`~worker.errors.UnknownConnectorError` for an unknown connector.
+    All methods raise :class:`~worker.errors.UnknownConnectorError` for an unknown connector.
     """
 
     def __init__(
@@ -61,27 +61,27 @@ class Connectors:
         self._kept_views = KeptViews()
 
     def exists(self, name: str) -> bool:
-        """Whether there is a connector of this name."""
+        """Whether a connector of this name exists."""
         return name in self._configs.connectors()
 
     def names(self) -> list[str]:
-        """The names of all, in order."""
+        """The names of all connectors, sorted."""
         return sorted(self._configs.connectors())
 
     def entry(self, name: str) -> ConnectorEntry:
-        """The entry of a connector in the config store."""
+        """Return a connector's entry in the config store."""
         entry = self._configs.connectors().get(name)
         if entry is None:
             raise UnknownConnectorError(f"Connector {name} not found")
         return entry
 
     def forget(self, name: str) -> None:
-        """Forget a connector that was deleted."""
+        """Forget a deleted connector."""
         self._measurements.forget(name)
         self._kept_views.forget(name)
 
     def type(self, name: str) -> str:
-        """``source``, ``sink``, or ``unknown`` where neither its config record nor a file of plugins tells."""
+        """Return ``source``, ``sink``, or ``unknown`` if neither the config record nor a plugins file says which."""
         entry = self._configs.connectors().get(name)
         if entry is None:
             return _UNKNOWN
@@ -91,29 +91,29 @@ class Connectors:
         return (plugin.type if plugin is not None else None) or _UNKNOWN
 
     def is_source(self, name: str) -> bool:
-        """Whether a connector is a source; :class:`~connect.errors.ConnectError` if that is not known."""
+        """Whether a connector is a source. Raises :class:`~connect.errors.ConnectError` if that is unknown."""
         found = self.type(name)
         if found == _UNKNOWN:
             raise ConnectError(
-                f"It is not known whether connector {name} is a source or a sink: its stored configuration does not "
-                "tell, and no plugins.toml has a type for its connector.class. PUT its configuration once more, "
-                "unchanged, or set the type in the plugins.toml of the plugin."
+                f"It is unknown whether connector {name} is a source or a sink: its stored configuration does not say, "
+                "and no plugins.toml has a type for its connector.class. PUT its configuration once more, unchanged, "
+                "or set the type in the plugins.toml of the plugin."
             )
         return found == "source"
 
     def plugin(self, name: str) -> PluginEntry | None:
-        """The connector class that a configuration calls ``name``, if there is one."""
+        """Return the connector plugin that a configuration calls ``name``, if it exists."""
         try:
             return self._plugins.find(PluginKind.CONNECTOR, name)
         except PluginError:
             return None
 
     def info(self, name: str) -> Document:
-        """A connector's configuration and tasks."""
+        """Return a connector's configuration and tasks."""
         return connector_info(name, self.type(name), self.entry(name))
 
     def status(self, name: str, statuses: Mapping[Unit, Status] | None = None) -> Document:
-        """The status of a connector and its tasks, as it is or as ``statuses`` say."""
+        """Return the status of a connector and its tasks, from the store or from ``statuses``."""
         shown = self._statuses.statuses() if statuses is None else statuses
         return self._status(name, shown, self._configs.connectors().get(name))
 
@@ -124,18 +124,18 @@ class Connectors:
         return document
 
     def newest_status(self, name: str) -> Document:
-        """The status; other workers are asked for newer metrics, which the next status shows."""
+        """Return the status, and ask other workers for newer metrics, which the next status will show."""
         self._measurements.refresh(name)
         return self.status(name)
 
     def status_for_workers(self, name: str) -> Document:
-        """The status as another worker asks for it: with the loads of bulk sinks as well."""
+        """Return the status for another worker, including the loads of bulk sinks."""
         loads = {task["id"]: {"loads": task} for task in self._task_loads(name)}
         document = self.status(name)
         return {**document, "tasks": [{**task, **loads.get(task["id"], {})} for task in document["tasks"]]}
 
     def loads(self, request: Request[Document], name: str) -> None:
-        """Answer with the loads of a connector's bulk tasks, once the other workers were asked for theirs."""
+        """Complete the request with the loads of a connector's bulk tasks, after asking the other workers."""
         self.entry(name)
         request.enter(f"asking the other workers about their tasks of connector {name}")
         self._measurements.gather(name, lambda: request.set_result({"name": name, "tasks": self._task_loads(name)}))
@@ -151,7 +151,7 @@ class Connectors:
         ]
 
     def expanded(self) -> dict[str, dict[str, Document]]:
-        """Every connector by name, with its status, if it has one, and its info. Nobody may change it."""
+        """Return every connector by name with its info, and its status if it has one. Callers must not change it."""
         connectors = self._configs.connectors()
         parts = by_connector(connectors, self._statuses.statuses())
         return {name: self._views(name, connectors[name], parts[name]) for name in sorted(connectors)}
@@ -169,27 +169,27 @@ class Connectors:
         return self._kept_views.get(name, (entry, *seen), make)
 
     def task_configs(self, name: str) -> list[Document]:
-        """The configurations of a connector's tasks."""
+        """Return the configurations of a connector's tasks."""
         return task_configs(name, self.entry(name))
 
     def task_status(self, unit: Unit) -> Document:
-        """The status of one task."""
+        """Return the status of one task."""
         self._measurements.refresh(unit.connector)
         return task_status(unit, self._statuses.statuses(), self._measurements.of)
 
     def uses_topics(self, unit: Unit, topics: tuple[str, ...]) -> None:
-        """Remember that a task uses these topics."""
+        """Record the topics that a task uses."""
         if self.exists(unit.connector):
             self._statuses.put_topics(unit, topics)
 
     def topics(self, name: str) -> list[str]:
-        """The topics a connector uses; none for an unknown connector."""
+        """Return the topics that a connector uses; none for an unknown connector."""
         if not self._tracking.enabled:
             raise ForbiddenError("Topic tracking is disabled.")
         return self._statuses.topics(name)
 
     def reset_topics(self, name: str) -> None:
-        """Forget which topics a connector uses."""
+        """Forget the topics that a connector uses."""
         if not self._tracking.enabled:
             raise ForbiddenError("Topic tracking is disabled.")
         if not self._tracking.resettable:

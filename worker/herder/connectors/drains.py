@@ -1,4 +1,4 @@
-"""Connectors with ``run.until=drained``: tells their sinks to drain, and stops what is drained."""
+"""Connectors with ``run.until=drained``: tells their sinks to drain, and stops drained connectors."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _LOOK_AGAIN: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Drainable:
-    """A connector with ``run.until=drained``: the phase of the connector, and those of its tasks.
+    """The phases of a connector with ``run.until=drained`` and of its tasks.
 
-    ``tasks`` is ``None`` until the connector has said which tasks it wants. A stopped connector has drained before.
+    ``tasks`` is ``None`` until the connector has published its task configs. A stopped connector was drained before.
     """
 
     is_source: bool
@@ -37,23 +37,23 @@ class Drainable:
 
     @property
     def failed(self) -> bool:
-        """Whether the connector or a task of it has failed, so that it cannot drain."""
+        """Whether the connector or one of its tasks has failed, so that it cannot drain."""
         return self.connector is Phase.FAILED or Phase.FAILED in (self.tasks or ())
 
     @property
     def drained(self) -> bool:
-        """Whether it has delivered everything."""
+        """Whether all records are delivered."""
         return self.stopped or (self.tasks is not None and all(phase is Phase.DRAINED for phase in self.tasks))
 
     @property
     def done(self) -> bool:
-        """Whether there is nothing more to wait for."""
+        """Whether there is nothing left to wait for."""
         return self.drained or self.failed
 
 
 @dataclass(frozen=True, slots=True)
 class Draining:
-    """A decision: the sinks to drain, the connectors to stop, and whether all is done."""
+    """A decision: the sinks to drain, the connectors to stop, and whether all are done."""
 
     sinks: frozenset[str]
     stop: frozenset[str]
@@ -71,17 +71,17 @@ def draining(connectors: Mapping[str, Drainable]) -> Draining:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of connectors with ``run.until=drained``: those that failed."""
+    """The outcome of connectors with ``run.until=drained``: the failed ones."""
 
     failed: tuple[str, ...]
 
 
 class Drains:
-    """Watches connectors with ``run.until=drained``, tells their sinks to drain, and stops what is drained.
+    """Watches connectors with ``run.until=drained``, tells their sinks to drain, and stops drained connectors.
 
-    In a standalone worker the sinks wait for its sources, once :meth:`all_created` was called; in a cluster, where
-    connectors have nothing to do with each other (``together`` is false), each sink drains from its start. What has
-    failed and is about to be started again (``will_restart``) is waited for.
+    In a standalone worker (``together``), sinks wait for its sources after :meth:`all_created` was called. In a
+    cluster, where connectors are independent of each other, a sink drains from its start. Failed units that will be
+    restarted soon (``will_restart``) are waited for.
     """
 
     def __init__(
@@ -108,11 +108,11 @@ class Drains:
         self._later: Later | None = None
 
     def all_created(self) -> None:
-        """Let sinks drain: every source that they might wait for has been created."""
+        """Let sinks drain: every source they might wait for has been created."""
         self._all_created = True
 
     def sinks(self) -> frozenset[str]:
-        """The sinks that are to deliver what is there and stop."""
+        """Return the sinks that should deliver the records there are and stop."""
         bounded = self._bounded()
         if not self._together:
             return frozenset(name for name in bounded if not self._is_source(name))
@@ -129,11 +129,11 @@ class Drains:
             self._stop(name)
         for name, entry in self._configs.connectors().items():
             if entry.target is TargetState.STOPPED and entry.task_configs and self._changes.is_free(name):
-                # A connector published tasks while it was being stopped; or another runtime left it so.
+                # The connector published task configs while it was being stopped, or Kafka Connect left it so.
                 self._clear(name, entry.drained)
 
     def outcome(self) -> Outcome | None:
-        """The outcome of a standalone worker all of whose connectors are to drain, once they have."""
+        """Return the outcome of a standalone worker whose connectors all drain, once they have."""
         bounded = self._bounded()
         ends = {name: entry for name, entry in bounded.items() if not entry.config.get("schedule")}
         finished = draining(self._drainable(ends)).finished and len(ends) == len(self._configs.connectors())
@@ -144,7 +144,7 @@ class Drains:
         return Outcome(tuple(sorted(failed)))
 
     def _look_later(self, bounded: Mapping[str, ConnectorEntry]) -> None:
-        """Look again in a moment while any runs: tasks of other workers may be drained by then."""
+        """Check again in a moment while any connector runs: tasks of other workers may have drained."""
         runs = any(entry.target is not TargetState.STOPPED for entry in bounded.values())
         if runs and self._later is None and not self._together:
             self._later = self._inbox.after(_LOOK_AGAIN, self._look)
@@ -154,7 +154,7 @@ class Drains:
         self.stop_drained()
 
     def _remove_leftovers(self, bounded: Mapping[str, ConnectorEntry]) -> None:
-        """Forget drained tasks that a connector does not have; when it has them again they are yet to run."""
+        """Remove the statuses of drained tasks that a connector no longer has, so that they run if they return."""
         for unit, status in self._statuses.statuses().items():
             entry = bounded.get(unit.connector)
             if entry is None or not (unit.is_task and status.drained) or not self._changes.is_free(unit.connector):
@@ -175,7 +175,9 @@ class Drains:
 
     def _stopped(self, name: str, done: Future[None]) -> None:
         if (error := done.exception()) is not None:
-            logger.warning("Connector %s could not be stopped yet: %s", name, error)
+            logger.warning(
+                "Connector %s is drained but could not be stopped; the worker will try again: %s", name, error
+            )
 
     def _bounded(self) -> dict[str, ConnectorEntry]:
         entries = self._configs.connectors().items()
@@ -204,7 +206,7 @@ class Drains:
 
 
 def stop_connector(configs: ConfigStore, name: str, inbox: Inbox, drained: int | None = None) -> Future[None]:
-    """Have a connector without tasks, and then stopped: in this order, so that a stopped one never has tasks."""
+    """Remove a connector's tasks and then stop it: in this order, so that a stopped connector never has tasks."""
     stopped: Future[None] = Future()
 
     def tasks_gone(done: Future[None]) -> None:

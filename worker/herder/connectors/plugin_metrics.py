@@ -1,4 +1,4 @@
-"""What the plugins of tasks measure of themselves, put together for a connector. The herder's thread alone."""
+"""The metrics that plugins record for their tasks, gathered for a connector. Used only in the herder's thread."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Document: TypeAlias = dict[str, Any]
 
 
 class PluginMetrics:
-    """Shows the own numbers of a connector's tasks, wherever these run; a task that has none is left out."""
+    """Gathers the plugin metrics of a connector's tasks from all workers; tasks without such metrics are left out."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class PluginMetrics:
         self._others = others
 
     def own(self, name: str) -> Document:
-        """The numbers of those tasks that this worker runs: for another that asks.
+        """Return the metrics of the tasks that this worker runs, for another worker.
 
         Raises :class:`~connect.errors.NotFoundError` for an unknown connector.
         """
@@ -45,7 +45,7 @@ class PluginMetrics:
         return self._document(name, [])
 
     def gather(self, request: Request[Document], name: str) -> None:
-        """Answer with the numbers of all tasks, once the other workers were asked for theirs."""
+        """Complete the request with the metrics of all tasks, after asking the other workers."""
         self._connectors.entry(name)
         self._others.gather(
             request, name, lambda owners, url: owners.own_numbers(url, name), lambda told: self._document(name, told)

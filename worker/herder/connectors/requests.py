@@ -1,4 +1,4 @@
-"""Requests for connectors: their configurations, states and tasks. Any thread may make them."""
+"""Requests for connectors: their configurations, states and tasks. They may be made from any thread."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Document: TypeAlias = dict[str, Any]
 
 
 class ConnectorRequests:
-    """Has the herder look up and change connectors.
+    """Looks up and changes connectors.
 
     Requests fail with :class:`~connect.errors.NotFoundError` for an unknown connector, with
-    :class:`~worker.errors.BadRequestError` for a mistake in the request, and with
-    :class:`~worker.errors.NotLeaderError` or :class:`~worker.errors.NotAssignedError` for what another worker does.
+    :class:`~worker.errors.BadRequestError` for an invalid request, and with :class:`~worker.errors.NotLeaderError` or
+    :class:`~worker.errors.NotAssignedError` if another worker must do it.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class ConnectorRequests:
     def create(
         self, name: str, config: GivenConfig, target: TargetState | None = None, author: str | None = None
     ) -> Request[Document]:
-        """Check a configuration and create a connector with it; its info. ``author`` is who asks, if they signed in.
+        """Validate a configuration, create a connector with it, and return its info. ``author`` is the signed-in user.
 
         Fails with :class:`~connect.errors.AlreadyExistsError` if a connector of this name exists or is being created.
         """
@@ -55,45 +55,45 @@ class ConnectorRequests:
     def put_config(
         self, name: str, config: GivenConfig, revision: int | None = None, author: str | None = None
     ) -> Request[tuple[bool, Document]]:
-        """Check a configuration and give it to a connector, new or not; whether it is new, and its info.
+        """Validate a configuration and create or update a connector; return whether it is new, and its info.
 
-        With a ``revision`` this fails with :class:`~worker.errors.ChangedMeanwhileError` if it is another now.
+        If a ``revision`` is given and is not the current one, fails with :class:`~worker.errors.ChangedMeanwhileError`.
         """
         return self._requests.begin(lambda request: self._writes.put(request, name, config, revision, author))
 
     def patch_config(
         self, name: str, patch: GivenConfig, revision: int | None = None, author: str | None = None
     ) -> Request[Document]:
-        """Change some keys of a connector's configuration; its info. Null removes a key. ``revision`` as above."""
+        """Merge keys into a connector's configuration; null removes a key. Returns its info. ``revision`` as above."""
         return self._requests.begin(lambda request: self._writes.patch(request, name, patch, revision, author))
 
     def delete(self, name: str, author: str | None = None) -> Request[None]:
-        """Stop a connector and forget it. Its offsets stay, for another of its name."""
+        """Stop and delete a connector. Its offsets stay, for a new connector of the same name."""
         return self._requests.begin(lambda request: self._writes.delete(request, name, author))
 
     def set_target_state(self, name: str, target: TargetState) -> Request[None]:
-        """Pause, resume or stop a connector; the answer does not wait until its tasks have done so."""
+        """Pause, resume or stop a connector. The answer does not wait for its tasks."""
         return self._requests.begin(lambda request: self._writes.set_target_state(request, name, target))
 
     def put_all(self, configs: Mapping[str, GivenConfig], author: str | None = None) -> Request[bool]:
-        """Check several configurations and give them to connectors, new or not; whether none of them was there.
+        """Validate several configurations and create or update the connectors; return whether all are new.
 
-        None is written if one is wrong. Those that are as they should be are left alone.
+        If one is invalid, none is written. Connectors that already have their configuration are left alone.
         """
         return self._requests.begin(lambda request: self._sets.put(request, configs, author))
 
     def delete_all(self, names: Sequence[str], author: str | None = None) -> Request[None]:
-        """Stop and forget those of these connectors that there are; it fails if there is none."""
+        """Stop and delete those of the given connectors that exist; fails if none exists."""
         return self._requests.begin(lambda request: self._sets.delete(request, names, author))
 
     def set_target_state_of_all(self, names: Sequence[str], target: TargetState) -> Request[None]:
-        """Pause, resume or stop those of these connectors that there are; it fails if there is none."""
+        """Pause, resume or stop those of the given connectors that exist; fails if none exists."""
         return self._requests.begin(lambda request: self._sets.set_target_state(request, names, target))
 
     def restart(self, name: str, *, include_tasks: bool = False, only_failed: bool = False) -> Request[Document]:
-        """Restart a connector, with its tasks if asked for; its status, with what is being restarted (KIP-745).
+        """Restart a connector, with its tasks if requested; return its status and what is being restarted (KIP-745).
 
-        Without either flag the worker that runs the connector restarts it, and the answer is empty.
+        Without either flag, the worker that runs the connector restarts it, and the answer is empty.
         """
         if not (include_tasks or only_failed):
             return self._requests.begin(lambda request: self._restarts.connector(request, name))
@@ -108,56 +108,56 @@ class ConnectorRequests:
         return self._requests.begin(lambda request: self._restarts.task(request, Unit(name, task)))
 
     def names(self) -> Request[list[str]]:
-        """The names of all connectors, in order."""
+        """Return the names of all connectors, sorted."""
         return self._requests.ask(self._connectors.names)
 
     def expanded(self) -> Request[dict[str, dict[str, Document]]]:
-        """Every connector by name, with its ``status``, if it has one, and its ``info``."""
+        """Return every connector by name, with its ``info``, and its ``status`` if it has one."""
         return self._requests.ask(self._connectors.expanded)
 
     def info(self, name: str) -> Request[Document]:
-        """A connector's configuration and tasks."""
+        """Return a connector's configuration and tasks."""
         return self._requests.ask(lambda: self._connectors.info(name))
 
     def config(self, name: str) -> Request[dict[str, str]]:
-        """A connector's configuration as it was written: references are not resolved."""
+        """Return a connector's configuration as written, with unresolved references."""
         return self._requests.ask(lambda: dict(self._connectors.entry(name).config))
 
     def entry(self, name: str) -> Request[ConnectorEntry]:
-        """A connector as it should be: its configuration as it was written, and the revision of that."""
+        """Return a connector's desired state: its configuration as written, and its revision."""
         return self._requests.ask(lambda: self._connectors.entry(name))
 
     def status(self, name: str, *, refresh: bool = True) -> Request[Document]:
-        """The status of a connector and its tasks, for which other workers are asked for newer metrics.
+        """Return the status of a connector and its tasks, and ask other workers for newer metrics.
 
-        Without ``refresh`` it is for another worker that asks, and has all that this one knows.
+        Without ``refresh``, return all that this worker knows, for another worker.
         """
         if not refresh:
             return self._requests.ask(lambda: self._connectors.status_for_workers(name))
         return self._requests.ask(lambda: self._connectors.newest_status(name))
 
     def loads(self, name: str) -> Request[Document]:
-        """The loads of the tasks of a bulk sink: the one under way and the last ones of each."""
+        """Return the loads of a bulk sink's tasks: of each, the current one and the last ones."""
         return self._requests.begin(lambda request: self._connectors.loads(request, name))
 
     def measurements(self, name: str, *, of_all: bool = True) -> Request[Document]:
-        """What the plugins of a connector's tasks measure of themselves; unless ``of_all``, of this worker's alone."""
+        """Return the plugin metrics of a connector's tasks; unless ``of_all``, only of this worker's tasks."""
         if not of_all:
             return self._requests.ask(lambda: self._plugin_metrics.own(name))
         return self._requests.begin(lambda request: self._plugin_metrics.gather(request, name))
 
     def task_configs(self, name: str) -> Request[list[Document]]:
-        """The configurations of a connector's tasks."""
+        """Return the configurations of a connector's tasks."""
         return self._requests.ask(lambda: self._connectors.task_configs(name))
 
     def task_status(self, name: str, task: int) -> Request[Document]:
-        """The status of one task."""
+        """Return the status of one task."""
         return self._requests.ask(lambda: self._connectors.task_status(Unit(name, task)))
 
     def topics(self, name: str) -> Request[list[str]]:
-        """The topics a connector has used; none for an unknown connector, as in Kafka Connect."""
+        """Return the topics a connector has used; none for an unknown connector, as in Kafka Connect."""
         return self._requests.ask(lambda: self._connectors.topics(name))
 
     def reset_topics(self, name: str) -> Request[None]:
-        """Forget which topics a connector has used."""
+        """Forget the topics a connector has used."""
         return self._requests.ask(lambda: self._connectors.reset_topics(name))

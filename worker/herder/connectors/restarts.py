@@ -1,4 +1,4 @@
-"""Restarts at the request of a user, by the worker that runs what is restarted. The herder's thread alone."""
+"""Restarts that users request, done by the worker that runs the unit. Used only in the herder's thread."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _LOOK_AGAIN: Final = 0.05
 
 
 class Restarts:
-    """Restarts what runs here, and says who is to restart what does not.
+    """Restarts units that run here, and refuses others with the worker that can restart them.
 
-    What is about to be given to a worker, because its connector has just been made or configured, is waited for, as in
-    Kafka Connect. A request fails with :class:`~connect.errors.NotFoundError`,
-    :class:`~worker.errors.NotAssignedError` with the URL of the worker that runs the unit, or
-    :class:`~worker.errors.NotLeaderError` with that of the worker that knows.
+    A unit that is about to be assigned, because its connector was just created or changed, is waited for, as in Kafka
+    Connect. A request fails with :class:`~connect.errors.NotFoundError`, with :class:`~worker.errors.NotAssignedError`
+    and the URL of the worker that runs the unit, or with :class:`~worker.errors.NotLeaderError` and the URL of the
+    leader, which knows.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Restarts:
     def everywhere(
         self, request: Request[dict[str, Any]], name: str, *, include_tasks: bool, only_failed: bool
     ) -> None:
-        """Have every worker restart what it runs of a connector (KIP-745); its status, with what is being restarted."""
+        """Have every worker restart its units of a connector (KIP-745); the answer is its status with the plan."""
 
         def begin() -> None:
             if not self._connectors.exists(name):
@@ -79,12 +79,12 @@ class Restarts:
         self._leadership.as_leader(request, begin)
 
     def requested(self, name: str, *, include_tasks: bool, only_failed: bool) -> None:
-        """Restart what runs here of a connector, as every worker was asked to (KIP-745)."""
+        """Restart this worker's units of a connector, as requested of all workers (KIP-745)."""
         statuses = self._statuses.statuses()
         self._units.restart(restart_plan(name, statuses, include_tasks=include_tasks, only_failed=only_failed))
 
     def _attempt(self, request: Request[T], unit: Unit, answer: Action, patience: float) -> None:
-        """Restart a unit, or find out who is to do it; look again for a while if neither can be yet."""
+        """Restart a unit or fail with its owner; retry for a while if neither is possible yet."""
         entry = self._configs.connectors().get(unit.connector)
         if entry is None:
             raise UnknownConnectorError(f"Unknown connector: {unit.connector}")
@@ -109,7 +109,7 @@ class Restarts:
             request.set_exception(error)
 
     def _has_tasks_to_come(self, connector: str, entry: ConnectorEntry) -> bool:
-        """Whether the connector has yet to publish which tasks it wants."""
+        """Whether the connector has not published its task configs yet."""
         status = self._statuses.statuses().get(Unit(connector))
         has_failed = status is not None and status.state is State.FAILED
         return entry.target is TargetState.STARTED and entry.applied != entry.config and not has_failed
@@ -118,7 +118,7 @@ class Restarts:
 def restart_plan(
     connector: str, statuses: Mapping[Unit, Status], *, include_tasks: bool, only_failed: bool
 ) -> frozenset[Unit]:
-    """The units to restart: the connector, with its tasks if asked for, or only the failed ones among them."""
+    """Return the units to restart: the connector, with its tasks if requested, or only the failed ones of these."""
     return frozenset(
         unit
         for unit, status in statuses.items()
@@ -129,7 +129,7 @@ def restart_plan(
 
 
 def restarting(statuses: Mapping[Unit, Status], plan: frozenset[Unit]) -> dict[Unit, Status]:
-    """The statuses as they are shown once ``plan`` is under way."""
+    """Return the statuses shown while ``plan`` is under way."""
     return {
         unit: replace(status, state=State.RESTARTING) if unit in plan else status for unit, status in statuses.items()
     }

@@ -1,7 +1,7 @@
-"""Connectors that run by the clock: the leader starts those whose time has come. The herder's thread alone.
+"""Starts connectors by their ``schedule``, as the leader. Used only in the herder's thread.
 
-Crash point: what a connector waits for is counted from when it came to rest, which the config store keeps. So a leader
-that is killed at the time of a run leaves it to the next one, and a run that nobody was there for is made up for once.
+Crash point: the next run is computed from the time at which a connector was stopped, which the config store keeps. So
+if the leader is killed at the time of a run, the next leader starts it, and missed runs are made up for once.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _RETRY: Final = 1.0
 
 
 def next_run(config: Mapping[str, str], after: datetime) -> datetime | None:
-    """The first time after ``after`` at which a connector runs, in UTC; ``None`` without a schedule.
+    """Return the first time after ``after`` at which a connector should run, in UTC; ``None`` without a schedule.
 
-    Raises :class:`~connect.errors.ConfigError` for one that cannot be read.
+    Raises :class:`~connect.errors.ConfigError` if the schedule is invalid.
     """
     if not config.get("schedule"):
         return None
@@ -42,7 +42,7 @@ def next_run(config: Mapping[str, str], after: datetime) -> datetime | None:
 
 
 class Schedules:
-    """Starts connectors by their ``schedule``, as long as this worker leads."""
+    """Starts connectors by their ``schedule`` while this worker leads."""
 
     def __init__(self, configs: ConfigStore, leadership: Leadership, changes: ChangeQueue, inbox: Inbox) -> None:
         self._configs = configs
@@ -53,7 +53,7 @@ class Schedules:
         self._unreadable: dict[str, str] = {}
 
     def look(self) -> None:
-        """Start what is due, and look again when the next is."""
+        """Start the connectors that are due, and check again when the next one is."""
         if self._later is not None:
             self._later.cancel()
             self._later = None
@@ -76,11 +76,11 @@ class Schedules:
             self._later = self._inbox.after(min(*waits, _LONGEST_WAIT), self.look)
 
     def _complain(self) -> None:
-        """Log each schedule that cannot be read, once."""
+        """Log each invalid schedule once."""
         entries = self._configs.connectors().items()
         unreadable = {name: error for name, entry in entries if (error := _next(entry)) and isinstance(error, str)}
         for name, error in sorted(unreadable.items() - self._unreadable.items()):
-            logger.warning("Connector %s does not run by its schedule, which cannot be read: %s", name, error)
+            logger.warning("Connector %s will not be started by its schedule, which is invalid: %s", name, error)
         self._unreadable = unreadable
 
     def _start(self, name: str) -> None:
@@ -93,21 +93,21 @@ class Schedules:
 
     def _started(self, name: str, done: Future[None]) -> None:
         if (error := done.exception()) is not None:
-            logger.warning("Connector %s could not be started by its schedule yet: %s", name, error)
+            logger.warning("Connector %s is due but could not be started; the worker will try again: %s", name, error)
             self._inbox.after(_RETRY, self.look)
 
 
 def due(entry: ConnectorEntry) -> datetime | None:
-    """The next time at which a connector that rests is to run.
+    """Return the next time at which a stopped connector should run.
 
-    ``None`` for one that runs, that a user has stopped, or whose schedule cannot be read: others may have written it.
+    ``None`` if it runs, if a user has stopped it, or if its schedule, which others may have written, is invalid.
     """
     at = _next(entry)
     return at if isinstance(at, datetime) else None
 
 
 def _next(entry: ConnectorEntry) -> datetime | str | None:
-    """The time at which it is due, or the reason for which that is not known."""
+    """Return the time at which a connector is due, or why that is unknown."""
     if entry.target is not TargetState.STOPPED or entry.drained is None:
         return None
     try:

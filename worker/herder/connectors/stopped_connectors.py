@@ -1,4 +1,4 @@
-"""Holds connectors stopped while the leader changes their offsets or replays. Used by the herder's thread alone."""
+"""Keeps connectors stopped while the leader changes offsets or replays records. Used only in the herder's thread."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LOOK_AGAIN: Final = 0.1
 
 
 class StoppedConnectors:
-    """Keeps connectors from starting, on whatever worker, while the leader works on them.
+    """Keeps connectors from starting on any worker while the leader works on them.
 
     ``reconcile`` is called in the herder's thread when a connector may start again.
     """
@@ -48,10 +48,10 @@ class StoppedConnectors:
         refusal: Callable[[str], ConnectError],
         begin: Callable[[ConnectorEntry], None],
     ) -> None:
-        """As the leader, call ``begin`` once no task of a connector runs anywhere; none starts until the request ends.
+        """As the leader, call ``begin`` once no worker runs a task of the connector.
 
-        One that is not stopped is refused. Raises :class:`~worker.errors.ConflictError` while another request holds
-        the connector.
+        None starts until ``request`` completes. Refuses a connector that is not stopped. Raises
+        :class:`~worker.errors.ConflictError` while another request holds the connector.
         """
         if self._changes.is_held(name):
             raise ConflictError(
@@ -61,7 +61,7 @@ class StoppedConnectors:
         self._changes.take(name, request, lambda: self._begin(request, name, refusal, begin), exclusive=True)
 
     def changed(self, name: str) -> None:
-        """Break off what was begun to a connector that another writer of the config topic has started or removed."""
+        """Cancel the work on a connector that another writer of the config topic has started or removed."""
         entry = self._configs.connectors().get(name)
         if self._changes.is_held(name) and (entry is None or entry.target is not TargetState.STOPPED):
             self._changes.break_off(name, "the connector was started or removed by another worker")
@@ -83,7 +83,7 @@ class StoppedConnectors:
         self._units.when_connector_gone(name, lambda: self._look(request, name, lambda: begin(entry), _PATIENCE))
 
     def _look(self, request: Request[Any], name: str, begin: Action, patience: float) -> None:
-        """Begin once no other worker runs a task; its session, and with it its lease, may have to end for that."""
+        """Call ``begin`` once no other worker runs a task; that worker's session and lease may have to end first."""
         if request.done():
             return
         if self._membership.may_run_tasks(name) and patience > 0:

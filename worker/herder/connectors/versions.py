@@ -1,6 +1,6 @@
-"""The versions of configurations: each change is noted with who has made it, and may be taken back.
+"""The version history of configurations: each change is recorded with its author and can be undone.
 
-In the herder's thread alone, save for the requests.
+Used only in the herder's thread, except for requests.
 """
 
 from __future__ import annotations
@@ -22,23 +22,25 @@ __all__ = ["ConfigHistory", "VersionRequests", "Versions"]
 
 @dataclass(frozen=True, slots=True)
 class ConfigHistory:
-    """The versions of a connector's configuration, the oldest first, and the present one, if it exists."""
+    """The versions of a connector's configuration, oldest first, and the current one if the connector exists."""
 
     versions: tuple[Version, ...]
     present: ConnectorEntry | None
 
     def config(self, number: int) -> Mapping[str, str]:
-        """Return the configuration of a version. Raises :class:`~connect.errors.NotFoundError` if there is none."""
+        """Return the configuration of a version. Raises :class:`~connect.errors.NotFoundError` if it is not kept."""
         for version in self.versions:
             if version.number == number and version.seen.config is not None:
                 return version.seen.config
-        raise NotFoundError(f"There is no configuration of version {number}: versions that are kept can be restored.")
+        raise NotFoundError(
+            f"There is no version {number} of this configuration. Choose one of the versions that are kept."
+        )
 
 
 class Versions:
-    """Tells the history of each change. Where configurations are kept for a run only, they are not ``complete``.
+    """Reports changes to the history. In a standalone worker, which forgets configurations, they are not ``complete``.
 
-    Without a ``service`` no history is kept.
+    Without a ``service``, no history is kept.
     """
 
     def __init__(
@@ -54,18 +56,18 @@ class Versions:
             leadership.when_lost(service.follow)
 
     def changed(self, name: str) -> None:
-        """Note the configuration that a connector has now."""
+        """Record the configuration that a connector has now."""
         entry = self._configs.connectors().get(name)
         if entry is not None:
             self._known[name] = entry.revision
             self._saw(_seen(name, entry))
 
     def removes(self, name: str, author: str | None) -> None:
-        """Remember who removes a connector, until it is gone."""
+        """Remember the user who deletes a connector until it is gone."""
         self._removers[name] = author
 
     def removed(self, name: str) -> None:
-        """Note that a connector is gone."""
+        """Record that a connector is gone."""
         author = self._removers.pop(name, None)
         revision = self._known.pop(name, None)
         if revision is not None:
@@ -100,16 +102,16 @@ class Versions:
 
 
 class VersionRequests:
-    """Requests for versions. Any thread may make them."""
+    """Requests for versions. They may be made from any thread."""
 
     def __init__(self, requests: Requests, versions: Versions) -> None:
         self._requests = requests
         self._versions = versions
 
     def read(self, name: str) -> Request[ConfigHistory]:
-        """The versions of a connector's configuration, also of one that was deleted.
+        """Return the versions of a connector's configuration, even if it was deleted.
 
-        Fails with :class:`~connect.errors.NotFoundError` if nothing is known of such a connector.
+        Fails with :class:`~connect.errors.NotFoundError` if no versions are kept.
         """
         return self._requests.begin(lambda request: self._versions.read(request, name))
 

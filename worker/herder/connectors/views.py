@@ -1,4 +1,4 @@
-"""The views of connectors and tasks in the REST API, made anew only for those that have changed."""
+"""Connectors and tasks as the REST API shows them, built again only when they have changed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Measured: TypeAlias = Callable[[Unit, Status], Mapping[str, float] | None]
 
 
 def connector_info(name: str, kind: str, entry: ConnectorEntry) -> dict[str, Any]:
-    """A connector's configuration as it was written, and which tasks it has (``ConnectorInfo``)."""
+    """Return a connector's configuration as written, and its tasks (``ConnectorInfo``)."""
     return {
         "name": name,
         "config": dict(entry.config),
@@ -29,7 +29,7 @@ def connector_info(name: str, kind: str, entry: ConnectorEntry) -> dict[str, Any
 
 
 def task_configs(name: str, entry: ConnectorEntry) -> list[dict[str, Any]]:
-    """The configuration of each task as it is stored (``TaskInfo``)."""
+    """Return the configuration of each task as stored (``TaskInfo``)."""
     return [
         {"id": {"connector": name, "task": task}, "config": dict(config)}
         for task, config in enumerate(entry.task_configs)
@@ -37,9 +37,10 @@ def task_configs(name: str, entry: ConnectorEntry) -> list[dict[str, Any]]:
 
 
 def connector_status(name: str, kind: str, statuses: Mapping[Unit, Status], measured: Measured) -> dict[str, Any]:
-    """A connector's state with those of its tasks (``ConnectorStateInfo``), and what the tasks have counted.
+    """Return the state of a connector and its tasks (``ConnectorStateInfo``), and the metrics of the tasks.
 
-    ``statuses`` may have those of other connectors too. Raises :class:`~connect.errors.NotFoundError` if it has none.
+    ``statuses`` may include other connectors. Raises :class:`~connect.errors.NotFoundError` if it has no status of this
+    one.
     """
     if Unit(name) not in statuses:
         raise NotFoundError(f"No status found for connector {name}")
@@ -53,7 +54,7 @@ def connector_status(name: str, kind: str, statuses: Mapping[Unit, Status], meas
 
 
 def task_status(unit: Unit, statuses: Mapping[Unit, Status], measured: Measured) -> dict[str, Any]:
-    """The state of one task (``TaskState``); :class:`~connect.errors.NotFoundError` if it has none."""
+    """Return the state of one task (``TaskState``). Raises :class:`~connect.errors.NotFoundError` if it has none."""
     if unit not in statuses:
         raise NotFoundError(f"No status found for task {unit.connector}-{unit.task}")
     return _task(unit, statuses[unit], measured)
@@ -90,27 +91,27 @@ class _Kept:
 
 
 class KeptViews:
-    """Keeps the views of connectors."""
+    """Caches the views of connectors."""
 
     def __init__(self) -> None:
         self._kept: dict[str, _Kept] = {}
 
     def get(self, name: str, made_of: tuple[object, ...], make: Callable[[], Views]) -> Views:
-        """The views that were made of the very same objects, or else new ones."""
+        """Return the views made from these very objects, or else new ones."""
         kept = self._kept.get(name)
         if kept is None or not _same(kept.made_of, made_of):
             kept = self._kept[name] = _Kept(made_of, make())
         return kept.views
 
     def forget(self, name: str) -> None:
-        """Forget a connector that was deleted."""
+        """Forget a deleted connector."""
         self._kept.pop(name, None)
 
 
 def by_connector(
     connectors: Mapping[str, ConnectorEntry], statuses: Mapping[Unit, Status]
 ) -> dict[str, list[tuple[Unit, Status]]]:
-    """The statuses of each connector and its tasks, in no order."""
+    """Group the statuses by connector, in no particular order."""
     parts: dict[str, list[tuple[Unit, Status]]] = {name: [] for name in connectors}
     for part in statuses.items():
         if (of_connector := parts.get(part[0].connector)) is not None:

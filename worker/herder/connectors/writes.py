@@ -1,4 +1,4 @@
-"""Creates, changes, stops and deletes connectors, as the leader. In the herder's thread alone."""
+"""Creates, changes, stops and deletes connectors, as the leader. Used only in the herder's thread."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _INITIAL_STATES: Final = {
 
 
 def named(name: str, config: GivenConfig) -> dict[str, str | None]:
-    """The configuration with its connector's name. It may name it already, but no other; null names none."""
+    """Add the connector's name to a configuration, which may already have it but no other name; null means none."""
     said = config.get(_NAME)
     if said is not None and said != name:
         raise BadRequestError(f"Connector name configuration ({said}) doesn't match connector name in the URL ({name})")
@@ -65,37 +65,36 @@ def named(name: str, config: GivenConfig) -> dict[str, str | None]:
 
 
 def initial_target(initial_state: object) -> TargetState | None:
-    """The target state of a connector that is created with this ``initial_state`` (KIP-980), if one is given."""
+    """Return the target state for a new connector with this ``initial_state`` (KIP-980), if given."""
     if initial_state is None:
         return None
     target = _INITIAL_STATES.get(initial_state.upper()) if isinstance(initial_state, str) else None
     if target is None:
-        raise BadRequestError(f"initial_state {initial_state!r} is none of {', '.join(_INITIAL_STATES)}.")
+        raise BadRequestError(f"initial_state is {initial_state!r}; it must be one of {', '.join(_INITIAL_STATES)}.")
     return target
 
 
 def merged(config: Mapping[str, str], patch: GivenConfig) -> dict[str, str | None]:
-    """The configuration after a JSON merge patch (KIP-477): null removes a key."""
+    """Apply a JSON merge patch to a configuration (KIP-477): null removes a key."""
     changed = {**config, **patch}
     return {key: value for key, value in changed.items() if value is not None}
 
 
 def required_class(config: GivenConfig) -> str:
-    """The class that a configuration names; its values are not repeated where it names none (invariant I8)."""
+    """Return the class that a configuration names. The error for a missing one shows no values (invariant I8)."""
     named_class = config.get(_CLASS)
     if not named_class or not named_class.strip():
         keys = ", ".join(sorted(config))
         raise BadRequestError(
-            f"Connector config {{{keys}}} contains no connector type. Name one in {_CLASS}; GET /connector-plugins "
-            "lists them."
+            f"Connector config {{{keys}}} contains no connector type. Set {_CLASS}; GET /connector-plugins lists them."
         )
     return named_class
 
 
 def check_same_class(in_config: str, in_path: str, entries: tuple[PluginEntry | None, PluginEntry | None]) -> None:
-    """Refuse a configuration that is to be validated as another class than it names.
+    """Refuse to validate a configuration as another class than it names.
 
-    ``entries`` are what the two names stand for, if they stand for a plugin.
+    ``entries`` are the plugins that the two names refer to, if they exist.
     """
     ours, asked = entries
     same = ours.class_name == asked.class_name if ours and asked else in_config == in_path
@@ -104,9 +103,9 @@ def check_same_class(in_config: str, in_path: str, entries: tuple[PluginEntry | 
 
 
 def check_validated(*reports: messages.Validated) -> None:
-    """Refuse configurations in which validations found mistakes; what they share is told once.
+    """Refuse configurations with validation errors, and list each distinct error once.
 
-    The warnings follow the mistakes, and may tell why.
+    Warnings follow the errors, because they may explain them.
     """
     errors = _each_once(
         [text for key in report.infos["configs"] for text in key["value"]["errors"]] for report in reports
@@ -115,15 +114,15 @@ def check_validated(*reports: messages.Validated) -> None:
         listed = "\n".join(errors)
         warnings = _each_once(report.warnings for report in reports)
         raise InvalidConnectorError(
-            f"Connector configuration is invalid and contains the following {len(errors)} error(s):\n{listed}\n"
-            "You can also find the above list of errors at the endpoint "
+            f"Connector configuration is invalid and contains the following {len(errors)} error(s):\n{listed}\nYou can "
+            "also find the above list of errors at the endpoint "
             "`/connector-plugins/{connectorType}/config/validate`" + "".join(f"\n{told}" for told in warnings),
             reports[0].infos,
         )
 
 
 def _each_once(lists: Iterable[Sequence[str]]) -> list[str]:
-    """All texts of several lists, without those that an earlier list has."""
+    """Return all texts of several lists without those that are in an earlier list."""
     told: list[str] = []
     for texts in lists:
         known = frozenset(told)
@@ -133,7 +132,7 @@ def _each_once(lists: Iterable[Sequence[str]]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A configuration that is right, and what it makes: ``source`` or ``sink``."""
+    """A valid configuration and its type, ``source`` or ``sink``."""
 
     config: Mapping[str, str]
     type: str
@@ -144,9 +143,10 @@ def _tell_nobody(_name: str, _author: str | None) -> None:
 
 
 class Writes:
-    """Writes configurations. Each write takes a turn of its connector, so that it sees what the one before it wrote.
+    """Writes configurations. Each write takes a turn of its connector, so it sees what the one before it wrote.
 
-    An ``author`` is who asked for a change, if they have signed in. ``removes`` is told who removes a connector.
+    ``author`` is the signed-in user who requested a change. ``removes`` is called with the user who deletes a
+    connector.
     """
 
     def __init__(
@@ -183,7 +183,7 @@ class Writes:
         target: TargetState | None,
         author: str | None = None,
     ) -> None:
-        """Check a configuration and create a connector with it."""
+        """Validate a configuration and create a connector with it."""
 
         def begin() -> None:
             self._check_new(name, is_new=name not in self._creating)
@@ -209,7 +209,7 @@ class Writes:
         revision: int | None = None,
         author: str | None = None,
     ) -> None:
-        """Check a configuration and give it to a connector, new or not; with a ``revision`` only to that one."""
+        """Validate a configuration and create or update a connector; with a ``revision``, only if that is current."""
         is_new = False
 
         def write(checked: Checked) -> Future[None]:
@@ -235,9 +235,9 @@ class Writes:
         revision: int | None = None,
         author: str | None = None,
     ) -> None:
-        """Change some keys of a connector's configuration, whatever else changes while that is checked.
+        """Merge keys into a connector's configuration, even if other keys change during validation.
 
-        With a ``revision`` it is changed only if it still is that one.
+        With a ``revision``, only if that is current.
         """
         self._leadership.as_leader(request, lambda: self._patch(request, name, patch, revision, author, again=False))
 
@@ -251,11 +251,11 @@ class Writes:
         *,
         again: bool,
     ) -> None:
-        """Check what the patch makes of the configuration, and write it if that is still what it makes of it.
+        """Validate the merged configuration, and write it if merging still gives the same result.
 
-        The first attempts of several patches go on at the same time. Those that were overtaken follow one after the
-        other, so that each change that is written costs at most two of them their check. A check takes no turn of the
-        connector: others may change it meanwhile, or stop it.
+        The first attempts of several patches run concurrently. Those that were overtaken follow one after the other, so
+        that each change that is written costs at most two of them a validation. A validation takes no turn of the
+        connector, so others may change or stop it meanwhile.
         """
         config = self._patched(name, patch, revision)
 
@@ -290,7 +290,7 @@ class Writes:
         return named(name, merged(self._connectors.entry(name).config, patch))
 
     def delete(self, request: Request[None], name: str, author: str | None = None) -> None:
-        """Forget a connector."""
+        """Delete a connector."""
 
         def begin() -> None:
             self._connectors.entry(name)
@@ -325,7 +325,7 @@ class Writes:
         configs: Sequence[Mapping[str, str]],
         publication: Publication | None,
     ) -> None:
-        """Keep the task configs that a connector wants, unless a newer publication has come."""
+        """Store the task configs that a connector has published, unless a newer publication has arrived."""
 
         def write() -> Future[None]:
             if self._connectors.entry(name).target is TargetState.STOPPED:
@@ -343,7 +343,7 @@ class Writes:
         configs: Mapping[str, GivenConfig],
         go_on: Callable[[Mapping[str, Checked]], None],
     ) -> None:
-        """Go on, as the leader, with the configurations of several connectors once all of them are found right."""
+        """As the leader, validate the configurations of several connectors and continue if all are valid."""
         reports: dict[str, messages.Validated] = {}
         for config in configs.values():
             required_class(config)
@@ -362,7 +362,7 @@ class Writes:
             self._inquiries.answer(inquiry, request, partial(decide, name))
 
     def write(self, request: Request[None], name: str, checked: Checked, author: str | None) -> None:
-        """Give a connector a configuration that was checked, new or not, unless it has this one."""
+        """Write a validated configuration of a new or existing connector, unless it has this one already."""
 
         def write() -> Future[None]:
             if self._connectors.exists(name) and self._connectors.entry(name).config == checked.config:
@@ -372,19 +372,19 @@ class Writes:
         self._configure(request, name, write, _nothing)
 
     def forget(self, name: str) -> None:
-        """Forget a connector that was deleted."""
+        """Forget a deleted connector."""
         self._publications.forget(name)
 
     def _validated(
         self, request: Request[Any], name: str, config: GivenConfig, go_on: Callable[[Checked], None]
     ) -> None:
-        """Go on, as the leader, with a configuration that a validation has found to be right."""
+        """As the leader, continue with a configuration that a validation has found valid."""
         required_class(config)
 
         def decide(report: Report) -> None:
             assert isinstance(report, messages.Validated)
             check_validated(report)
-            # Another worker may lead by now.
+            # Another worker may have become the leader.
             self._leadership.as_leader(request, lambda: go_on(_checked(config, report)))
 
         request.enter(f"waiting for {config['connector.class']} to validate connector {name}'s configuration")
@@ -399,7 +399,7 @@ class Writes:
     def _put(self, name: str, checked: Checked, author: str | None, target: TargetState | None = None) -> Future[None]:
         drained = None
         if target is None and checked.config.get("schedule") and not self._connectors.exists(name):
-            # It runs when its time has come, and not because it was made.
+            # A scheduled connector runs at its time, not when it is created.
             target, drained = TargetState.STOPPED, time.time_ns() // 1_000_000
         return self._configs.put_connector(name, checked.config, target, drained, checked.type, author)
 
@@ -411,9 +411,9 @@ class Writes:
         write: Callable[[], Future[None]],
         result: Callable[[], T],
     ) -> None:
-        """Write when the view has what was written of the connector before, and answer when it has this.
+        """Call ``write`` when the view has all earlier writes to the connector, and answer when it has this one.
 
-        So ``write`` may look at the view for what it depends on.
+        So ``write`` can rely on the view.
         """
 
         def begin() -> None:
@@ -423,7 +423,7 @@ class Writes:
         self._changes.take(name, request, begin)
 
     def _leading(self, request: Request[Any], action: Callable[[], None]) -> None:
-        """Do this as the leader; what it raises fails the request."""
+        """Call ``action`` as the leader; the request fails with what it raises."""
         try:
             self._leadership.as_leader(request, action)
         except Exception as error:

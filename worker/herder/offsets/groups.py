@@ -1,6 +1,6 @@
-"""Moves the consumer groups of sinks, and tells the lag of connectors. Used by the herder's thread alone.
+"""Resets the consumer groups of sinks and reports the lag of connectors. Used only in the herder's thread.
 
-Nothing here waits: the broker is asked by a child process, and its answer comes back into the herder's inbox.
+Nothing here blocks: a child process asks the broker, and its answer arrives in the herder's inbox.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Document: TypeAlias = dict[str, Any]
 
 
 class ConsumerOffsets:
-    """Answers requests to move offsets, and for the lag."""
+    """Answers requests to reset offsets and requests for the lag."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class ConsumerOffsets:
         self._measurements = measurements
 
     def reset(self, request: Request[list[Document]], name: str, body: Mapping[str, Any], *, dry_run: bool) -> None:
-        """Move the group of a stopped sink. A dry run, for which it need not be stopped, tells where it would be."""
+        """Reset the group of a stopped sink. A dry run only returns the new offsets, also while the sink runs."""
         entry = self._connectors.entry(name)
         if self._connectors.is_source(name):
             raise refuse_source(name)
@@ -61,7 +61,7 @@ class ConsumerOffsets:
             self._leadership.as_leader(request, lambda: self._move_stopped(request, name, reset))
 
     def lag(self, request: Request[Document], name: str) -> None:
-        """Answer with the lag of a connector, as far as it is known."""
+        """Complete the request with a connector's lag, as far as it is known."""
         entry = self._connectors.entry(name)
         number, is_source = len(entry.task_configs), self._connectors.is_source(name)
 

@@ -1,4 +1,4 @@
-"""The lag and the speed of connectors, as the REST API shows them: functions of what is known."""
+"""The lag and throughput of connectors, as the REST API shows them. Pure functions."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _REMAINING: Final = "source-remaining-"
 def lag_document(
     name: str, partitions: Sequence[tuple[str, int, int | None, int, int]], tasks: Mapping[int, Mapping[str, float]]
 ) -> dict[str, Any]:
-    """The lag of a sink: of its consumer group in each partition, and of each task.
+    """Return the lag of a sink: of its consumer group by partition, and by task.
 
-    What is unknown is ``None``: there is no partition yet, or a task has said nothing.
+    ``None`` means unknown: there are no partitions yet, or a task has not reported.
     """
     return {
         "name": name,
@@ -36,9 +36,9 @@ def lag_document(
 
 
 def source_lag_document(name: str, tasks: Mapping[int, Mapping[str, float]]) -> dict[str, Any]:
-    """The rest that each task of a source has to read, if it can tell, by unit, and the sum.
+    """Return how much each task of a source has left to read, if it knows, by unit of measure, and the sum.
 
-    While nothing is known of some task there is no sum: it would be too small.
+    While one task has not reported, there is no sum, because it would be too small.
     """
     left = {task: _remaining(values) for task, values in sorted(tasks.items())}
     total: dict[str, int] = {}

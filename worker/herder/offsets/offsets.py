@@ -1,11 +1,11 @@
-"""Reads and alters the offsets of connectors (KIP-875). Used by the herder's thread alone.
+"""Reads, alters and deletes the offsets of connectors (KIP-875). Used only in the herder's thread.
 
-Nothing here waits: a connector's opinion and a consumer group's offsets are asked of a child process, source offsets
-of the thread that owns them, and each answer comes back into the herder's inbox.
+Nothing here blocks: a child process asks the connector or reads the consumer group's offsets, the store's thread has
+the source offsets, and each answer arrives in the herder's inbox.
 
-Crash point: with exactly-once support the producers of a source's former tasks are fenced before its offsets are
-altered, so that a task which is still there somewhere commits nothing over them. Killed in between, a worker leaves
-tasks that are fenced and offsets as they were.
+Crash point: with exactly-once support, the producers of a source's former tasks are fenced before its offsets are
+altered, so that a task that is still running somewhere cannot commit over them. A worker killed in between leaves
+fenced tasks and unchanged offsets.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ GivenOffsets: TypeAlias = Sequence[Mapping[str, Any]]
 
 
 class ConnectorOffsets:
-    """Answers requests for offsets. ``post`` has something done in the herder's thread.
+    """Answers requests for offsets. ``post`` runs an action in the herder's thread.
 
-    ``fence`` has the producers of a source's former tasks fenced, if that is to be.
+    ``fence`` fences the producers of a source's former tasks, if needed.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class ConnectorOffsets:
         self._post = post
 
     def read(self, request: Request[Document], name: str) -> None:
-        """Answer with the offsets of a connector, whatever state it is in."""
+        """Complete the request with the offsets of a connector in any state."""
         entry = self._connectors.entry(name)
         if self._connectors.is_source(name):
             request.enter(f"reading the offsets of connector {name}")
@@ -81,7 +81,7 @@ class ConnectorOffsets:
         self._inquiries.answer(messages.ReadSinkOffsets(dict(entry.config), self._worker_props), request, answered)
 
     def alter(self, request: Request[Document], name: str, given: GivenOffsets | None) -> None:
-        """Alter offsets of a stopped connector, or reset all of them where none are ``given``."""
+        """Alter the offsets of a stopped connector, or delete all of them if ``given`` is ``None``."""
         self._leadership.as_leader(request, lambda: self._alter(request, name, given))
 
     def _alter(self, request: Request[Document], name: str, given: GivenOffsets | None) -> None:
@@ -143,7 +143,7 @@ class ConnectorOffsets:
     def _ask_and_write(
         self, request: Request[Document], name: str, entry: ConnectorEntry, offsets: OffsetPairs, *, reset: bool
     ) -> None:
-        """Write offsets that the connector agrees to."""
+        """Write offsets that the connector accepts."""
         request.enter(f"modifying the offsets of connector {name}")
 
         def agreed(report: Report) -> None:

@@ -1,4 +1,4 @@
-"""The bodies of requests to alter or reset offsets (KIP-875), and of their answers."""
+"""The bodies of requests to alter or reset offsets (KIP-875), and of their responses."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ _DURATION: Final = re.compile(
 
 
 def source_offsets(given: Sequence[Mapping[str, Any]]) -> OffsetPairs:
-    """The source partitions of a request, each with its offset. Where one is named twice the last holds."""
+    """Parse source partitions, each with its offset. If one is given twice, the last offset counts."""
     _check_some(given)
     pairs: OffsetPairs = []
     for item in given:
         partition, offset = item.get("partition"), item.get("offset")
         if not isinstance(partition, dict):
-            raise BadRequestError("The partition for a source connector offset has to be an object with its members")
+            raise BadRequestError("The partition for a source connector offset must be an object with its members")
         if offset is not None and not isinstance(offset, dict):
             raise BadRequestError("The offset for a source connector should either be null or an object")
         pairs = [pair for pair in pairs if pair[0] != partition] + [(partition, offset)]
@@ -57,7 +57,7 @@ def source_offsets(given: Sequence[Mapping[str, Any]]) -> OffsetPairs:
 
 
 def sink_offsets(given: Sequence[Mapping[str, Any]]) -> list[tuple[str, int, int | None]]:
-    """The topics and partitions of a request, each with the next offset to consume, or ``None`` to forget it."""
+    """Parse topics and partitions, each with the next offset to consume, or ``None`` to delete it."""
     _check_some(given)
     offsets = {}
     for item in given:
@@ -76,12 +76,12 @@ def sink_offsets(given: Sequence[Mapping[str, Any]]) -> list[tuple[str, int, int
 
 
 def source_document(pairs: OffsetPairs) -> dict[str, Any]:
-    """The answer with the offsets of a source."""
+    """The response with the offsets of a source."""
     return {"offsets": [{"partition": partition, "offset": offset} for partition, offset in pairs]}
 
 
 def sink_document(offsets: Sequence[tuple[str, int, int]]) -> dict[str, Any]:
-    """The answer with the offsets of a sink."""
+    """The response with the offsets of a sink."""
     return {
         "offsets": [
             {"partition": {_PARTITION: partition, _TOPIC: topic}, "offset": {_OFFSET: offset}}
@@ -91,19 +91,19 @@ def sink_document(offsets: Sequence[tuple[str, int, int]]) -> dict[str, Any]:
 
 
 def done_message(*, managed: bool, reset: bool) -> str:
-    """The message of a successful answer."""
+    """The message of a successful response."""
     verb = "reset" if reset else "altered"
     if managed:
         return f"The offsets for this connector have been {verb} successfully"
     return (
         f"The Connect framework-managed offsets for this connector have been {verb} successfully. However, if this "
-        f"connector manages offsets externally, they will need to be manually {verb} in the system that the "
-        "connector uses."
+        f"connector manages offsets externally, they will need to be manually {verb} in the system that the connector "
+        "uses."
     )
 
 
 def not_stopped(connector: str) -> BadRequestError:
-    """The refusal of a request for a connector that may be running."""
+    """The error for a connector that may be running."""
     return BadRequestError(
         "Connectors must be in the STOPPED state before their offsets can be modified. This can be done for the "
         f"specified connector by issuing a 'PUT' request to the '/connectors/{connector}/stop' endpoint"
@@ -155,8 +155,8 @@ def _integer(value: object) -> int | None:
 class Reset:
     """The target of a reset: ``to`` with its ``number``, as in :func:`worker.runtime.inquiries.offsets.reset_offset`.
 
-    For ``timestamp`` the number is ms since 1970. ``topics`` has the partitions of each topic, or ``None`` for all of
-    them; without ``topics`` all the connector consumes are meant.
+    For ``timestamp`` the number is in ms since 1970. ``topics`` has the partitions of each topic, or ``None`` for all
+    of a topic's partitions; without ``topics``, all that the connector consumes are reset.
     """
 
     to: str
@@ -165,25 +165,25 @@ class Reset:
 
 
 def read_reset(body: Mapping[str, Any], now: float) -> Reset:
-    """The body of a reset; ``now`` is in seconds since 1970. Raises :class:`BadRequestError` with the wrong member."""
+    """Parse the body of a reset; ``now`` is in seconds since 1970. Raises :class:`BadRequestError`."""
     given = [way for way in _WAYS if way in body]
     if len(given) != 1:
         said = ", ".join(given) or "none"
-        raise BadRequestError(f"A reset has exactly one of {', '.join(_WAYS)}, and this one has {said}.")
+        raise BadRequestError(f"A reset must have exactly one of {', '.join(_WAYS)}, but this one has {said}.")
     to, number = _target(given[0], body[given[0]], now)
     return Reset(to, number, _topics(body.get("topics")))
 
 
 def refuse_source(name: str) -> BadRequestError:
-    """The refusal for a source, which has no consumer group."""
+    """The error for a source, which has no consumer group."""
     return BadRequestError(
-        f"Connector {name} is a source: its offsets are its own, and have no earliest or latest. Set them with PATCH "
-        f"/connectors/{name}/offsets, or forget them with DELETE /connectors/{name}/offsets to read from the beginning."
+        f"Connector {name} is a source, whose offsets have no earliest or latest. Set them with PATCH "
+        f"/connectors/{name}/offsets, or delete them with DELETE /connectors/{name}/offsets to read from the beginning."
     )
 
 
 def iso_duration(text: object) -> timedelta:
-    """A duration of weeks, days, hours, minutes and seconds, such as ``P1DT2H``. Years and months have no length."""
+    """Parse a duration such as ``P1DT2H``: weeks to seconds. Years and months are refused: their length varies."""
     match = _DURATION.fullmatch(text) if isinstance(text, str) else None
     units = {unit: value for unit, value in match.groupdict().items() if unit != "time"} if match is not None else {}
     if match is None or match["time"] == "T" or not any(units.values()):
@@ -194,11 +194,11 @@ def iso_duration(text: object) -> timedelta:
     try:
         return timedelta(**{unit: float(value) for unit, value in units.items() if value})
     except OverflowError as error:
-        raise BadRequestError(f"by_duration is {text!r}, which is too long; use to earliest.") from error
+        raise BadRequestError(f'by_duration is {text!r}, which is too long; use "to": "earliest".') from error
 
 
 def iso_date_time(text: object) -> datetime:
-    """A date and time with its zone, such as ``2026-01-31T08:00:00Z`` or ``...+01:00``."""
+    """Parse a date and time with a time zone, such as ``2026-01-31T08:00:00Z`` or ``...+01:00``."""
     try:
         moment = datetime.fromisoformat(text) if isinstance(text, str) else None
     except ValueError:
@@ -206,16 +206,14 @@ def iso_date_time(text: object) -> datetime:
     if moment is None:
         raise BadRequestError(f"to_datetime {text!r} is not a date and time such as 2026-01-31T08:00:00Z (ISO 8601).")
     if moment.tzinfo is None:
-        raise BadRequestError(
-            f"to_datetime {text!r} does not say its zone: add Z for UTC, or an offset such as +01:00."
-        )
+        raise BadRequestError(f"to_datetime {text!r} has no time zone: add Z for UTC, or an offset such as +01:00.")
     return moment
 
 
 def _target(way: str, value: object, now: float) -> tuple[str, int]:
     if way == "to":
         if value not in _NAMED:
-            raise BadRequestError(f"to {value!r} is none of {', '.join(_NAMED)}.")
+            raise BadRequestError(f"to is {value!r}; it must be one of {', '.join(_NAMED)}.")
         return str(value), 0
     if way == "to_offset":
         return "offset", _whole_number(way, value, least=0)
@@ -228,7 +226,7 @@ def _target(way: str, value: object, now: float) -> tuple[str, int]:
 
 def _milliseconds(way: str, seconds: float) -> int:
     if seconds < 0:
-        raise BadRequestError(f"{way} is before 1970, and no record is as old; use to earliest.")
+        raise BadRequestError(f'{way} is before 1970, and no record is that old; use "to": "earliest".')
     return int(seconds * 1000)
 
 
@@ -247,7 +245,7 @@ def _topics(given: object) -> dict[str, list[int] | None] | None:
     if isinstance(given, dict) and given and all(_are_partitions(partitions) for partitions in given.values()):
         return {topic: sorted(set(partitions)) for topic, partitions in given.items()}
     raise BadRequestError(
-        'topics has to be an array of topics, ["t"], or an object with the partitions of each, {"t": [0, 1]}.'
+        'topics must be an array of topics, ["t"], or an object with the partitions of each, {"t": [0, 1]}.'
     )
 
 

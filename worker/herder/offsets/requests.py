@@ -1,4 +1,4 @@
-"""Requests for the offsets of connectors, and for their lag. Any thread may make them."""
+"""Requests for the offsets and the lag of connectors. They may be made from any thread."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Document: TypeAlias = dict[str, Any]
 
 
 class OffsetRequests:
-    """Has the herder read and change offsets."""
+    """Reads and changes offsets."""
 
     def __init__(self, requests: Requests, offsets: ConnectorOffsets, groups: ConsumerOffsets) -> None:
         self._requests = requests
@@ -23,20 +23,20 @@ class OffsetRequests:
         self._groups = groups
 
     def read(self, name: str) -> Request[Document]:
-        """The offsets of a connector, in Kafka Connect's form."""
+        """Return the offsets of a connector, in Kafka Connect's form."""
         return self._requests.begin(lambda request: self._offsets.read(request, name))
 
     def alter(self, name: str, offsets: Sequence[Mapping[str, Any]] | None) -> Request[Document]:
-        """Set offsets of a stopped connector, or reset all where ``offsets`` is ``None``; a message for the user."""
+        """Set offsets of a stopped connector, or delete all without ``offsets``; return a message for the user."""
         return self._requests.begin(lambda request: self._offsets.alter(request, name, offsets))
 
     def reset(self, name: str, body: Mapping[str, Any], *, dry_run: bool) -> Request[list[Document]]:
-        """Move the group of a stopped sink; each partition with its offset before and after.
+        """Reset the group of a stopped sink; return each partition's offset before and after.
 
-        A dry run changes nothing and answers alike.
+        A dry run changes nothing and returns the same.
         """
         return self._requests.begin(lambda request: self._groups.reset(request, name, body, dry_run=dry_run))
 
     def lag(self, name: str) -> Request[Document]:
-        """How far a connector is behind and how fast it goes, in all and by task; the tasks' workers are asked."""
+        """Return a connector's lag and throughput, in total and by task, after asking the tasks' workers."""
         return self._requests.begin(lambda request: self._groups.lag(request, name))

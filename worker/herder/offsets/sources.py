@@ -1,15 +1,15 @@
-"""Source offsets in both places: with the worker, and in topics that a connector's tasks write themselves (KIP-618).
+"""Source offsets in both places: the worker's store, and topics that a connector's tasks write themselves (KIP-618).
 
-A connector with an ``offsets.storage.topic`` of its own has them there, and the worker has a copy; what the own topic
-does not have is looked for in the copy. Used by the herder's thread alone.
+The offsets of a connector with its own ``offsets.storage.topic`` are in that topic, and the worker has a copy. Offsets
+missing in the topic are looked up in the copy. Used only in the herder's thread.
 
 ==================================================  ====================================================================
 kill -9 here, while offsets are altered             then
 ==================================================  ====================================================================
-after what is to be forgotten is forgotten in the   the own topic still has it: nothing has changed. In the other order
-worker's copy                                       the copy would come back as soon as the own topic has forgotten
-after the own topic has all changes                 they count; the copy is older than it could be, and serves a
-                                                    connector that goes back to the worker's topic
+after offsets were deleted from the worker's copy   the own topic still has them: nothing has changed. In the other
+                                                    order, deleted offsets would come back from the copy
+after the own topic has all changes                 they count; the copy is outdated, and is used only if the connector
+                                                    goes back to the worker's topic
 ==================================================  ====================================================================
 """
 
@@ -37,19 +37,19 @@ _OTHER_CLUSTER: Final = "producer.override.bootstrap.servers"
 
 
 class SourceOffsets(Protocol):
-    """The worker's store of source offsets; both methods return at once."""
+    """The worker's store of source offsets; both methods return immediately."""
 
     def of_connector(self, connector: str) -> Future[OffsetPairs]:
-        """Every source partition of a connector, with its offset."""
+        """Return every source partition of a connector, with its offset."""
 
     def alter(self, connector: str, offsets: OffsetPairs) -> Future[None]:
-        """Keep these offsets; ``None`` forgets one."""
+        """Store these offsets; ``None`` deletes one."""
 
 
 class OffsetLayers:
-    """Reads and writes the offsets of sources. ``post`` has something done in the herder's thread.
+    """Reads and writes the offsets of sources. ``post`` runs an action in the herder's thread.
 
-    What goes wrong fails the request; else the last argument is called with the outcome, in the herder's thread.
+    A failure fails the request; otherwise the last argument is called with the result, in the herder's thread.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class OffsetLayers:
     def read(
         self, request: Request[Any], name: str, config: Mapping[str, str], go_on: Callable[[OffsetPairs], None]
     ) -> None:
-        """Every source partition of a connector, with its offset."""
+        """Read every source partition of a connector, with its offset."""
 
         def own_read(report: Report) -> None:
             assert isinstance(report, messages.DedicatedOffsets)
@@ -88,7 +88,7 @@ class OffsetLayers:
         allowed: messages.SourceOffsetsAllowed,
         go_on: Callable[[], None],
     ) -> None:
-        """Set offsets of a connector none of whose tasks runs; ``None`` forgets one."""
+        """Set offsets of a connector with no running task; ``None`` deletes one."""
         forgotten: OffsetPairs = [pair for pair in offsets if pair[1] is None]
 
         def write_own(_: None = None) -> None:
@@ -122,18 +122,18 @@ class OffsetLayers:
             else:
                 go_on(future.result())
 
-        # One that is broken off wants nothing any more: what is not begun by then is not done.
+        # Nothing more is begun for a cancelled request.
         request.add_done_callback(lambda _: future.cancel())
         future.add_done_callback(lambda _: self._post(arrived))
 
 
 def may_have_own_topic(config: Mapping[str, str]) -> bool:
-    """Whether to look for offsets in a topic of the connector's own; only its process knows what references mean."""
+    """Whether to look for offsets in a topic of the connector's own; only its process can resolve references."""
     return bool(config.get(_OWN_TOPIC)) or _OTHER_CLUSTER in config
 
 
 def layered(own: OffsetPairs, copied: OffsetPairs) -> OffsetPairs:
-    """The offsets of the connector's own topic, and those that only the worker's copy has."""
+    """Combine the offsets of the connector's own topic with those that only the worker's copy has."""
     known = {_key(partition) for partition, _ in own}
     return [*own, *(pair for pair in copied if _key(pair[0]) not in known)]
 
@@ -144,4 +144,6 @@ def _key(partition: Mapping[str, Any]) -> bytes:
 
 def _report(name: str, copied: Future[None]) -> None:
     if (error := copied.exception()) is not None:
-        logger.warning("Offsets of connector %s are in its own topic, but not in the worker's copy: %s", name, error)
+        logger.warning(
+            "Offsets of connector %s were written to its own topic, but not to the worker's copy: %s", name, error
+        )

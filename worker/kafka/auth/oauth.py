@@ -1,4 +1,4 @@
-"""Tokens for SASL/OAUTHBEARER, from an identity provider (client credentials) or, for tests, unsigned."""
+"""Tokens for SASL/OAUTHBEARER: from an identity provider (client credentials) or, for tests, unsigned."""
 
 from __future__ import annotations
 
@@ -27,16 +27,15 @@ _UNSIGNED_SECONDS: Final = 3600
 
 
 def token_provider(properties: Mapping[str, str]) -> AbstractTokenProvider:
-    """A provider of tokens, by librdkafka's ``sasl.oauthbearer.*``; ``ConfigError`` for other ways to get one."""
+    """Return a token provider for librdkafka's ``sasl.oauthbearer.*`` settings; ``ConfigError`` if unsupported."""
     if (config := properties.get("sasl.oauthbearer.config")) is not None:
         subject = config.removeprefix("principal=")
         return _Tokens(lambda: (_unsigned(subject), _UNSIGNED_SECONDS), {})
     if properties.get("sasl.oauthbearer.method") != "oidc" or "sasl.oauthbearer.client.secret" not in properties:
         raise ConfigRuleError(
-            "The membership of a distributed worker, and a request to forget some offsets of a sink, get tokens by "
-            "client credentials only: set "
-            "sasl.oauthbearer.token.endpoint.url, sasl.oauthbearer.client.credentials.client.id and "
-            "sasl.oauthbearer.client.credentials.client.secret",
+            "The group membership of a distributed worker, and requests to delete some offsets of a sink, get tokens "
+            "by client credentials only: set sasl.oauthbearer.token.endpoint.url, "
+            "sasl.oauthbearer.client.credentials.client.id and sasl.oauthbearer.client.credentials.client.secret",
             "sasl.oauthbearer.jwt.retriever.class",
         )
     pairs = [pair.partition("=") for pair in properties.get("sasl.oauthbearer.extensions", "").split(",") if pair]
@@ -44,7 +43,7 @@ def token_provider(properties: Mapping[str, str]) -> AbstractTokenProvider:
 
 
 class _Tokens(AbstractTokenProvider):  # type: ignore[misc]
-    """Gives a token until four fifths of its life are over, then fetches another."""
+    """Returns a token until four fifths of its lifetime are over, then fetches another."""
 
     def __init__(self, fetch: Callable[[], tuple[str, float]], extensions: Mapping[str, str]) -> None:
         super().__init__()
@@ -74,12 +73,12 @@ def _encoded(part: Mapping[str, Any]) -> str:
 
 
 def _fetched(properties: Mapping[str, str]) -> tuple[str, float]:
-    """A token and how many seconds it lasts; a provider that gives none is asked again, as a broker that is away."""
+    """Fetch a token and its lifetime in seconds; an endpoint that fails is retried, like a broker that is down."""
     try:
         return _asked(properties)
     except (OSError, ValueError, KeyError, TypeError) as error:
         url = shown_url(properties["sasl.oauthbearer.token.endpoint.url"])
-        raise KafkaConnectionError(f"No token could be had from {url}: {error}") from error
+        raise KafkaConnectionError(f"No token could be fetched from {url}: {error}") from error
 
 
 def _asked(properties: Mapping[str, str]) -> tuple[str, float]:

@@ -1,4 +1,4 @@
-"""The topic of the audit."""
+"""Writes audit events to a topic."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _TYPE: Final = ("content-type", b"application/cloudevents+json; charset=UTF-8")
 
 
 class AuditTopic:
-    """Writes events to a topic with the worker's own settings of Kafka; each is delivered in 10 s or never.
+    """Writes events to a topic with the worker's own Kafka settings; each is delivered within 10 s or never.
 
-    Where it ``waits``, a write returns when the event is acknowledged by all replicas. Otherwise an event that could
-    not be delivered is logged.
+    If it ``waits``, a write returns when all replicas have acknowledged the event. Otherwise, events that could not be
+    delivered are logged.
     """
 
     def __init__(self, topic: str, worker: Mapping[str, str], *, waits: bool) -> None:
@@ -58,10 +58,10 @@ class AuditTopic:
                 delivered.result(_SECONDS + 2 * _POLL_SECONDS)
         except (KafkaException, BufferError, ConnectError, FutureTimeoutError) as error:
             told = error.args[0].str() if isinstance(error, KafkaException) else str(error) or "no answer in time"
-            raise ConnectError(f"The audit topic {self._topic} cannot be written: {told}") from error
+            raise ConnectError(f"The audit topic {self._topic} cannot be written to: {told}") from error
 
     def close(self) -> None:
-        """Deliver what waits."""
+        """Deliver pending events."""
         self._closed.set()
         self._thread.join()
         self._producer.flush(_SECONDS)

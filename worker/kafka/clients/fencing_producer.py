@@ -1,8 +1,8 @@
-"""A producer of which the cluster has one: a worker that claims it fences the one before (KIP-618).
+"""A producer of which a cluster has only one: a worker that claims it fences the previous owner (KIP-618).
 
-Crash point: records that are written together are one transaction. If the worker is killed within it none of them
+Crash point: records that are written together are one transaction. If the worker is killed within it, none of them
 counts, and the next claim ends it. A broker that is killed may have decided a transaction without writing so to the
-topic, where it then stays open for ``read_committed``; the end of the writer's next transaction ends both.
+topic, where it stays open for ``read_committed``; the end of the writer's next transaction ends both.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FENCED = frozenset((KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.
 
 
 class FencingProducer:
-    """Writes to a topic in transactions under a transactional id. Has a thread of its own; methods return at once."""
+    """Writes to a topic in transactions with a transactional id. Has its own thread; methods return at once."""
 
     def __init__(
         self,
@@ -72,16 +72,17 @@ class FencingProducer:
         self._thread.start()
 
     def claim(self, record: tuple[bytes, bytes | None]) -> Future[None]:
-        """Fence the worker that wrote under this id before, and write a record that changes nothing.
+        """Fence the worker that wrote with this id before, and write a record that changes nothing.
 
-        After that no transaction is open, whatever became of the last one: the record has ended it.
+        After that, no transaction is open, whatever happened to the last one: this record has ended it.
         """
         return self._ask(partial(self._claim, [record]))
 
     def write(self, records: Sequence[tuple[bytes, bytes | None]]) -> Future[None]:
         """Write records in one transaction.
 
-        Fails with :class:`~worker.errors.FencedError` if another has claimed since, or this one never did.
+        Fails with :class:`~worker.errors.FencedError` if another worker has claimed the id since, or this one never
+        did.
         """
         return self._ask(partial(self._write, list(records)))
 
@@ -150,7 +151,7 @@ class FencingProducer:
             self._give_up(self._producer, error, failures)
 
     def _give_up(self, producer: Producer, error: Exception, failures: list[KafkaError]) -> None:
-        """A producer that failed is not used again: whether its transaction was ended shows in the topic."""
+        """Discard a producer that failed: whether its transaction was committed can be seen in the topic."""
         self._producer = None
         causes: list[Any] = [*error.args[:1], *failures]
         if any(isinstance(cause, KafkaError) and cause.code() in _FENCED for cause in causes):

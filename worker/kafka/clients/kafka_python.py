@@ -1,7 +1,7 @@
-"""The settings of kafka-python's clients, which make the requests that librdkafka lacks.
+"""Settings for kafka-python's clients, which make the requests that librdkafka lacks.
 
-They are translated from librdkafka's settings, so that one key means the same for every client of the worker. A setting
-that kafka-python cannot follow is a ``ConfigError``.
+They are translated from librdkafka's settings, so that a key means the same for every client of the worker. A setting
+that kafka-python does not support is a ``ConfigError``.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _UNDERSTOOD: Final = frozenset(
 
 
 def quieten() -> None:
-    """Silence the library: it logs each attempt to connect, and its callers report what matters."""
+    """Silence the library, which logs every connection attempt; its callers report what matters."""
     library = logging.getLogger("kafka")
     if library.level == logging.NOTSET:
         library.setLevel(logging.CRITICAL)
 
 
 def kafka_python_settings(client: ClientProperties) -> dict[str, Any]:
-    """The settings of a client; they hold secrets."""
+    """Return the settings of a client, secrets included."""
     properties = {key: str(value) for key, value in client.properties.items()}
     protocol = properties.get("security.protocol", "plaintext").upper()
     settings: dict[str, Any] = {
@@ -106,7 +106,7 @@ def _read(key: str, load: Any) -> None:
         raise ConfigError(
             key,
             HIDDEN,
-            f"OpenSSL does not take it: {reason}. Give PEM, and the password of the key in ssl.key.password",
+            f"OpenSSL refuses it: {reason}. Use PEM, and set the key's password in ssl.key.password",
         ) from None  # I8: the original may hold a secret
 
 
@@ -118,8 +118,8 @@ def _sasl(properties: Mapping[str, str]) -> dict[str, Any]:
         raise ConfigError(
             "sasl.mechanism",
             mechanism,
-            "The membership of a distributed worker, and a request to forget some offsets of a sink, have no Kerberos. "
-            "Use SCRAM-SHA-512, PLAIN, OAUTHBEARER, or TLS with a key store",
+            "The group membership of a distributed worker, and requests to delete some offsets of a sink, have no "
+            "Kerberos. Use SCRAM-SHA-512, PLAIN, OAUTHBEARER, or TLS with a key store",
         )
     return {
         "sasl_mechanism": mechanism,

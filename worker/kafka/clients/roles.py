@@ -1,7 +1,8 @@
-"""The settings of each client that Connect makes, by its role: a source task's producer, a sink task's consumer...
+"""The settings of each Kafka client by its role: a source task's producer, a sink task's consumer, and so on.
 
-From low to high: Java's defaults and ours, Connect's settings for the role, the worker's ``producer.`` (or
-``consumer.``, ``admin.``) settings, the connector's ``producer.override.`` settings, what is forced.
+Layers from low to high: Java's defaults and Sluice's, Connect's settings for the role, the worker's ``producer.`` (or
+``consumer.``, ``admin.``) settings, the connector's ``producer.override.`` settings, and forced settings. Java's keys
+are translated to librdkafka's in :mod:`connect.kafka.settings`.
 """
 
 from __future__ import annotations
@@ -67,12 +68,12 @@ _WORKER_PREFIXES = tuple(kind.worker_prefix for kind in ClientKind)
 
 
 def sink_group_id(connector_name: str) -> str:
-    """The consumer group of a sink connector that does not name another."""
+    """The default consumer group of a sink connector."""
     return f"connect-{connector_name}"
 
 
 def dlq_group_id(connector_name: str) -> str:
-    """The group that keeps a sink's positions in its dead letter queue, and the transactional id of its writer."""
+    """The group for a sink's positions in its dead letter queue, also the transactional id of the queue's writer."""
     return f"{sink_group_id(connector_name)}-dlq"
 
 
@@ -103,14 +104,14 @@ def source_producer_properties(
 
 
 def keeps_order(properties: ClientProperties) -> bool:
-    """Whether a producer writes the records of a partition in the order in which it is given them, come what may."""
+    """Whether a producer always writes the records of a partition in the order it got them."""
     return bool(properties.properties["enable.idempotence"]) or properties.properties.get(_IN_FLIGHT) == 1
 
 
 def dlq_producer_properties(
     worker: Mapping[str, str], connector: Mapping[str, str], task: int, *, exactly_once: bool = False
 ) -> ClientProperties:
-    """The producer that writes a sink task's dead letters to its dead letter queue; it may be transactional."""
+    """The producer for a sink task's dead letter queue; it may be transactional."""
     client_id = f"connector-dlq-producer-{connector['name']}-{task}"
     forced: dict[str, str] = {}
     if exactly_once:
@@ -149,7 +150,7 @@ def sink_consumer_properties(worker: Mapping[str, str], connector: Mapping[str, 
 
 
 def dlq_consumer_properties(worker: Mapping[str, str], connector: Mapping[str, str], task: int) -> ClientProperties:
-    """The consumer of a sink's dead letter queue, which sees nothing of a transaction that may yet be aborted."""
+    """The consumer for a sink's dead letter queue; it does not read uncommitted records."""
     properties = sink_consumer_properties(worker, connector, task)
     own = {"group.id": dlq_group_id(connector["name"]), "isolation.level": "read_committed"}
     return replace(properties, properties={**properties.properties, **own})
@@ -158,7 +159,7 @@ def dlq_consumer_properties(worker: Mapping[str, str], connector: Mapping[str, s
 def source_offsets_consumer_properties(
     worker: Mapping[str, str], connector: Mapping[str, str], task: int | None, *, exactly_once: bool = False
 ) -> ClientProperties:
-    """The consumer that reads the offsets topic for a source connector, or for one of its tasks."""
+    """The consumer that reads the offsets topic for a source connector or one of its tasks."""
     client_id = f"connector-consumer-{_numbered(connector, task)}"
     role = _bootstrap(worker) | {"client.id": client_id}
     forced = _reads_a_whole_topic(client_id)
@@ -170,7 +171,7 @@ def source_offsets_consumer_properties(
 def admin_properties(
     worker: Mapping[str, str], connector: Mapping[str, str], task: int | None = None
 ) -> ClientProperties:
-    """The admin client of a connector, or of one of its tasks."""
+    """The admin client of a connector or one of its tasks."""
     return _admin_properties(worker, connector, f"connector-adminclient-{_numbered(connector, task)}")
 
 
@@ -187,10 +188,10 @@ def _admin_properties(worker: Mapping[str, str], connector: Mapping[str, str], c
 def internal_properties(
     worker: Mapping[str, str], kind: ClientKind, purpose: str, settings: Mapping[str, str] | None = None
 ) -> ClientProperties:
-    """A client of the worker itself, made from the worker's settings without a prefix.
+    """A client of the worker itself, from the worker's settings without a prefix.
 
     ``purpose`` completes its client id: ``configs``, ``offsets``, ``statuses``, ``leader``, ``shared-admin``.
-    ``settings`` are laid over the worker's.
+    ``settings`` override the worker's.
     """
     client_id = client_id_base(worker) + purpose
     java = layered(
@@ -210,7 +211,7 @@ def internal_properties(
 
 
 def _worker_own(worker: Mapping[str, str], kind: ClientKind) -> dict[str, str]:
-    """The worker's settings without a prefix that mean something to such a client."""
+    """The worker's settings without a prefix that apply to such a client."""
     return {
         key: value
         for key, value in worker.items()
@@ -251,10 +252,10 @@ def _task_client(
     connector: Mapping[str, str],
     forced: Mapping[str, str],
 ) -> ClientProperties:
-    """Lay the layers of a connector's client over each other; a user's value that has no effect is reported.
+    """Merge the layers of a connector's client, and report the user's values that have no effect.
 
-    The override policy is checked here, and not only when a connector is validated: its configuration may have been
-    stored before the policy was tightened, or by another worker.
+    The override policy is checked here as well as in validation: the configuration may have been stored before the
+    policy was tightened, or by another worker.
     """
     for refused in refused_overrides(worker, connector, [kind]):
         raise refused
@@ -273,7 +274,7 @@ def _task_client(
 
 
 def _as_written(error: ConfigError, sources: Mapping[str, Mapping[str, str]]) -> ConfigError:
-    """The error with its keys as the user wrote them; ``sources`` are by the prefix of a client's keys in each."""
+    """The error with its keys as the user wrote them; ``sources`` has the configurations by key prefix."""
     keys = {key: prefix + key for prefix, source in sources.items() for key in keys_of(error) if prefix + key in source}
     if not isinstance(error, ConfigRuleError):
         return ConfigError(keys.get(error.key, error.key), error.value, error.reason)

@@ -1,10 +1,10 @@
-"""Requests to the coordinator of a consumer group, which are made by kafka-python, because librdkafka cannot.
+"""Requests to the coordinator of a consumer group, made with kafka-python because librdkafka cannot make them.
 
-librdkafka has no request to forget some of the offsets (KIP-496). It has the others, but its admin client ends the
-process when the coordinator is away: while it reads offsets, with a segmentation fault as soon as the coordinator
-moves, since ``rd_kafka_handle_OffsetFetch`` looks for it anew in the group of the client, and an admin client has none
-(librdkafka issue 5040); with each of them, when it finds the coordinator after the request has timed out (librdkafka
-pull request 5397).
+librdkafka has no request to delete some offsets (KIP-496). It has the others, but its admin client crashes the process
+when the coordinator is away: while reading offsets, with a segmentation fault as soon as the coordinator moves, because
+``rd_kafka_handle_OffsetFetch`` looks it up again in the client's group, which an admin client does not have (librdkafka
+issue 5040); with each of them, if it finds the coordinator after the request has timed out (librdkafka pull request
+5397).
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _LOOK_AGAIN: Final = 0.2
 
 
 def read_offsets(client: ClientProperties, group: str, timeout: float) -> dict[tuple[str, int], int]:
-    """Every offset that a group has committed, by topic and partition; empty for an unknown group.
+    """Return every offset that a group has committed, by topic and partition; empty for an unknown group.
 
-    Raises :class:`~connect.errors.ConnectError` if the broker refuses within ``timeout`` seconds.
+    Raises :class:`~connect.errors.ConnectError` if the broker refuses or does not answer within ``timeout`` seconds.
     """
     try:
         with _refusals("read", group, [on_group(group, "Describe")]):
@@ -54,8 +54,8 @@ def read_offsets(client: ClientProperties, group: str, timeout: float) -> dict[t
 def set_offsets(client: ClientProperties, group: str, offsets: Mapping[tuple[str, int], int], timeout: float) -> None:
     """Set offsets of a group without members.
 
-    Raises :class:`~connect.errors.NotFoundError` for a partition that is not there, and a ``ConnectError`` for whatever
-    else the broker refuses within ``timeout`` seconds.
+    Raises :class:`~connect.errors.NotFoundError` for a missing partition, and a ``ConnectError`` if the broker refuses
+    or does not answer within ``timeout`` seconds.
     """
     wanted = {TopicPartition(*place): OffsetAndMetadata(offset, "", -1) for place, offset in offsets.items()}
 
@@ -63,7 +63,8 @@ def set_offsets(client: ClientProperties, group: str, offsets: Mapping[tuple[str
         for place, answer in admin.alter_group_offsets(group, wanted).items():
             if answer is errors.UnknownTopicOrPartitionError:
                 raise NotFoundError(
-                    f"There is no partition {place.partition} of a topic {place.topic} to set offsets for."
+                    f"Offsets of partition {place.partition} of topic {place.topic} cannot be set: there is no such "
+                    "partition."
                 )
             if answer is not errors.NoError:
                 raise answer
@@ -73,10 +74,10 @@ def set_offsets(client: ClientProperties, group: str, offsets: Mapping[tuple[str
 
 
 def forget_offsets(client: ClientProperties, group: str, places: Sequence[tuple[str, int]], timeout: float) -> None:
-    """Make a group forget its offsets of these topics and partitions.
+    """Delete a group's offsets of these topics and partitions.
 
-    A group without members forgets all of it or nothing. Raises :class:`~connect.errors.ConnectError` for whatever the
-    broker refuses within ``timeout`` seconds.
+    For a group without members, deletes all of them or none. Raises :class:`~connect.errors.ConnectError` if the broker
+    refuses or does not answer within ``timeout`` seconds.
     """
     partitions = [TopicPartition(*place) for place in places]
 
@@ -90,9 +91,9 @@ def forget_offsets(client: ClientProperties, group: str, places: Sequence[tuple[
 
 
 def delete_group(client: ClientProperties, group: str, timeout: float) -> None:
-    """Delete a group, and with it all its offsets, if it has no members; one that is not there is no error.
+    """Delete a group and all its offsets, if it has no members; a missing group is no error.
 
-    Raises :class:`~connect.errors.ConnectError` for whatever the broker refuses within ``timeout`` seconds.
+    Raises :class:`~connect.errors.ConnectError` if the broker refuses or does not answer within ``timeout`` seconds.
     """
 
     def ask(admin: KafkaAdminClient) -> None:
@@ -104,21 +105,21 @@ def delete_group(client: ClientProperties, group: str, timeout: float) -> None:
 
 
 class _UnknownGroupError(Exception):
-    """There is no such group."""
+    """The group does not exist."""
 
 
 @contextmanager
 def _refusals(what: str, group: str, rights: Sequence[Right]) -> Iterator[None]:
-    """Say what was to be done with the offsets, and what to do when the broker refuses."""
+    """Translate the broker's refusals into errors that say what was attempted and what to do."""
     try:
         yield
     except errors.GroupIdNotFoundError as error:
         raise _UnknownGroupError from error
     except _IN_USE as error:
         raise ConnectError(
-            f"Failed to {what} offsets of consumer group {group} either because tasks of the connector "
-            "haven't stopped completely yet or because others consume with this group. If the connector is in a "
-            "stopped state, this operation can be safely retried."
+            f"Failed to {what} offsets of consumer group {group} either because tasks of the connector haven't stopped "
+            "completely yet or because others consume with this group. If the connector is in a stopped state, this "
+            "operation can be safely retried."
         ) from error
     except errors.KafkaError as error:
         text = str(error).rstrip(".")
@@ -132,7 +133,7 @@ def _on_topics(places: Iterable[tuple[str, int]]) -> tuple[Right, ...]:
 
 
 def _answered(client: ClientProperties, ask: Callable[[KafkaAdminClient], T], timeout: float) -> T:
-    """The answer, once the group has a coordinator; a new or restarted cluster needs a moment until it has one."""
+    """Return the answer once the group has a coordinator, which takes a new or restarted cluster a moment."""
     deadline = time.monotonic() + timeout
     with _admin(client) as admin:
         while True:

@@ -1,4 +1,4 @@
-"""The offsets of a consumer group: read, altered and reset, while the group has no members."""
+"""Reads, sets and deletes the offsets of a consumer group while it has no members."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ _TIMEOUT: Final = 30.0
 
 
 class ConsumerGroup:
-    """One group on the broker. Every method raises :class:`~connect.errors.ConnectError` when the broker refuses.
+    """A consumer group on the broker. Methods raise :class:`~connect.errors.ConnectError` if the broker refuses.
 
-    What makes the requests is imported when it is needed: it takes 20 MB.
+    The module that makes the requests is imported on demand, because it takes 20 MB.
     """
 
     def __init__(self, client: ClientProperties, group: str) -> None:
-        """``client`` is what clients of it are made from."""
+        """``client`` holds the settings of the clients it makes."""
         self._client = client
         self._group = group
 
     def offsets(self) -> dict[tuple[str, int], int]:
-        """The offsets the group has committed."""
+        """Return the offsets the group has committed."""
         from worker.kafka.groups.coordinator_requests import read_offsets  # noqa: PLC0415
 
         return dict(sorted(read_offsets(self._client, self._group, _TIMEOUT).items()))
 
     def alter(self, offsets: Mapping[tuple[str, int], int | None]) -> None:
-        """Set offsets; ``None`` forgets one.
+        """Set offsets; ``None`` deletes one.
 
-        Crash point: a kill between the two requests leaves those forgotten that were to be, and the others as they
-        were; each of the two is done as a whole or not at all.
+        Crash point: a kill between the two requests leaves the deletions done and the other offsets unchanged; each
+        request is done as a whole or not at all.
         """
         from worker.kafka.groups.coordinator_requests import forget_offsets, set_offsets  # noqa: PLC0415
 
@@ -43,7 +43,7 @@ class ConsumerGroup:
             set_offsets(self._client, self._group, wanted, _TIMEOUT)
 
     def delete(self) -> None:
-        """Forget every offset, by deleting the group."""
+        """Delete all offsets by deleting the group."""
         from worker.kafka.groups.coordinator_requests import delete_group  # noqa: PLC0415
 
         delete_group(self._client, self._group, _TIMEOUT)

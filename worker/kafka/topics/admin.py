@@ -1,4 +1,4 @@
-"""Requests about topics: describe them, create them when they are missing, check that they are compacted."""
+"""Requests about topics: describe them, create missing ones, check that they are compacted."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _COMPACT = "compact"
 
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
-    """A topic as the broker describes it."""
+    """A topic as described by the broker."""
 
     name: str
     partitions: int
@@ -67,7 +67,7 @@ class TopicDescription:
 
 
 class Creation(Enum):
-    """The outcome of creating a topic."""
+    """The result of creating a topic."""
 
     CREATED = auto()
     EXISTED = auto()
@@ -75,10 +75,10 @@ class Creation(Enum):
 
 
 class TopicCreator:
-    """Creates the topics of a source task as its connector's groups say, each when its first record comes.
+    """Creates the topics of a source task by its connector's topic creation groups, each before its first record.
 
-    Without groups it creates nothing: the broker may. One creator belongs to one task and one thread; ``admin`` gives
-    it a client, which it does not keep.
+    Without groups it creates none, but the broker may. One creator belongs to one task and thread; ``admin`` returns a
+    client, which is not kept.
     """
 
     def __init__(self, admin: Callable[[], AdminClient], groups: TopicCreationGroups | None) -> None:
@@ -87,10 +87,10 @@ class TopicCreator:
         self._known: set[str] = set()
 
     def ensure(self, topic: str) -> None:
-        """Return when ``topic`` exists; a topic that was seen once is not asked for again.
+        """Return when ``topic`` exists; a topic that was seen once is not looked up again.
 
-        Raises ``RetriableError`` while the broker does not answer, ``ConnectError`` if the topic does not
-        exist and cannot be created.
+        Raises ``RetriableError`` while the broker does not answer, ``ConnectError`` if the topic does not exist and
+        cannot be created.
         """
         if self._groups is None or topic in self._known:
             return
@@ -107,7 +107,7 @@ class TopicCreator:
 
 
 def describe(admin: AdminClient, topic: str) -> TopicDescription | None:
-    """Return the broker's description of a topic, ``None`` if there is no such topic."""
+    """Return the broker's description of a topic; ``None`` if it does not exist."""
     try:
         described = _answer(
             admin,
@@ -130,7 +130,7 @@ def describe(admin: AdminClient, topic: str) -> TopicDescription | None:
 
 
 def topic_ids(admin: AdminClient, topics: Sequence[str]) -> dict[str, str]:
-    """The ids of topics, which tell a topic from a later one of the same name (KIP-516).
+    """Return the ids of topics, which distinguish a topic from a later one of the same name (KIP-516).
 
     Topics without a known id are left out, such as all topics before Kafka 2.8.
     """
@@ -148,7 +148,7 @@ def topic_ids(admin: AdminClient, topics: Sequence[str]) -> dict[str, str]:
 
 
 def create(admin: AdminClient, topic: NewTopic) -> Creation:
-    """Create a topic, and tell whether it was created, existed already, or may not be created.
+    """Create a topic; return whether it was created, already existed, or may not be created.
 
     A topic that was created can be described when this returns. Raises ``RetriableError`` while the broker does not
     answer or does not show the new topic, another ``ConnectError`` if it refuses to create it.
@@ -172,8 +172,8 @@ def create(admin: AdminClient, topic: NewTopic) -> Creation:
             return Creation.FORBIDDEN
         if code in _TIMEOUTS:
             raise RetriableError(
-                f"Timed out while checking for or creating topic(s) '{topic.name}'. This could indicate a "
-                "connectivity issue, or that too few brokers are alive"
+                f"Timed out while checking for or creating topic(s) '{topic.name}'. This could indicate a connectivity "
+                "issue, or that too few brokers are alive"
             ) from error
         raise ConnectError(f"Unable to create topic(s) '{topic.name}': {_text(error)}") from error
     _described_when_visible(admin, topic.name)
@@ -189,14 +189,14 @@ def forbidden(topic: NewTopic) -> ConnectError:
 
 
 def too_few_brokers(error: ConnectError) -> bool:
-    """Whether a topic could not be created because there are fewer brokers than it is to have replicas."""
+    """Whether a topic could not be created because it needs more replicas than there are brokers."""
     cause = error.__cause__
     code = cause.args[0].code() if isinstance(cause, KafkaException) and cause.args else None
     return code == KafkaError.INVALID_REPLICATION_FACTOR
 
 
 def describe_settings(admin: AdminClient, topic: str) -> dict[str, str] | None:
-    """Return the topic's settings, defaults included.
+    """Return a topic's settings, including defaults.
 
     ``None`` if the topic is missing or this principal may not read them.
     """
@@ -221,9 +221,8 @@ def describe_settings(admin: AdminClient, topic: str) -> dict[str, str] | None:
 def ensure_compacted(admin: AdminClient, topic: NewTopic, *, key: str, purpose: str) -> TopicDescription:
     """Create an internal, compacted topic if it is missing; return its description.
 
-    A topic that exists keeps its partitions and settings, but must have ``cleanup.policy=compact`` and no
-    other policy. ``key`` is the worker's key that names the topic and ``purpose`` what it holds ("connector
-    and task states"): an error tells both.
+    An existing topic keeps its partitions and settings, but its only ``cleanup.policy`` must be ``compact``. ``key`` is
+    the worker's key that names the topic and ``purpose`` what it holds ("connector and task states"); errors show both.
     """
     compacted = replace(topic, settings={**topic.settings, _CLEANUP_POLICY: _COMPACT})
     creation = create(admin, compacted)
@@ -250,17 +249,16 @@ def _check_compacted(admin: AdminClient, topic: str, key: str, purpose: str) -> 
         return
     wanted = f"{_CLEANUP_POLICY}={_COMPACT}"
     raise ConfigRuleError(
-        f"Topic '{topic}' supplied via the '{key}' property is required to have '{wanted}' to guarantee "
-        f"consistency and durability of {purpose}, but found the topic currently has "
-        f"'{_CLEANUP_POLICY}={policy}'. Continuing would likely result in eventually losing {purpose} and "
-        f"problems restarting this Connect cluster in the future. Change the '{key}' property in the Connect "
-        f"worker configurations to use a topic with '{wanted}'.",
+        f"Topic '{topic}' supplied via the '{key}' property is required to have '{wanted}' to guarantee consistency "
+        f"and durability of {purpose}, but found the topic currently has '{_CLEANUP_POLICY}={policy}'. Continuing "
+        f"would likely result in eventually losing {purpose} and problems restarting this Connect cluster in the "
+        f"future. Change the '{key}' property in the Connect worker configurations to use a topic with '{wanted}'.",
         key,
     )
 
 
 def _described_when_visible(admin: AdminClient, topic: str) -> TopicDescription:
-    """Wait until the brokers know a new topic: the controller knows it a moment earlier."""
+    """Wait until the brokers know a new topic: the controller knows it slightly earlier."""
     deadline = time.monotonic() + _VISIBLE_AFTER_SECONDS
     while (description := describe(admin, topic)) is None:
         if time.monotonic() > deadline:
@@ -277,7 +275,7 @@ def _answer(admin: AdminClient, request: Callable[[], Any]) -> Any:
         except TimeoutError:
             continue
         finally:
-            # What the client has to say waits for a poll: its log lines, and that its login is refused.
+            # The client delivers its log lines and a refused login only when it is polled.
             admin.poll(0)
 
 

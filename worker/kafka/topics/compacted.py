@@ -1,7 +1,7 @@
-"""A compacted topic: read from its beginning to its end, followed from there, and written to.
+"""A compacted topic: read from beginning to end, then followed, and written to.
 
-Crash point: acknowledged records are on the topic and are read again after a restart; a write that was not
-acknowledged yet may be there or not. Nothing is stored anywhere else.
+Crash point: acknowledged records are on the topic and are read again after a restart; a write that was not acknowledged
+may be there or not. There is no other storage.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _AT_REST_SECONDS: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class TopicRecord:
-    """A record as it is on the topic; without a value it is a tombstone. ``timestamp`` in milliseconds since 1970."""
+    """A record on the topic; without a value it is a tombstone. ``timestamp`` is in milliseconds since 1970."""
 
     partition: int
     offset: int
@@ -84,7 +84,7 @@ class _Write:
 
 @dataclass(slots=True, eq=False)
 class _Read:
-    """A wait until each partition is read up to its end; ``ends`` is ``None`` while they are unknown."""
+    """A wait until each partition is read to its end; ``ends`` is ``None`` while they are unknown."""
 
     future: Future[None]
     deadline: float
@@ -94,20 +94,20 @@ class _Read:
 class CompactedTopic:
     """Passes on the records of a topic in order, from the first one, and writes to it.
 
-    What the brokers deny is said at once by ``start``; later it is logged, and tried again: rights may come back.
+    ``start`` raises when the brokers deny access. Later, denials are logged and retried, because access may be granted
+    again.
 
-    ``on_record`` is called in the topic's own thread, and by ``start`` in that of its caller. In the topic's thread
-    futures are completed, in the order of events: when one is done, everything it waited for has been passed
-    on. All methods but ``start``, ``under_way`` and ``close`` return at once and may be called from any thread. While
-    the brokers are away it keeps trying, and logs so once.
+    ``on_record`` is called in the topic's own thread, and by ``start`` in its caller's thread. Futures are completed in
+    the topic's thread, in the order of events: when one is done, everything it waited for has been passed on. All
+    methods except ``start``, ``under_way`` and ``close`` return at once and may be called from any thread. While the
+    brokers are away it keeps trying, and logs so once.
 
-    The partitions are looked up at the start: one that is added later is not read before the worker is restarted, and
-    a write that lands there fails. When the topic is deleted and made again, the new one is read
-    from its beginning as soon as the client learns of it; what came from the old one was passed on and is not taken
-    back, so restart the worker.
+    The partitions are looked up at the start: one that is added later is not read until the worker is restarted, and
+    writes to it fail. If the topic is deleted and created again, the new one is read from its beginning as soon as the
+    client notices; records of the old one were passed on and are not taken back, so restart the worker.
 
-    It costs two threads here and four sleeping ones of the client library, seven more while it is written to or asked
-    for its end, some 2 MB, and a few MiB at most of records that were fetched and not passed on.
+    It costs two threads here and four sleeping ones in the client library, seven more while it is written to or its end
+    is looked up, some 2 MB, and at most a few MiB of records that were fetched but not passed on.
     """
 
     def __init__(
@@ -145,11 +145,11 @@ class CompactedTopic:
         self._wait = _LEAST_WAIT_SECONDS
 
     def start(self, timeout: float, *, awaits_transactions: bool = True) -> None:
-        """Return when everything that was on the topic has been passed on.
+        """Return when all records on the topic have been passed on.
 
-        Unless it ``awaits_transactions``, that is everything before the first one under way; what follows is passed
-        on when that has ended. A killed process may have left it open, and only who starts after this can end it.
-        Raises :class:`~connect.errors.ConnectError` if that takes longer than ``timeout`` seconds.
+        Unless it ``awaits_transactions``, these are the records before the first open transaction; later ones are
+        passed on when it has ended. A killed process may have left it open, and only its successor, starting after
+        this, can end it. Raises :class:`~connect.errors.ConnectError` if this takes longer than ``timeout`` seconds.
         """
         deadline = time.monotonic() + timeout
         extent = self._find_extent(deadline, self._ends_reader.client if awaits_transactions else self._consumer)
@@ -165,17 +165,17 @@ class CompactedTopic:
         self._fetcher.start()
 
     def under_way(self, timeout: float) -> list[int]:
-        """The partitions that end with a transaction under way. Asked before ``start``, which raises the same."""
+        """The partitions that end with an open transaction. Call this before ``start``; it raises the same errors."""
         deadline = time.monotonic() + timeout
         committed = self._find_extent(deadline, self._consumer)
         ends = self._find_extent(deadline, self._ends_reader.client)
         return [number for number in sorted(ends) if committed[number].stop < ends[number].stop]
 
     def _read_all(self, extent: Mapping[int, range], deadline: float) -> None:
-        """Pass on what there is, in the caller's thread.
+        """Pass on all records in the caller's thread.
 
-        A broker lets a fetch wait for half a second when one of its partitions has no records, and with it all others
-        of the same request. So only partitions that have records are read.
+        If one partition of a fetch has no records, the broker waits half a second before it answers for all partitions
+        of the request. So only partitions with records are read.
         """
         ends = {number: offsets.stop for number, offsets in extent.items() if offsets}
         if ends:
@@ -187,15 +187,15 @@ class CompactedTopic:
             self._heed_refusal()
 
     def send(self, key: bytes, value: bytes | None, timeout: float = math.inf) -> Future[None]:
-        """Write a record, or a tombstone; done when it is acknowledged.
+        """Write a record or a tombstone; done when it is acknowledged.
 
-        Fails with :class:`~connect.errors.ConnectError` when the topic is closed or the broker refuses it, with
-        :class:`~connect.errors.RetriableError` after ``timeout`` seconds; it may be written later all the same.
+        Fails with :class:`~connect.errors.ConnectError` when the topic is closed or the broker refuses it, and with
+        :class:`~connect.errors.RetriableError` after ``timeout`` seconds, although it may still be written later.
         """
         return self._write([(key, value)], timeout)
 
     def send_all(self, records: Sequence[tuple[bytes, bytes | None]], timeout: float = math.inf) -> Future[None]:
-        """Write records in order; done when all are acknowledged. Fails as :meth:`send`."""
+        """Write records in order; done when all are acknowledged. Fails like :meth:`send`."""
         return self._write(records, timeout)
 
     def write(
@@ -204,20 +204,20 @@ class CompactedTopic:
         timeout: float = math.inf,
         may_wait: Callable[[], bool] = lambda: False,
     ) -> Future[None]:
-        """Write records in order; done when all are acknowledged and have been passed on. Fails as :meth:`send`.
+        """Write records in order; done when all are acknowledged and passed on. Fails like :meth:`send`.
 
-        What could not be delivered within the limit is tried again until the ``timeout``, as long as it ``may_wait``.
+        Records that could not be delivered within the limit are retried until ``timeout``, as long as it ``may_wait``.
         """
         return self._write(records, timeout, read_back=True, may_wait=may_wait)
 
     def read_to_end(self, timeout: float = math.inf) -> Future[None]:
-        """A future that is done when all records now on the topic have been passed on. Fails as :meth:`send`."""
+        """Return a future that is done when all records now on the topic were passed on. Fails like :meth:`send`."""
         read = _Read(Future(), time.monotonic() + timeout)
         self._inbox.put(partial(self._begin_read, read))
         return read.future
 
     def close(self, timeout: float = 5.0) -> None:
-        """End, after waiting at most so many seconds for acknowledgements. Requests that are still open fail."""
+        """End, after waiting up to ``timeout`` seconds for acknowledgements. Open requests fail."""
         self._inbox.put(partial(self._end, time.monotonic() + timeout))
         self._ending.set()
         for thread in (self._fetcher, self._thread):
@@ -229,7 +229,7 @@ class CompactedTopic:
         self._refuse_the_rest()
 
     def _refuse_the_rest(self) -> None:
-        """Fail the requests that came after the end, or without a start."""
+        """Fail requests made after the end, or without a start."""
         self._open = False
         while True:
             try:
@@ -262,19 +262,19 @@ class CompactedTopic:
 
     @property
     def refusal(self) -> str | None:
-        """What the brokers do not let this worker do with the topic now; any thread may ask."""
+        """What the brokers currently deny this worker for the topic; any thread may call this."""
         refusal = self._refusal
         return None if refusal is None else str(denied_error(self._topic, refusal, "Read"))
 
     def _heed_refusal(self) -> None:
-        """Before the topic's thread has started, fail with what the brokers do not let this worker do."""
+        """Before the topic's thread has started, fail if the brokers deny this worker access."""
         while not self._inbox.empty():
             self._inbox.get()()
         if self._refusal is not None:
             raise denied_error(self._topic, self._refusal, "Read")
 
     def _offsets(self, asked: Consumer, which: int, partitions: Iterable[int], timeout: float) -> dict[int, int]:
-        """The first or the last offset of each partition; ``KafkaException`` if one is not available."""
+        """The first or last offset of each partition; ``KafkaException`` if one is not available."""
         wanted = [TopicPartition(self._topic, number, which) for number in partitions]
         found = asked.offsets_for_times(wanted, timeout=timeout)
         for item in found:
@@ -313,7 +313,7 @@ class CompactedTopic:
             self._settle()
 
     def _patience(self) -> float:
-        """The seconds to wait for the inbox, which acknowledgements and log lines of the clients do not wake."""
+        """How long to wait for the inbox, which acknowledgements and log lines of the clients do not wake."""
         now = time.monotonic()
         waits = [read.deadline - now for read in self._reads] + [write.deadline - now for write in self._writes]
         if any(read.ends is None for read in self._reads):
@@ -360,7 +360,7 @@ class CompactedTopic:
                 self._writes.discard(write)
                 _fail(write.future, write_limit_error(self._topic))
             if write not in self._writes:
-                # It was given up. Written now, it could come after what was written because it had failed.
+                # The write has failed. Made now, it could come after a write that was made because of the failure.
                 self._unsent.popleft()
                 continue
             try:
@@ -369,7 +369,7 @@ class CompactedTopic:
             except BufferError:
                 return
             except KafkaException as error:
-                # Such as a record that is too large: the rest of its write would take effect without it.
+                # For example a record that is too large: the other records of the write would take effect without it.
                 self._fail(write, error.args[0])
             else:
                 self._unsent.popleft()
@@ -391,7 +391,7 @@ class CompactedTopic:
             _fail(write.future, unread_partition_error(self._topic))
 
     def _try_again(self, write: _Write, late: KafkaError) -> None:
-        """Write the whole once more, in order, when nothing of it is under way any more."""
+        """Write all records again, in order, when none of them is under way any more."""
         if not write.may_wait():
             self._fail(write, late)
         elif not write.unacknowledged and write in self._writes:
@@ -491,11 +491,11 @@ class CompactedTopic:
         self._reads.clear()
 
     def _report(self, error: KafkaError) -> None:
-        """Called by a client wherever it is polled."""
+        """Called by a client whenever it is polled."""
         self._inbox.put(partial(self._complain, error))
 
     def _report_others(self, error: KafkaError) -> None:
-        """Report errors other than lost brokers: of the three clients only one reports those."""
+        """Report errors other than lost brokers, which only one of the three clients reports."""
         if not is_transient(error):
             self._report(error)
 

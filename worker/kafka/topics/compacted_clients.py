@@ -1,4 +1,4 @@
-"""The clients of a compacted topic: their settings, how long they may write, and what their errors mean."""
+"""The clients of a compacted topic: their settings, their write limit, and the meaning of their errors."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ _PASSING: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class WriteLimit:
-    """Stops a worker from writing too late: each record is delivered within so many ``seconds``, or never.
+    """Stops a worker from writing too late: each record is delivered within ``seconds`` or never.
 
-    ``lasts`` is called in the topic's thread: whether the worker may write for so many more seconds. A record whose
-    acknowledgement was lost may have been delivered in that time. ``lapses`` is how often others may have done the
-    worker's work meanwhile; as long as that stays the same, what was not delivered may be tried again.
+    ``lasts`` is called in the topic's thread and returns whether the worker may write for that many more seconds. A
+    record whose acknowledgement was lost may have been delivered in that time. ``lapses`` counts how often others may
+    have taken over the worker's units; as long as it does not change, undelivered records may be retried.
     """
 
     seconds: float
@@ -86,22 +86,22 @@ def reader_properties(consumer: ClientProperties) -> ClientProperties:
 
 
 def ends_reader_properties(consumer: ClientProperties) -> ClientProperties:
-    """The settings of the consumer that asks where the topic ends.
+    """The settings of the consumer that looks up the topic's end.
 
-    Committed records end with the last complete transaction; one that is under way has to be waited for.
+    Committed records end with the last complete transaction; an open one has to be waited for.
     """
     properties = reader_properties(consumer).properties
     return replace(consumer, properties={**properties, _ISOLATION: "read_uncommitted"})
 
 
 def writer_properties(producer: ClientProperties, within: float = math.inf) -> ClientProperties:
-    """The settings of the producer; a record that is not delivered ``within`` so many seconds never is."""
+    """The settings of the producer; a record not delivered ``within`` that many seconds never is."""
     limit = {} if within == math.inf else {"message.timeout.ms": max(1, int(within * 1000))}
     return replace(producer, properties={**producer.properties, **_PRODUCER, **limit})
 
 
 def is_transient(error: KafkaError) -> bool:
-    """Whether an error passes by itself, so that the request is worth repeating."""
+    """Whether an error is temporary, so that the request is worth repeating."""
     return not error.fatal() and (error.retriable() or error.code() in _PASSING)
 
 
@@ -111,7 +111,7 @@ def is_late(error: KafkaError) -> bool:
 
 
 def is_too_large(error: BaseException | None) -> bool:
-    """Whether a record was larger than the producer or the topic accepts; a retry would fail again."""
+    """Whether a record was larger than the producer or the topic accepts, so that a retry would fail again."""
     while error is not None:
         if isinstance(error, KafkaException) and error.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:
             return True
@@ -130,13 +130,13 @@ def unread_partition_error(topic: str) -> ConnectError:
 
 
 def denied_error(topic: str, error: KafkaError, operation: str) -> ConnectError:
-    """The error of a client to which the brokers have said more than that they are away."""
+    """The error of a client to which the brokers have denied access."""
     told = explained(error, WORKER, on_topic(topic, operation))
     return ConnectError(f"Topic '{topic}' cannot be used: {told}")
 
 
 def refused_write_error(topic: str, error: KafkaError) -> ConnectError:
-    """The error of a record that was not written; a ``RetriableError`` if that may pass."""
+    """The error of a record that was not written; a ``RetriableError`` if that may be temporary."""
     kind = RetriableError if is_transient(error) else ConnectError
     refused = kind(f"Topic '{topic}' could not be written to: {explained(error, WORKER, on_topic(topic, 'Write'))}")
     refused.__cause__ = KafkaException(error)

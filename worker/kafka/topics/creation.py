@@ -1,4 +1,4 @@
-"""The ``topic.creation.*`` settings of a source connector, by which its topics are created."""
+"""The ``topic.creation.*`` settings of a source connector, with which its topics are created."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _LARGEST_PARTITIONS = 2**31 - 1
 
 _PARTITIONS_RULE = "Number of partitions must be positive, or -1 to use the broker's default"
 _REPLICATION_RULE = (
-    "Replication factor must be positive and not larger than the number of brokers in the Kafka cluster, "
-    "or -1 to use the broker's default"
+    "Replication factor must be positive and not larger than the number of brokers in the Kafka cluster, or -1 to use "
+    "the broker's default"
 )
 
 
@@ -48,7 +48,7 @@ class NewTopic:
 
 @dataclass(frozen=True, slots=True)
 class TopicCreationGroup:
-    """One group: which topics belong to it, and the settings they are created with."""
+    """One group: the topics it matches, and the settings they are created with."""
 
     name: str
     include: re.Pattern[str]
@@ -58,7 +58,7 @@ class TopicCreationGroup:
     settings: Mapping[str, str]
 
     def matches(self, topic: str) -> bool:
-        """Tell whether the topic belongs to this group."""
+        """Whether the topic belongs to this group."""
         return self.include.fullmatch(topic) is not None and self.exclude.fullmatch(topic) is None
 
     def new_topic(self, topic: str) -> NewTopic:
@@ -68,13 +68,13 @@ class TopicCreationGroup:
 
 @dataclass(frozen=True, slots=True)
 class TopicCreationGroups:
-    """The groups in the order they are asked; the last is ``default``, which takes every topic."""
+    """The groups in the order they are tried; the last is ``default``, which matches every topic."""
 
     groups: tuple[TopicCreationGroup, ...]
 
     @classmethod
     def parse(cls, connector: Mapping[str, str]) -> TopicCreationGroups | None:
-        """Read a connector's settings; ``None`` if it has none, which leaves topics to the broker.
+        """Parse a connector's settings; ``None`` if it has none, which leaves topic creation to the broker.
 
         Raises ``ConfigError``, in Kafka's words, for a setting that is missing or not allowed.
         """
@@ -94,7 +94,7 @@ class TopicCreationGroups:
 
 
 def refused_topic_creation(connector: Mapping[str, str]) -> Iterator[ConfigError]:
-    """Yield what is wrong with each key of each group; a group that is listed twice is not said here."""
+    """Yield an error for each invalid key of each group; does not report groups that are listed twice."""
     if not any(key.startswith(_PREFIX) for key in connector):
         return
     for name in dict.fromkeys((_DEFAULT_GROUP, *_listed(connector))):

@@ -1,4 +1,4 @@
-"""The internal topics of a cluster of workers, and how they are created."""
+"""The internal topics of a cluster, and how they are created."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PATIENCE_SECONDS: Final = 120.0
 
 
 def topic_settings(worker: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """The settings of a topic that the worker's properties give below ``prefix``, such as ``config.storage.``."""
+    """The settings of a topic in the worker's properties with ``prefix``, such as ``config.storage.``."""
     below = {key.removeprefix(prefix): value for key, value in worker.items() if key.startswith(prefix)}
     if _CLEANUP_POLICY in below:
         logger.warning("Ignoring %s%s, since compaction is always used", prefix, _CLEANUP_POLICY)
@@ -40,8 +40,8 @@ def ensure_internal_topic(
 ) -> TopicDescription:
     """Create the topic ``<prefix>topic`` if it is missing, and check that it is compacted.
 
-    ``worker`` are the worker's resolved properties; ``purpose`` says what the topic holds. Blocks, for two minutes
-    and more if the brokers go away; raises :class:`~connect.errors.ConnectError`.
+    ``worker`` are the worker's resolved properties; ``purpose`` says what the topic holds. Blocks for two minutes or
+    more if the brokers go away; raises :class:`~connect.errors.ConnectError`.
     """
     key = f"{prefix}topic"
     topic = NewTopic(worker[key], partitions, replication_factor, topic_settings(worker, prefix))
@@ -59,7 +59,7 @@ def ensure_internal_topic(
             factor,
         ) from error
     if not found.may_read:
-        # Nothing else would show that while nothing is on it yet.
+        # While the topic is empty, nothing else would show this.
         told = remedy(KafkaError.TOPIC_AUTHORIZATION_FAILED, WORKER, [on_topic(topic.name, "Read")])
         raise ConnectError(f"Topic '{topic.name}' of the '{key}' property may not be read. {told}")
     return found

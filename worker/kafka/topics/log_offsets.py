@@ -1,4 +1,4 @@
-"""The offsets of partitions: the first, the last, and those at a time, asked of the broker for all at once."""
+"""Looks up offsets of partitions: the first, the last, and those at a time; one request for all partitions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LATEST: Final = _OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
 
 class LogOffsets:
-    """Asks the broker. Every method raises :class:`~connect.errors.ConnectError` when it does not answer."""
+    """Asks the broker. Methods raise :class:`~connect.errors.ConnectError` when it does not answer."""
 
     def __init__(self, admin: AdminClient) -> None:
         self._admin = admin
@@ -41,11 +41,11 @@ class LogOffsets:
         return self._ask(places, _EARLIEST)
 
     def latest(self, places: Iterable[Place]) -> dict[Place, int]:
-        """The offset after the last record of each partition; open transactions are after it."""
+        """The offset after the last record of each partition; records of open transactions come after it."""
         return self._ask(places, _LATEST)
 
     def at(self, places: Iterable[Place], timestamp: int) -> dict[Place, int | None]:
-        """The offset of the first record from ``timestamp`` (ms since 1970) on; ``None`` where there is none yet."""
+        """The offset of the first record at or after ``timestamp`` (ms since 1970); ``None`` if there is none yet."""
         found = self._ask(places, _OffsetSpec.for_timestamp(timestamp))
         return {place: offset if offset >= 0 else None for place, offset in found.items()}
 

@@ -1,6 +1,6 @@
-"""A client of Kafka that is used now and then: it is closed when it rests, and made again when it is needed.
+"""A Kafka client for occasional use: it is closed when idle and created again when needed.
 
-Even at rest a client costs three threads and more, and five to eight open files.
+Even an idle client costs three threads or more, and five to eight open files.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _AT_REST: Final = 30.0
 
 
 class OnDemandClient(Generic[C]):
-    """Has a client as long as it is used, and for half a minute after that. Used by one thread at a time.
+    """Keeps a client while it is used and for half a minute after that. Used by one thread at a time.
 
-    The first is made at once, so that settings which are refused are known before they are needed.
+    The first client is created at once, so that invalid settings are reported before they are needed.
     """
 
     def __init__(self, make: Callable[[], C], now: Callable[[], float] = time.monotonic) -> None:
@@ -32,29 +32,29 @@ class OnDemandClient(Generic[C]):
 
     @property
     def rests(self) -> bool:
-        """Whether there is no client now, and so nothing to hear."""
+        """Whether there is no client now, and so no events to handle."""
         return self._client is None
 
     @property
     def client(self) -> C:
-        """The client, which is about to be used."""
+        """The client, which is created if needed; this counts as a use."""
         self._rests_at = self._now() + _AT_REST
         if self._client is None:
             self._client = self._make()
         return self._client
 
     def serve(self) -> None:
-        """Hear what the client has to say, and close it if it has rested for long and nothing is under way."""
+        """Handle the client's events, and close it if it has been idle for long and nothing is under way."""
         if self._client is None:
             return
         self._client.poll(0)
-        # A producer is as long as what it was given and has not told the outcome of.
+        # The length of a producer is the number of records without a delivery report.
         is_used = isinstance(self._client, Producer) and len(self._client) > 0
         if not is_used and self._now() >= self._rests_at:
             self.close()
 
     def close(self) -> None:
-        """Close the client, if there is one; what a producer was given and is not delivered is given up."""
+        """Close the client, if there is one; a producer's undelivered records are dropped."""
         if self._client is None:
             return
         if isinstance(self._client, Producer):

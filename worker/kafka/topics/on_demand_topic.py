@@ -1,4 +1,4 @@
-"""A small topic that is read and written seldom: no client of it waits for records."""
+"""A small topic that is read and written rarely: no client waits for records."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _WRITE_SECONDS: Final = 30.0
 
 
 class OnDemandTopic:
-    """Reads all of a topic at once, and writes to it. Used by one thread, which its methods keep waiting.
+    """Reads a whole topic on request, and writes to it. Used by one thread; methods block.
 
-    ``prepare`` is called before the first write. The methods raise :class:`~connect.errors.ConnectError`, a
+    ``prepare`` is called before the first write. Methods raise :class:`~connect.errors.ConnectError`, or a
     ``RetriableError`` if the brokers do not answer in time.
     """
 
@@ -46,7 +46,7 @@ class OnDemandTopic:
         self._producer: Producer | None = None
 
     def read(self) -> Iterator[tuple[bytes | None, bytes | None]]:
-        """Yield the key and value of each record up to the present end; none if there is no such topic."""
+        """Yield the key and value of each record up to the current end; none if the topic does not exist."""
         deadline = time.monotonic() + _READ_SECONDS
         consumer = librdkafka.consumer(self._reads)
         try:
@@ -86,7 +86,7 @@ class OnDemandTopic:
             raise refused_write_error(self._topic, refusals[0])
 
     def close(self) -> None:
-        """Deliver what waits."""
+        """Deliver pending records."""
         if self._producer is not None:
             self._producer.flush(_WRITE_SECONDS)
 

@@ -1,4 +1,4 @@
-"""The records that the loads of a bulk sink leave out: counted, told in the log, kept in the dead letter queue (I4)."""
+"""The records that loads of a bulk sink leave out: counted, logged and written to the dead letter queue (I4)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ logger = logging.getLogger(__name__)
 
 
 class BadRecords:
-    """Gives up the bad records of loads, as ``errors.*`` say.
+    """Gives up the bad records of loads, by ``errors.*``.
 
-    ``tells`` is whether each is told in the log, ``queue`` the dead letter queue. If there is neither, nobody needs to
-    know what is wrong with each, and they are only counted.
+    ``tells`` is whether each is logged, ``queue`` the dead letter queue. Without either, the errors of single records
+    are not needed, and the records are only counted.
     """
 
     def __init__(self, tolerance: Tolerance, queue: LoadDeadLetters | None, *, tells: bool) -> None:
@@ -41,7 +41,7 @@ class BadRecords:
         rest = {tp: not_written(offsets, positions.get(tp)) for tp, offsets in bad.items()}
         written = sum(map(len, bad.values())) - sum(map(len, rest.values()))
         if written:
-            logger.info("%d dead letters of this load were written when it was tried before.", written)
+            logger.info("%d dead letters of this load were written by an earlier attempt.", written)
         self._tolerance.leave_out(written)
         self._write(self._queue, _Progress(bad, rest), {tp: left for tp, left in rest.items() if len(left)}, failures)
 

@@ -1,7 +1,7 @@
-"""The load of a bulk task that is under way, and the last ones: for the status, the metrics and the log.
+"""The current load of a bulk task and the last ones, for the status, the metrics and the log.
 
-While a load runs, a thread of its own tells once a second how far it is. Nothing of this is stored: a kill loses only
-what is shown.
+While a load runs, a separate thread reports its progress once a second. None of this is stored: a kill loses only the
+display.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LONGEST_TEXT: Final = 2_000
 
 @dataclass(slots=True)
 class _Load:
-    """One attempt at a plan."""
+    """An attempt to load a plan."""
 
     number: int
     plan: Plan
@@ -49,7 +49,7 @@ class _Load:
 
     @property
     def records(self) -> int:
-        """How many records it is about: of a source that is known only as far as it has come."""
+        """The number of its records; of a source, those read so far."""
         return self.plan.records if self.plan.ranges else self.progress.records
 
     @property
@@ -58,7 +58,7 @@ class _Load:
         return not (self.plan.ranges or self.progress.records or self.error)
 
     def document(self) -> dict[str, Any]:
-        """The load as it is shown. Of many ranges only the first are."""
+        """The load as a document, with the first of many ranges."""
         plan, seconds = self.plan, self.seconds
         return {
             "number": self.number,
@@ -78,7 +78,7 @@ class _Load:
         }
 
     def line(self) -> str:
-        """How far it is, for the log."""
+        """Its progress, for the log."""
         told = self.progress
         of = f"{self.records:,} records"
         if told.records and self.plan.ranges:
@@ -86,7 +86,7 @@ class _Load:
         return f"Loading for {self.seconds:,.0f} s: {told.stage}, {of}{_written(told)}"
 
     def last_line(self) -> str:
-        """What became of it, for the log."""
+        """Its outcome, for the log."""
         plan, told, seconds = self.plan, self.progress, self.seconds
         rate = f" ({told.rows / max(seconds, 0.001):,.0f} a second)" if told.rows else ""
         count = len(plan.ranges)
@@ -98,7 +98,7 @@ class _Load:
 
 
 class Loads:
-    """Accounts for loads. The task's thread begins and ends them; any thread may tell how far one is."""
+    """Keeps the account of loads. The task's thread begins and ends them; any thread may report progress."""
 
     def __init__(
         self, send: Callable[[messages.Loads], None], hide: Callable[[str], str], metrics: TaskMetrics
@@ -114,7 +114,7 @@ class Loads:
         self._failures = 0
 
     def tell(self, progress: Progress) -> None:
-        """Take in how far the load under way is. A plugin says it: nothing of it is believed to have its type."""
+        """Take in the progress of the current load. It comes from a plugin, so that its types are checked."""
         told = Progress(
             self._shown(progress.stage),
             int(progress.records),
@@ -129,7 +129,7 @@ class Loads:
 
     @contextmanager
     def under_way(self, plan: Plan) -> Iterator[None]:
-        """Account for what the block does as the load of this plan."""
+        """Account for a ``with`` block as the load of this plan."""
         self._number += 1
         load = _Load(self._number, plan)
         with self._lock:
@@ -151,7 +151,7 @@ class Loads:
             self._end(load)
 
     def retried_in(self, seconds: float) -> None:
-        """Show that the load which has failed is tried again after so long."""
+        """Show that the failed load is tried again after so many seconds."""
         with self._lock:
             error = self._last[-1].error if self._last else None
             at = utc_text(time.time() + seconds)

@@ -10,7 +10,7 @@ after ``load``, before the commit           the target is ahead of Kafka's offse
 after the commit                            loading continues after them
 ==========================================  ========================================================================
 
-A target that keeps no offsets (``committed`` gives none) is loaded at least once. The group ``connect-NAME`` has no
+A target that keeps no offsets (``committed`` returns none) is loaded at least once. The group ``connect-NAME`` has no
 members: its offsets only follow, for people and tools that watch them."""
 
 from __future__ import annotations
@@ -75,15 +75,15 @@ class BulkTaskRuntimeContext:
         return self._control.is_stopping()
 
     def progress(self, progress: Progress) -> None:
-        """Take in how far the load is."""
+        """Take in the progress of the load."""
         self._loads.tell(progress)
 
     def publish(self, topic: str, key: bytes | None, value: bytes | None) -> None:
-        """Send a record beside the data."""
+        """Publish a record in addition to the data."""
         self._publisher.publish(topic, key, value)
 
     def flush_published(self) -> None:
-        """Wait until Kafka has what was published."""
+        """Wait until Kafka has acknowledged the published records."""
         self._publisher.flush()
 
     def leave_out(self, bad: Mapping[TopicPartition, OffsetSet], failures: FailuresOf) -> None:
@@ -125,7 +125,7 @@ class BulkLoop:
         self._drain_ends: dict[TopicPartition, int] | None = None
 
     def run(self) -> None:
-        """Load ranges until the worker says stop."""
+        """Load ranges until the worker sends a stop."""
         # Until it is known where the target is, this is a sink of unknown lag.
         self._report({})
         self._found = self._loaded()
@@ -154,7 +154,7 @@ class BulkLoop:
         self._consumer.close()
 
     def _ends(self) -> dict[TopicPartition, int]:
-        """The end of every partition now; those that were never seen get their first position."""
+        """The current end of every partition; new partitions get their first position."""
         # Nobody else has the client tell what it has to say: its log, its errors.
         self._consumer.poll(0)
         begins_to_drain = self._control.draining and self._drain_ends is None
@@ -174,7 +174,7 @@ class BulkLoop:
         return ends
 
     def _follow_found(self, partitions: Iterable[TopicPartition]) -> None:
-        """Have the group's offsets follow what was found in the target: a kill may have come between the two."""
+        """Let the group's offsets follow those found in the target, after a kill between the two."""
         found = {tp: self._found.pop(tp) for tp in partitions if tp in self._found}
         if found:
             self._uncommitted |= found
@@ -187,7 +187,7 @@ class BulkLoop:
         self._partitions.forget()
 
     def _enter(self, ends: Mapping[TopicPartition, int]) -> None:
-        """Give new partitions their first position: the group's, or the one that ``auto.offset.reset`` says."""
+        """Give new partitions their first position: the group's, or the one by ``auto.offset.reset``."""
         committed = self._partitions.committed(ends)
         unknown = [tp for tp, offset in committed.items() if offset is None]
         if unknown and self._offset_reset == "none":
@@ -199,7 +199,7 @@ class BulkLoop:
         self._positions |= {tp: first[tp] if offset is None else offset for tp, offset in committed.items()}
 
     def _next_load(self, ends: Mapping[TopicPartition, int]) -> Plan | None:
-        """The load that is due, of records that are all there."""
+        """The load that is due, whose records all exist."""
         waiting = {tp: self._positions[tp] for tp, end in ends.items() if end > self._positions[tp]}
         try:
             cuts = self._windows.cuts({tp: (first, ends[tp]) for tp, first in waiting.items()})
@@ -217,7 +217,7 @@ class BulkLoop:
         return replace(load, ranges=ranges) if ranges else None
 
     def _pass_deleted(self, partitions: list[TopicPartition]) -> None:
-        """See that the records from the positions on are there; those that are not are never passed in silence (I4)."""
+        """Check that the records from the positions on exist; deleted ones are never passed in silence (I4)."""
         for tp, low in self._partitions.beginnings(partitions).items():
             position = self._positions[tp]
             if position >= low:
@@ -262,12 +262,12 @@ class BulkLoop:
         self._commit()
 
     def _loaded(self) -> dict[TopicPartition, int]:
-        """The offsets kept in the target."""
+        """The offsets that the target keeps."""
         with self._control.watch.call("committed"):
             return dict(self._task.committed())
 
     def _follow(self, load: Plan) -> None:
-        """Go on after what has become durable of a load that failed, and have the offsets of the group follow."""
+        """Continue after what has become durable of a failed load, and let the group's offsets follow."""
         durable = self._loaded()
         self._positions |= durable
         firsts = {item.topic_partition: item.first for item in load.ranges}
@@ -280,10 +280,10 @@ class BulkLoop:
         try:
             self._follow(load)
         except Exception as error:
-            logger.warning("What is durable of the load could not be committed: %s", error)
+            logger.warning("The durable part of the load could not be committed: %s", error)
 
     def _commit(self) -> None:
-        """Have the group's offsets follow; those that could not be committed go with the next."""
+        """Let the group's offsets follow; those that cannot be committed go with the next commit."""
         begun, timings = time.monotonic(), self._metrics.timings
         timings.count("offset-commit-seq-no")
         try:

@@ -1,7 +1,7 @@
 """The partitions of a bulk sink's topics and their offsets, looked up for all of them at once.
 
-However many partitions there are: a look at their ends is one request to each broker that leads some, a look which of
-them there are is one request in all.
+For any number of partitions, a look at their ends is one request to each broker that leads some, and a look at which
+exist is one request in all.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MADE_AGAIN: Final = (
 
 
 class Partitions:
-    """Asks the brokers. Every method raises ``KafkaException`` while they do not answer."""
+    """Looks up partitions. Every method raises ``KafkaException`` while the brokers do not answer."""
 
     def __init__(self, consumer: Consumer, admin: AdminClient, choice: TopicChoice, poll_seconds: float) -> None:
         self._consumer = consumer
@@ -48,33 +48,33 @@ class Partitions:
         """The id of each topic, where the brokers have any: it tells a topic from a later one of its name."""
 
     def all(self, *, anew: bool = False) -> tuple[TopicPartition, ...]:
-        """The partitions there are, looked up every ten seconds, or now if ``anew``.
+        """The existing partitions, looked up every ten seconds, or now if ``anew``.
 
-        Raises :class:`~connect.errors.ConnectError` for a topic that was made again.
+        Raises :class:`~connect.errors.ConnectError` for a topic that was deleted and created again.
         """
         if anew or time.monotonic() >= self._due:
             self._find()
         return self._known
 
     def forget(self) -> None:
-        """Look the partitions up when they are asked for next: something is not as it was."""
+        """Look up the partitions on the next call, since something has changed."""
         self._due = 0.0
 
     def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The offset after the last record of each, as the connector's isolation level has it."""
+        """The end offset of each, by the connector's isolation level."""
         return self._offsets(dict.fromkeys(partitions, _END))
 
     def beginnings(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The first offset of each that is still there."""
+        """The first existing offset of each."""
         return self._offsets(dict.fromkeys(partitions, _BEGINNING))
 
     def at(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
-        """The offset of the first record of each from a time (ms since 1970) on; ``None`` where there is none yet."""
+        """The offset of the first record of each from a time (ms since 1970) on; ``None`` where there is none."""
         found = self._offsets(times)
         return {tp: offset if offset >= 0 else None for tp, offset in found.items()}
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
-        """The offset of the group at each; ``None`` where it has none."""
+        """The offset of the group in each; ``None`` where it has none."""
         asked = [confluent_kafka.TopicPartition(*tp) for tp in partitions]
         if not asked:
             return {}
@@ -87,7 +87,7 @@ class Partitions:
         self._consumer.commit(offsets=client, asynchronous=False)
 
     def _offsets(self, asked: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Ask for all at once. Kafka's request takes a time, or one of two numbers for the end and the beginning."""
+        """Look up all at once. Kafka's request takes a time, or a special value for the end or the beginning."""
         client = [confluent_kafka.TopicPartition(*tp, which) for tp, which in asked.items()]
         return _checked(self._consumer.offsets_for_times(client, timeout=_TIMEOUT)) if client else {}
 

@@ -1,4 +1,4 @@
-"""The plan of a bulk sink's next load: which offset ranges, and why now."""
+"""Plans the next load of a bulk sink: which offset ranges, and for which reason."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _IDLE: Final = "rotate.idle.ms"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What makes a load due, and how large one may be. Times are in seconds; ``None`` is no limit."""
+    """The limits that make a load due, and its maximum size. Times are in seconds; ``None`` is no limit."""
 
     records: int
     """Of one partition; so many make a load due."""
@@ -58,7 +58,7 @@ class Waiting:
         return most if self.cut is None else min(most, self.cut - self.first)
 
     def due_by(self, limits: Limits, now: float) -> str | None:
-        """The limit that these records have reached, if any."""
+        """The key of the limit that these records have reached, if any."""
         if len(self) >= limits.records:
             return _FLUSH_SIZE
         if len(self) * self.offset_bytes >= limits.bytes:
@@ -70,13 +70,13 @@ class Waiting:
         return None
 
     def is_idle(self, limits: Limits, now: float) -> bool:
-        """Whether nothing has come to the topic for long enough."""
+        """Whether the topic has been idle for long enough."""
         return limits.idle is not None and now - self.grown >= limits.idle
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The ranges of a load, in the order in which partitions take turns, and the key by which they are due."""
+    """The ranges of a load, in the order in which partitions take turns, and the key that made them due."""
 
     ranges: tuple[OffsetRange, ...]
     reason: str
@@ -85,7 +85,7 @@ class Plan:
 
     @property
     def is_by_size(self) -> bool:
-        """Whether it is due by what there is, and not by the time that has passed."""
+        """Whether its size has made it due, rather than time."""
         return self.reason in (_FLUSH_SIZE, _FLUSH_BYTES, _RECORD_TIME)
 
     @property
@@ -104,10 +104,10 @@ def plan(
 ) -> Plan | None:
     """The next load; ``None`` while none is due.
 
-    ``due`` is a reason to load whatever waits: a schedule, or the end of a drained connector. When one partition has
-    reached a limit the others give what they have, so that a load holds what belongs together in time; a topic that
-    is idle is loaded without the others. A load that would be too large has as many partitions as it may, beginning
-    ``after`` the last one of the load before: so every one has its turn.
+    ``due`` is a reason to load everything that waits: a schedule, or the end of a drained connector. When one partition
+    has reached a limit, all partitions are loaded as far as they go, so that a load holds records of the same time; an
+    idle topic is loaded alone. A load that would be too large takes as many partitions as fit, beginning ``after`` the
+    last one of the previous load, so that each has its turn.
     """
     reason = due or next(filter(None, (item.due_by(limits, now) for item in waiting.values())), None)
     taken = waiting
@@ -120,12 +120,12 @@ def plan(
 
 
 def _in_turn(waiting: Mapping[TopicPartition, Waiting], after: TopicPartition | None) -> list[TopicPartition]:
-    """All partitions in order, those that come after one first."""
+    """All partitions in order, beginning after a given one."""
     return sorted(waiting, key=lambda tp: (after is not None and tp <= after, tp))
 
 
 def _bounded(waiting: Mapping[TopicPartition, Waiting], limits: Limits) -> list[OffsetRange]:
-    """Ranges from the first partitions on, as long as there is room; one that does not fit whole is the last."""
+    """Ranges of the first partitions, up to the size limit; one that does not fit completely is the last."""
     ranges: list[OffsetRange] = []
     left = float(limits.load_bytes)
     for tp, item in waiting.items():

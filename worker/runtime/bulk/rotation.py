@@ -1,4 +1,7 @@
-"""The rotation of a bulk sink: keeps what waits from one look at the topics to the next, and has the loads planned."""
+"""The rotation of a bulk sink: remembers what waits between two looks at the topics, and plans loads.
+
+``rotate.schedule.interval.ms`` sets times of the day at which it loads what waits.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ _DRAIN: Final = "run.until=drained"
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The time, twice: to measure with, and of the day."""
+    """Two clocks: a monotonic one, and the time of day."""
 
     monotonic: Callable[[], float] = time.monotonic
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -31,7 +34,7 @@ class Clock:
 
 @dataclass(slots=True)
 class _Seen:
-    """A partition at the last look: its end, and when the first of its records that wait was seen."""
+    """A partition as of the last look: its end, and when its first waiting record was seen."""
 
     end: int
     since: float
@@ -50,7 +53,7 @@ def limits_of(config: BulkSinkConfig) -> Limits:
 
 
 class Rotation:
-    """Decides what is loaded when. It asks nobody: it is shown positions, ends and sizes."""
+    """Decides what to load and when, from positions, ends and sizes that are given to it."""
 
     def __init__(self, config: BulkSinkConfig, clock: Clock = Clock()) -> None:
         self._limits = limits_of(config)
@@ -72,10 +75,10 @@ class Rotation:
         *,
         draining: bool,
     ) -> Plan | None:
-        """The load that is due, if any, and the note that it is under way.
+        """Return the load that is due, if any, and count it as begun.
 
-        ``positions`` are the next offsets to load, ``ends`` those of the partitions; ``offset_bytes`` is the size of an
-        offset of a topic, as far as it is known, ``cuts`` where a window of record time ends.
+        ``positions`` are the next offsets to load, ``ends`` those of the partitions, ``offset_bytes`` the known bytes
+        per offset of each topic, and ``cuts`` the ends of windows of record time.
         """
         now = self._clock.monotonic()
         waiting = self._look(positions, ends, now, offset_bytes, cuts)
@@ -134,10 +137,10 @@ class Rotation:
 
 
 def last_due(now: datetime, interval: timedelta, zone: tzinfo) -> datetime:
-    """The last time up to ``now`` that was due: every ``interval`` from midnight in a time zone on.
+    """The latest due time up to ``now``: every ``interval`` from midnight in a time zone.
 
-    The next day begins anew, so that 7 h is midnight, 7:00, 14:00 and 21:00. On a day on which clocks change the times
-    after that are an hour off, as hours are counted, not read.
+    Each day starts at midnight, so that 7 h means midnight, 7:00, 14:00 and 21:00. On a day on which clocks change, the
+    times after the change are an hour off, since elapsed hours count.
     """
     midnight = now.astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0, fold=0).astimezone(UTC)
     return midnight + (now - midnight) // interval * interval

@@ -1,4 +1,4 @@
-"""The size of the records of a bulk sink's topics: estimated from some of them, so that loads are planned by bytes."""
+"""Estimates the size of the records of a bulk sink's topics from a few of them, to plan loads by bytes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STEP: Final = 0.5
 
 
 class _Sample:
-    """Some records of a partition from an offset on."""
+    """A few records of a partition from an offset on."""
 
     def __init__(self) -> None:
         self._first: int | None = None
@@ -32,7 +32,7 @@ class _Sample:
         self.missing = _ENOUGH
 
     def take(self, message: Message) -> None:
-        """Count one; an error, the end of the partition for example, is the last."""
+        """Count a message; an error, such as the end of the partition, is the last."""
         if message.error() is not None:
             self.missing = 0
             return
@@ -41,22 +41,21 @@ class _Sample:
         self._bytes += sum(len(part) for part in parts if part is not None)
         offset = message.offset() or 0
         if self._first is None:
-            # Not the offset that was asked for: what was there may have been deleted.
+            # It may not be the requested offset, whose record may have been deleted.
             self._first = offset
         self._offsets = offset - self._first + 1
         self.missing -= 1
 
     @property
     def offset_bytes(self) -> float | None:
-        """The bytes of an offset, if there was any record."""
+        """The bytes per offset; ``None`` without records."""
         return self._bytes / self._offsets if self._offsets > 0 else None
 
 
 class OffsetSizes:
-    """Reads a few records of each topic that has some waiting, with a consumer that reads nothing else.
+    """Reads a few records of each topic that has some waiting, with a separate consumer.
 
-    A topic is looked at again after ten minutes. What is counted is the size without the compression that records
-    have in their topic, for so they are loaded.
+    It looks at a topic again after ten minutes. Sizes are uncompressed, as the records are loaded.
     """
 
     def __init__(self, consumer: Consumer) -> None:
@@ -65,12 +64,12 @@ class OffsetSizes:
         self._due: dict[str, float] = {}
 
     def of(self, waiting: Mapping[TopicPartition, int]) -> Mapping[str, float]:
-        """The bytes of an offset of each topic, from the records at the first offsets that wait of its partitions.
+        """The bytes per offset of each topic, from records at the first waiting offsets of its partitions.
 
-        Topics of which none could be read are not in it.
+        Topics from which no record could be read are missing.
         """
         now = time.monotonic()
-        # The partitions of a topic are taken to be alike: one of them tells.
+        # The partitions of a topic are assumed to be alike, so one of them is read.
         places = {tp.topic: (tp, first) for tp, first in waiting.items() if self._due.get(tp.topic, 0.0) <= now}
         if places:
             found = self._sample(dict(places.values()))

@@ -1,4 +1,4 @@
-"""What a bulk source task has of the runtime: its offsets, its topics, and the account of what it publishes."""
+"""The runtime context of a bulk source task: offsets, topics, and the account of published records."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _RETRY: Final = 1.0
 class BulkSourceTaskRuntimeContext:
     """Gives a bulk source task its part of the runtime; see :class:`connect.bulk_source.BulkSourceTaskContext`.
 
-    Crash point: offsets are stored after Kafka has acknowledged the records, and a kill between the two has those
-    records published again (invariants I1 and I3).
+    Crash point: offsets are stored after Kafka has acknowledged the records; after a kill between the two, those
+    records are published again (invariants I1 and I3).
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class BulkSourceTaskRuntimeContext:
 
     @cached_property
     def transactions(self) -> BulkSourceTransactions | None:
-        """The transactions of the connector, for which the former process of the task is fenced."""
+        """The transactions of the connector; making them fences the former process of the task."""
         if not self._assembly.supports_exactly_once:
             return None
         transactions = BulkSourceTransactions(self._assembly, self._control, self._clients)
@@ -83,7 +83,7 @@ class BulkSourceTaskRuntimeContext:
             self.transactions.end_lost(partitions)
 
     def create_topics(self, topics: Iterable[str]) -> Mapping[str, int | None]:
-        """Create the topics that are missing, and tell the largest batch that each takes."""
+        """Create missing topics. Returns the largest batch that each accepts."""
         limits: dict[str, int | None] = {}
         for topic in topics:
             self._ensure(topic)
@@ -102,7 +102,7 @@ class BulkSourceTaskRuntimeContext:
                 return
 
     def published(self, read: int, written: Mapping[str, int]) -> None:
-        """Count what was read and what was written."""
+        """Count the records read and written."""
         self._metrics.count("source-record-poll-total", read)
         self._metrics.count("source-record-write-total", sum(written.values()))
         self._active.see(written)
@@ -113,7 +113,7 @@ class BulkSourceTaskRuntimeContext:
             self._tolerance.give_up(failure)
 
     def commit(self, offsets: ReachedOffsets) -> None:
-        """Make reports durable, then have the offsets stored, and wait for it."""
+        """Make reports durable, then store the offsets, and wait until they are."""
         pairs = _pairs(offsets)
         for partition, offset in pairs:
             check_offset(partition)
@@ -135,12 +135,12 @@ class BulkSourceTaskRuntimeContext:
         timings.committed(time.monotonic() - begun)
 
     def committed(self, offsets: ReachedOffsets) -> None:
-        """Have the worker keep a copy of what a slot has stored, where it has one."""
+        """Update the worker's copy of the offsets that a slot has stored, if it has one."""
         if offsets:
             self._copy(_pairs(offsets))
 
     def _outcome(self, deadline: float) -> str | None:
-        """Why the offsets are not stored, if they are not."""
+        """Why the offsets are not stored; ``None`` if they are."""
         while (written := self._writer.outcome()) is None:
             left = deadline - time.monotonic()
             if left <= 0:
@@ -149,23 +149,23 @@ class BulkSourceTaskRuntimeContext:
         return written.error
 
     def progress(self, progress: Progress) -> None:
-        """Take in how far the load is."""
+        """Take in the progress of the load."""
         self._loads.tell(progress)
 
     def wait(self, seconds: float) -> bool:
-        """Wait, unless the task is stopped or paused first."""
+        """Wait, until the task is stopped or paused at the latest."""
         return self._control.wait(seconds)
 
     def stopping(self) -> bool:
-        """Whether the task is to stop or pause."""
+        """Whether the task has to stop or pause."""
         return not self._control.poll()
 
     def forget_topics(self) -> None:
-        """Tell of every topic again that is written to from now on."""
+        """Report every topic again that is written to from now on."""
         self._active.forget()
 
     def close(self) -> None:
-        """Release what offsets are read with."""
+        """Release the offset reader."""
         self.offset_storage_reader.close()
 
 
@@ -174,11 +174,11 @@ def _pairs(offsets: ReachedOffsets) -> messages.OffsetPairs:
 
 
 def _not_kept(pairs: messages.OffsetPairs) -> None:
-    """Keep no copy: the offsets are with the worker."""
+    """Do nothing: the worker itself has the offsets."""
 
 
 def _offset_writer(assembly: Assembly, control: Control, clients: Clients) -> OffsetWriter:
-    """Writes where the connector's offsets are read: with the worker, or in a topic on the cluster of the records."""
+    """The writer of the connector's offsets: to the worker, or to a topic on the cluster of the records."""
     name, own = assembly.config.name, assembly.dedicated_offsets_topic
     if own is None and not assembly.supports_exactly_once:
         return WorkerOffsetWriter(control)

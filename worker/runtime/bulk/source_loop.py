@@ -1,4 +1,4 @@
-"""The loop of a bulk source task: have it publish what there is, again and again.
+"""The loop of a bulk source task, which publishes what there is, again and again.
 
 ==================================================  =============================================================
 kill -9 here                                        then
@@ -53,7 +53,7 @@ class BulkSourceLoop:
         self._until_drained = until_drained
 
     def run(self) -> None:
-        """Have the task load until the worker says stop."""
+        """Let the task load until the worker sends a stop."""
         self._report()
         while not self._control.stopping:
             if not self._control.poll():
@@ -68,11 +68,11 @@ class BulkSourceLoop:
                 self._control.wait(self._task.poll_seconds)
 
     def close(self) -> None:
-        """Release what the context holds."""
+        """Release the resources of the context."""
         self._context.close()
 
     def _load(self) -> bool | None:
-        """Whether there was anything to publish; ``None`` if that is to be tried again."""
+        """Load once. Returns whether there was anything to publish; ``None`` if the load has to be repeated."""
         begun = time.monotonic()
         try:
             # An engine may work on it for long: that alone is no reason to report it.

@@ -1,8 +1,8 @@
 """The transactions of a bulk source (KIP-618): those of its task, and the slots of the processes of its engine.
 
-The task has the transactional id of task 0, and slot ``n`` that of task ``n``: so the leader fences them, too, when
-the connector has been run in a worker's tasks before. A claim tells the slots that there are: the next process of the
-task, which may have fewer, fences all of them.
+The task has the transactional id of task 0, and slot ``n`` that of task ``n``. So the leader fences them too, if the
+connector ran in a worker's tasks before. A claim records the number of slots: the next process of the task, which may
+have fewer, fences all of them.
 
 ==========================================  ========================================================================
 kill -9 here                                then
@@ -75,11 +75,11 @@ class BulkSourceTransactions:
         self._stop_at: float | None = None
 
     def end_lost(self, partitions: Sequence[int]) -> None:
-        """End what the task has left under way in these partitions of the offsets topic, where nobody else does."""
+        """End transactions of the task that are still open in these partitions of the offsets topic."""
         self._transactions.end_lost(self._topic, partitions)
 
     def claim(self, slots: int) -> Claim:
-        """Write a claim, and fence all slots that there are or were."""
+        """Write a claim, and fence all current and former slots."""
         if self._slots is None:
             self._slots = self._former_slots()
         self._slots = max(self._slots, slots)
@@ -103,14 +103,14 @@ class BulkSourceTransactions:
         return Claim(key, self._topic, partition or 0, (offset or 0) + 1)
 
     def orders(self, claim: Claim, slot: int) -> TransactionOrders:
-        """The settings of a slot's producer, and of the consumer that looks for newer claims."""
+        """The settings of a slot's producer, and of its consumer, which looks for newer claims."""
         worker, props = self._assembly.worker_props, self._assembly.props
         consumer = roles.source_offsets_consumer_properties(worker, props, slot)
         producer = dict(self._properties(slot).properties)
         return TransactionOrders(self._name, claim, producer, dict(consumer.properties), self._timeout)
 
     def commit(self, pairs: messages.OffsetPairs) -> None:
-        """Commit offsets in a transaction of the task's own."""
+        """Commit offsets in a transaction of the task itself."""
 
         def write() -> None:
             self._writer.begin(pairs)
@@ -122,7 +122,7 @@ class BulkSourceTransactions:
         self._run(write)
 
     def _run(self, write: Callable[[], Any]) -> None:
-        """Run one transaction."""
+        """Run a transaction."""
         try:
             self._transactions.begin()
             write()
@@ -148,7 +148,7 @@ class BulkSourceTransactions:
         return roles.source_producer_properties(worker, props, slot, exactly_once=True)
 
     def _former_slots(self) -> int:
-        """How many slots the last claim had."""
+        """The number of slots of the last claim."""
         worker, props = self._assembly.worker_props, self._assembly.props
         consumer = roles.source_offsets_consumer_properties(worker, props, 0, exactly_once=True)
         producer = roles.source_producer_properties(worker, props, 0)

@@ -1,7 +1,7 @@
 """Windows of record time: where in a partition the first record of a later window is (``rotate.record.interval.ms``).
 
-Brokers tell the first offset at or after a time. With that the window of a record is found without reading any: by
-doubling steps back from now, and halving them then, for all partitions at once.
+Brokers return the first offset at or after a time. So the window of a record is found without reading records, by a
+binary search for all partitions at once: steps back from now double, and are halved then.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Search:
 
     @classmethod
     def near(cls, position: int, interval: int, now_ms: int) -> Search:
-        """The search for a record of which nothing is known, but that it is probably not of the future."""
+        """A search for a record about which nothing is known, except that it is probably not of the future."""
         return cls(position, interval, _guess=(now_ms // interval + 1) * interval)
 
     @property
@@ -46,7 +46,7 @@ class Search:
 
     @property
     def probe(self) -> int:
-        """The time to ask for next, in ms since 1970."""
+        """The time to look up next, in ms since 1970."""
         if self.low is None:
             return self._guess if self.high is None else max(0, self.high - self._step * self.interval)
         if self.high is None:
@@ -54,7 +54,7 @@ class Search:
         return self.low + (self.high - self.low) // self.interval // 2 * self.interval
 
     def told(self, offset: int | None) -> None:
-        """Take in which is the first offset at or after :attr:`probe`, if there is any."""
+        """Take in the first offset at or after :attr:`probe`, if there is one."""
         probe = self.probe
         is_after = offset is None or offset > self.position
         if self.low is None or self.high is None:
@@ -76,7 +76,7 @@ class _Found:
 
 
 class RecordWindows:
-    """Knows where the windows of partitions end. ``offsets_at`` asks the brokers for first offsets at times."""
+    """Finds where the windows of partitions end. ``offsets_at`` looks up the first offsets at times."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class RecordWindows:
         self._found: dict[TopicPartition, _Found] = {}
 
     def cuts(self, waiting: Mapping[TopicPartition, tuple[int, int]]) -> dict[TopicPartition, int]:
-        """The first offset of a later window in what waits of each partition, where there is one.
+        """The first offset of a later window among the waiting records of each partition, where there is one.
 
         ``waiting`` has the first offset and the end of each.
         """
@@ -108,7 +108,7 @@ class RecordWindows:
         return {tp: cut for tp, cut in cuts.items() if cut is not None and waiting[tp][0] < cut < waiting[tp][1]}
 
     def _search(self, tp: TopicPartition, first: int, end: int) -> Search | None:
-        """The search that is necessary; ``None`` if what was found before still holds."""
+        """The search that is necessary; ``None`` if the last result is still valid."""
         found = self._found.get(tp)
         if found is None:
             return Search.near(first, self._interval, int(self._now() * 1000))

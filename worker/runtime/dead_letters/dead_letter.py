@@ -1,4 +1,4 @@
-"""A record in a dead letter queue: as it was, where it comes from, and what went wrong with it."""
+"""A record in a dead letter queue: its origin, its error, and where it may be delivered again."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _TEXTS: Final = ("exception.message", "exception.stacktrace")
 _STORAGE: Final = ("config.storage.topic", "offset.storage.topic", "status.storage.topic")
 _HEADERS: Final = "errors.deadletterqueue.context.headers.enable"
 _UNTOLD: Final = (
-    f"Nothing tells where the record comes from, and it stays in the queue only. Set {_HEADERS}=true for those to come."
+    f"The origin of the record is unknown, so it stays in the queue only. Set {_HEADERS}=true for future records."
 )
 
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """One record of the queue ``queue``, with all its headers."""
+    """A record of the queue ``queue``, with all its headers."""
 
     queue: str
     partition: int
@@ -49,7 +49,7 @@ class DeadLetter:
 
     @cached_property
     def context(self) -> Mapping[str, str]:
-        """The report in its headers, by name without the prefix; of repeated headers the last counts."""
+        """The error report in its headers, by name without the prefix; of repeated headers, the last one."""
         return {
             name.removeprefix(PREFIX): (value or b"").decode(errors="replace")
             for name, value in self.headers
@@ -63,16 +63,16 @@ class DeadLetter:
         return len(self.key or b"") + len(self.value or b"") + headers
 
     def belongs_to(self, connector: str, *, named: bool) -> bool:
-        """Whether it is this connector's; a queue may be shared.
+        """Whether it belongs to this connector, since several may share a queue.
 
-        If the connector's own are ``named``, one without a name is of somebody else.
+        If the connector's records are ``named``, one without a name belongs to another.
         """
         return self.context.get("connector.name", "" if named else connector) == connector
 
     def original(self, only_topic: str | None) -> RawRecord | None:
-        """The record as it was consumed, marked as replayed; ``None`` if nothing tells its topic.
+        """The record as it was consumed, marked as replayed; ``None`` if its topic is unknown.
 
-        ``only_topic`` is the topic if there can be only one. A partition or offset that is not told is -1.
+        ``only_topic`` is the topic if there can be only one. An unknown partition or offset is -1.
         """
         topic = self.context.get("topic") or only_topic
         if topic is None:
@@ -92,7 +92,7 @@ class DeadLetter:
         )
 
     def document(self, redaction: Redaction) -> dict[str, Any]:
-        """The record as the REST API shows it, without secrets that its report may contain (invariant I8)."""
+        """The record as in the REST API, without secrets that its error report may contain (invariant I8)."""
         plain = [(name, value) for name, value in self.headers if not name.startswith(PREFIX)]
         return {
             "partition": self.partition,
@@ -106,7 +106,7 @@ class DeadLetter:
 
 
 def _error(context: Mapping[str, str], redaction: Redaction) -> dict[str, Any]:
-    """The error as it is shown."""
+    """The error as shown."""
     texts = {name: redaction.told(context[name]) for name in _TEXTS if name in context}
     return {
         "topic": context.get("topic"),
@@ -125,7 +125,7 @@ def _error(context: Mapping[str, str], redaction: Redaction) -> dict[str, Any]:
 
 
 def _shown(data: bytes | None) -> dict[str, str] | None:
-    """Bytes as text where they are, else in base64."""
+    """Bytes as text if they are UTF-8, else in base64."""
     if data is None:
         return None
     try:
@@ -144,7 +144,10 @@ def _known(text: str | None) -> int | None:
 
 
 class DeadLetterOrigins:
-    """Decides where dead letters may return to, by the configurations of a sink and of its worker."""
+    """Decides to which topics dead letters may return, by the configurations of a sink and its worker.
+
+    The headers alone cannot decide it: whoever may write to the queue chooses them.
+    """
 
     def __init__(self, config: SinkConnectorConfig, worker_props: Mapping[str, str]) -> None:
         self._name = config.name
@@ -152,11 +155,11 @@ class DeadLetterOrigins:
         self._internal = internal_topics(worker_props)
 
     def original(self, record: DeadLetter) -> RawRecord | None:
-        """The record as it was consumed; ``None`` if nothing tells its topic."""
+        """The record as it was consumed; ``None`` if its topic is unknown."""
         return record.original(self._choice.only_topic)
 
     def why_not(self, original: RawRecord | None, to: str) -> str | None:
-        """The reason for which a record cannot return, if any; to a task it needs its partition and offset too."""
+        """Why a record cannot return; ``None`` if it can. For a task, its partition and offset must be known too."""
         if original is None:
             return _UNTOLD
         if original.topic in self._internal or not self._choice.has(original.topic):

@@ -1,4 +1,4 @@
-"""The key and value of a dead letter as text that people can edit, and back: exactly, or not at all (invariant I5)."""
+"""The key and value of a dead letter as editable text, and back: exactly, or not at all (invariant I5)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from worker.runtime.assembly import Assembly
 __all__ = ["Form", "PartForms", "bytes_of", "header_form", "text_of"]
 
 Form: TypeAlias = Mapping[str, str]
-"""A part of a record as text: one member, named ``text``, ``json``, ``base64`` or ``hex`` by how it is written."""
+"""A part of a record as text: one member, named ``text``, ``json``, ``base64`` or ``hex`` by its encoding."""
 
 _SPACES: Final = "\t\n"
 _HEADER: Final = 5
-"""What stands before a value whose schema is in a registry: a zero, and the number of the schema."""
+"""The length of the header of a value whose schema is in a registry: a zero byte and the id of the schema."""
 _AS_JSON: Final = {
     "converter": "JsonConverter",
     "converter.decimal.format": "NUMERIC",
@@ -35,17 +35,17 @@ _AS_JSON: Final = {
 
 
 def text_of(data: bytes) -> str | None:
-    """Bytes as the text that they are; ``None`` if an editor would not give back the same."""
+    """Bytes as text; ``None`` if an editor would not return the same bytes."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
         return None
-    # Editors and browsers make one line end of another, and leave out what cannot be seen.
+    # Editors and browsers change line ends, and drop invisible characters.
     return text if all(letter.isprintable() or letter in _SPACES for letter in text) else None
 
 
 def bytes_of(form: Form, what: str) -> bytes:
-    """The bytes that a form other than ``json`` stands for. Raises :class:`BadRequestError` that names the part."""
+    """The bytes of a form other than ``json``. Raises a :class:`BadRequestError` that names the part."""
     ((kind, text),) = form.items()
     try:
         match kind:
@@ -56,12 +56,12 @@ def bytes_of(form: Form, what: str) -> bytes:
             case "hex":
                 return bytes.fromhex(text)
     except (binascii.Error, ValueError) as error:
-        raise BadRequestError(f"{what}: this is not {kind}: {error}.") from error
+        raise BadRequestError(f"{what}: this is not valid {kind}: {error}.") from error
     raise BadRequestError(f"{what} cannot be given as {kind}; give it as text, base64 or hex.")
 
 
 def header_form(data: bytes | None) -> dict[str, str] | None:
-    """The value of a header as text, or in base64 where it is none."""
+    """The value of a header as text, or as base64 if it is not text."""
     if data is None:
         return None
     text = text_of(data)
@@ -69,9 +69,9 @@ def header_form(data: bytes | None) -> dict[str, str] | None:
 
 
 class PartForms:
-    """The forms of the keys or of the values (``role``) of a connector's records; the JSON is by its converter.
+    """The forms of the keys or values (``role``) of a connector's records; JSON comes from its converter.
 
-    Nothing is registered at a schema registry: a value is written with a schema that is there, or not as JSON.
+    It registers nothing at a schema registry: JSON is only possible with a schema that is registered.
     """
 
     def __init__(self, assembly: Assembly, role: str) -> None:
@@ -79,7 +79,7 @@ class PartForms:
         self._role = role
 
     def document(self, topic: str, data: bytes | None) -> dict[str, str | None] | None:
-        """Every form that a part of a record has; ``no_json`` tells why it has not that one."""
+        """All forms of a part of a record; ``no_json`` says why it has no JSON."""
         if data is None:
             return None
         found: dict[str, str | None] = {"text": text_of(data), "base64": base64.b64encode(data).decode()}
@@ -89,20 +89,18 @@ class PartForms:
             return {**found, "json": None, "no_json": str(error) or type(error).__name__}
 
     def as_json(self, topic: str, data: bytes) -> str:
-        """The part as JSON. Raises an error if its converter does not give back the same bytes for it."""
+        """The part as JSON. Raises an error if the converter does not return the same bytes for it."""
         _, text = self._read(topic, data)
         if self._written(topic, data, text) != data:
             raise DataError("its converter would write other bytes even if nothing were changed")
         return text
 
     def encoded(self, topic: str, data: bytes | None, form: Form) -> bytes:
-        """What a form stands for. JSON is written with the schema of the present ``data``."""
+        """The bytes of a form. JSON is written with the schema of the current ``data``."""
         if form.keys() != {"json"}:
             return bytes_of(form, self._role)
         if data is None:
-            raise BadRequestError(
-                f"{self._role}: it is null now, so that no schema is known for JSON. Give it as text."
-            )
+            raise BadRequestError(f"{self._role}: it is null now, so no schema is known for JSON. Give it as text.")
         try:
             self.as_json(topic, data)
             return self._written(topic, data, form["json"])
@@ -112,7 +110,7 @@ class PartForms:
             raise BadRequestError(f"{self._role} cannot be written as JSON: {error}.") from error
 
     def _read(self, topic: str, data: bytes) -> tuple[bytes, str]:
-        """What stands before the payload in the envelope of a value, and the payload."""
+        """The header of a value and its payload."""
         own, payload, enveloped = self._converters(data)
         schema, value = own.to_connect(topic, data)
         if schema is None:
@@ -139,7 +137,7 @@ class PartForms:
         return written
 
     def _converters(self, data: bytes) -> tuple[Converter[Any], Converter[Any], Converter[Any]]:
-        """The connector's own, and those of its values as JSON, without and with their schema."""
+        """The connector's converter, and JSON converters without and with schemas."""
         registry, role, props = self._assembly.registry, self._role, self._assembly.effective_props()
         key = f"{role}.converter"
         plugin = registry.load(PluginKind.CONVERTER, props[key], props.get(f"{key}.{VERSION}"))
@@ -154,7 +152,7 @@ class PartForms:
 
 
 def _as_it_is(data: bytes) -> dict[str, str]:
-    """What has a converter with a schema registry write with the schema that ``data`` has, and register none."""
+    """The settings that make a registry converter write with the schema of ``data``, and register none."""
     own = {"use.schema.id": str(int.from_bytes(data[1:_HEADER]))} if data[:1] == b"\0" and len(data) > _HEADER else {}
     return {"auto.register.schemas": "false", "use.latest.version": "false", **own}
 
@@ -163,11 +161,11 @@ def _check_json(text: str, role: str) -> None:
     try:
         orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        raise BadRequestError(f"{role}: this is not JSON: {error}.") from error
+        raise BadRequestError(f"{role}: this is not valid JSON: {error}.") from error
 
 
 def _are_same(first: str, second: str) -> bool:
-    """Whether two texts of JSON say the same; no digit of a number is left out of account."""
+    """Whether two JSON texts are equal, including all digits of numbers."""
     try:
         return _is_same(*(json.loads(text, parse_float=Decimal, parse_int=Decimal) for text in (first, second)))
     except (RecursionError, InvalidOperation):

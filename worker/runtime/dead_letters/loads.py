@@ -1,8 +1,8 @@
-"""The dead letters of loads: those of a load that is made again are written once.
+"""The dead letters of loads: those of a load that is repeated are written once.
 
-A bulk sink leaves records out while it loads a range, and commits the range in its target only after that. So a kill
-between the two has the load made again, with the same bad records. They are written in transactions of Kafka, which
-move a position with them, for each partition of the topic that they come from: the bad records of a load, up to where.
+A bulk sink leaves out records while it loads a range, and commits the range in its target only after that. After a kill
+between the two, the load is repeated with the same bad records. So they are written in Kafka transactions, which also
+move a position for each partition of their topic: up to where the bad records of a load are written.
 
 ==========================================  ========================================================================
 kill -9 here                                then
@@ -55,7 +55,7 @@ _LONGEST: Final = 10.0
 
 
 class OffsetDigest:
-    """A digest of offsets in their order."""
+    """A digest of offsets in order."""
 
     def __init__(self, offsets: Iterable[int] = ()) -> None:
         self._hash = hashlib.blake2b(digest_size=16)
@@ -63,7 +63,7 @@ class OffsetDigest:
             self.add(offset)
 
     def add(self, offset: int) -> None:
-        """Take one offset more."""
+        """Add an offset."""
         self._hash.update(offset.to_bytes(8, "big"))
 
     def __str__(self) -> str:
@@ -72,7 +72,7 @@ class OffsetDigest:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """The bad records that are written of one partition: those from ``first`` on and before ``end``."""
+    """The bad records of a partition that are written: those from ``first`` on and before ``end``."""
 
     first: int
     end: int
@@ -80,12 +80,12 @@ class Position:
 
     @property
     def metadata(self) -> str:
-        """Its form beside the offset ``end`` in Kafka."""
+        """Its form as metadata of the committed offset ``end``."""
         return f"{self.first}:{self.digest}"
 
     @classmethod
     def read(cls, offset: int, metadata: str | None) -> Position | None:
-        """The inverse; ``None`` if somebody else has put another thing there."""
+        """The inverse; ``None`` if the metadata is not of this form."""
         first, _, digest = (metadata or "").partition(":")
         return cls(int(first), offset, digest) if first.isdecimal() and offset >= 0 else None
 
@@ -102,7 +102,7 @@ def not_written(bad: OffsetSet, position: Position | None) -> OffsetSet:
 class LoadDeadLetters:
     """Writes the dead letters of a bulk sink's loads to ``topic``; a :class:`~connect.chain.tolerance.Reporter`.
 
-    Its producer is made with the first of them. Used by the task's thread alone.
+    Its producer is made for the first of them. Used by the task's thread alone.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class LoadDeadLetters:
         self._writer: _Writer | None = None
 
     def begin(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Position]:
-        """Begin a load: the positions of its partitions, as far as there are any, which nobody else can move now."""
+        """Begin a load. Returns the positions of its partitions, where there are any; nobody else can move them now."""
         positions: dict[TopicPartition, Position] = self._try(lambda writer: writer.positions(list(partitions)))
         return positions
 
@@ -133,16 +133,16 @@ class LoadDeadLetters:
 
     @property
     def is_open(self) -> bool:
-        """Whether something was sent that is not committed."""
+        """Whether there are uncommitted records."""
         return self._writer is not None and self._writer.is_open
 
     @property
     def is_due(self) -> bool:
-        """Whether the transaction should be committed now, before it becomes too large or too old."""
+        """Whether to commit the transaction now, before it becomes too large or too old."""
         return self._writer is not None and self._writer.is_due
 
     def commit(self, positions: Mapping[TopicPartition, Position]) -> None:
-        """Commit what was sent, if anything was, together with the positions."""
+        """Commit the records, if there are any, together with the positions."""
         if not self.is_open:
             return
         crash_point("before-dead-letters")
@@ -150,7 +150,7 @@ class LoadDeadLetters:
         crash_point("after-dead-letters")
 
     def flush(self) -> None:
-        """Drop what was sent and is not committed: its load was given up, and sends it again."""
+        """Drop uncommitted records: their load was given up, and will send them again."""
         if self._writer is not None:
             self._writer.give_up()
 
@@ -161,7 +161,7 @@ class LoadDeadLetters:
             self._writer = None
 
     def _try(self, act: Callable[[_Writer], Any]) -> Any:
-        """Do it; a writer that has failed is given up, so that the load that is made again has a new one."""
+        """Call the writer. One that fails is given up, so that the repeated load gets a new one."""
         try:
             if self._writer is None:
                 self._writer = _Writer(
@@ -177,7 +177,9 @@ class LoadDeadLetters:
             raise RetriableError(f"The dead letter queue {self._topic} failed: {error.args[0].str()}") from error
         except StopRequested as error:
             self._abandon()
-            raise RetriableError("The load was given up because the task stops; it is made when it starts.") from error
+            raise RetriableError(
+                "The load was given up because the task stops; it will be repeated when the task starts."
+            ) from error
         except FencedError as error:
             self._abandon()
             raise RetriableError(
@@ -205,7 +207,7 @@ class LoadDeadLetters:
 
 
 class _Writer:
-    """A transactional producer for the queue, and the group that keeps the positions."""
+    """A transactional producer for the queue, and the group that stores the positions."""
 
     def __init__(
         self,

@@ -1,9 +1,9 @@
-"""The dead letter queue: a topic that keeps the records a task has given up, with what went wrong.
+"""The dead letter queue: a topic for the records that a task has given up, with their errors.
 
-A record of a sink is kept as it was on its topic, bytes and headers. A record of a source is kept as what was read, or
-as JSON where that is neither text nor bytes; one that Kafka refused is kept as it was to be on its topic. Crash point:
-:meth:`DeadLetterQueue.flush` waits for Kafka's acknowledgement before offsets move past the record (invariant I4), so a
-kill may write it here twice and never loses it.
+A record of a sink is written as it was on its topic, with its bytes and headers. A record of a source is written as it
+was read, as JSON if that is neither text nor bytes; one that Kafka refused, as it should have been on its topic. Crash
+point: :meth:`DeadLetterQueue.flush` waits for Kafka's acknowledgement before offsets pass the record (invariant I4), so
+a kill may write it twice and never loses it.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ PREFIX: Final = "__connect.errors."
 
 @dataclass(frozen=True, slots=True)
 class ErrorHeaders:
-    """The headers of KIP-298, and for sources where the record was read; none tells a secret (invariant I8)."""
+    """The headers of KIP-298 and, for sources, where the record was read; without secrets (invariant I8)."""
 
     connector: str
     task: int
     redaction: Redaction
 
     def of(self, failure: Failure, raw: RawRecord) -> Sequence[tuple[str, bytes | None]]:
-        """The headers of one record."""
+        """The headers of a record."""
         place: Mapping[str, object] = {"topic": raw.topic, "partition": raw.partition, "offset": raw.offset}
         record = failure.record
         if record is not None and not isinstance(record, SinkRecord):
@@ -74,7 +74,7 @@ class DeadLetterQueue:
         self._headers = headers
 
     def report(self, failure: Failure) -> None:
-        """Send one record; a failure that belongs to no record has none to send."""
+        """Send the record of a failure, if it has one."""
         raw = failure.raw or _raw_of_source(failure)
         if raw is None:
             return

@@ -1,4 +1,4 @@
-"""Reads the dead letter queue of a connector, and keeps the position up to which it was replayed."""
+"""Reads the dead letter queue of a connector, and stores the position up to which it was replayed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Range:
 
 
 def ranges_after(after: tuple[int, int] | None, begins: Mapping[int, int], ends: Mapping[int, int]) -> list[Range]:
-    """The ranges after one record, partition by partition; without one, the whole queue."""
+    """The ranges after a record, by partition; without one, the whole queue."""
     partition, offset = after or (-1, -1)
     wanted = {number: end for number, end in ends.items() if number >= partition}
     return _clipped(
@@ -68,7 +68,7 @@ def ranges_to_replay(
 
 
 def rest_of(ranges: Sequence[Range], reached: Mapping[int, int]) -> list[Range]:
-    """The ranges that remain; ``reached`` has the next offset in each range that was begun, by its index."""
+    """The remaining ranges; ``reached`` has the next offset of each range that was begun, by its index."""
     left = [Range(item.partition, reached.get(index, item.first), item.end) for index, item in enumerate(ranges)]
     return [item for item in left if item.first < item.end]
 
@@ -84,14 +84,14 @@ def _clipped(ranges: Sequence[Range], begins: Mapping[int, int], ends: Mapping[i
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Records in order, and for each range that was begun, by its index, the next offset in it."""
+    """Records in order, and the next offset of each range that was begun, by its index."""
 
     records: Sequence[DeadLetter]
     reached: Mapping[int, int]
 
 
 class DeadLetterReader:
-    """The queue that a connector's configuration names; :class:`BadRequestError` if it names none."""
+    """The queue of a connector. Raises :class:`BadRequestError` if its configuration names none."""
 
     def __init__(self, assembly: Assembly) -> None:
         topic = assembly.config.errors_deadletterqueue_topic_name
@@ -102,7 +102,7 @@ class DeadLetterReader:
             )
         if topic in internal_topics(assembly.worker_props):
             raise BadRequestError(
-                f"Topic {topic} is no dead letter queue: Kafka or this cluster keeps its own state there. Set {_KEY} "
+                f"Topic {topic} cannot be a dead letter queue: Kafka or this cluster keeps its own state there. Set "
                 "to a topic for the connector's records alone."
             )
         self.topic = topic
@@ -122,23 +122,23 @@ class DeadLetterReader:
         return ConsumerGroup(self._admin_properties, dlq_group_id(self._connector))
 
     def bounds(self) -> tuple[dict[int, int], dict[int, int]]:
-        """The first offset and the end of each partition; none if the topic is not there."""
+        """The first offset and the end of each partition; empty if the topic does not exist."""
         log = LogOffsets(self._admin)
         places = log.partitions([self.topic])
         begins, ends = log.earliest(places), log.latest(places)
         return {place[1]: begins[place] for place in places}, {place[1]: ends[place] for place in places}
 
     def position(self) -> dict[int, int]:
-        """The offset in each partition up to which all were replayed."""
+        """The offset in each partition up to which all records were replayed."""
         return {partition: at for (topic, partition), at in self._group.offsets().items() if topic == self.topic}
 
     def move_position(self, position: Mapping[int, int]) -> None:
-        """Keep that all up to these offsets were replayed."""
+        """Store that all records up to these offsets were replayed."""
         if position:
             self._group.alter({(self.topic, partition): offset for partition, offset in position.items()})
 
     def read(self, ranges: Sequence[Range], limit: int) -> Page:
-        """This connector's records in these ranges, ``limit`` and some MiB of them at most."""
+        """Read this connector's records in these ranges, at most ``limit`` and a few MiB."""
         deadline = time.monotonic() + _READ_SECONDS
         consumer = Clients(self._assembly, 0).dlq_consumer()
         named = self._assembly.config.errors_deadletterqueue_context_headers_enable
@@ -159,7 +159,7 @@ class DeadLetterReader:
             consumer.close()
         if not page.records and ranges and not page.reached:
             raise ConnectError(
-                f"The dead letter queue {self.topic} gave nothing within {_READ_SECONDS:g} s; try again."
+                f"The dead letter queue {self.topic} returned nothing within {_READ_SECONDS:g} s; try again."
             )
         return Page(page.records, page.reached)
 

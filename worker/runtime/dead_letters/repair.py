@@ -1,4 +1,4 @@
-"""What is changed of a dead letter before it is delivered again, and what of that is told."""
+"""Edits of a dead letter before it is delivered again, and the list of the changes."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _NOTHING: Final = object()
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """The parts of a record that are to be others; ``headers`` are all of its own, if any is to be another."""
+    """The edited parts of a record; ``headers`` are all its own headers, if one of them is edited."""
 
     parts: Mapping[str, Form | None]
     headers: Sequence[tuple[str, Form | None]] | None
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Edit:
-        """From the members ``key``, ``value`` and ``headers`` of a request, as far as it has them."""
+        """Parse the members ``key``, ``value`` and ``headers`` of a request, as far as it has them."""
         headers = given.get("headers")
         return cls(
             {part: given[part] for part in ("key", "value") if part in given},
@@ -44,7 +44,7 @@ class Edit:
         )
 
     def applied(self, original: RawRecord, forms: Mapping[str, PartForms]) -> RawRecord:
-        """The record as it is to be delivered. Raises :class:`BadRequestError` with the part that is wrong."""
+        """The record to deliver. Raises a :class:`BadRequestError` that names an invalid part."""
         now = {"key": original.key, "value": original.value}
         then = {
             part: None if form is None else forms[part].encoded(original.topic, now[part], form)
@@ -56,18 +56,18 @@ class Edit:
         )
 
     def _headers(self, original: RawRecord, wanted: Sequence[tuple[str, Form | None]]) -> RawHeaders:
-        """The headers wanted, and the mark of the replay."""
+        """The requested headers, and the mark of the replay."""
         for name, _ in wanted:
             if name.startswith(PREFIX) or name == REPLAYED:
-                raise BadRequestError(f"headers: {name} is the worker's own, and cannot be given.")
+                raise BadRequestError(f"headers: {name} is reserved for the worker; leave it out.")
         own = [(name, None if form is None else bytes_of(form, f"header {name}")) for name, form in wanted]
         return [*own, *(header for header in original.headers if header[0] == REPLAYED)]
 
 
 def changes_of(before: RawRecord, after: RawRecord, hide: Callable[[str], str]) -> list[dict[str, str | None]]:
-    """What is another in a record: the place, such as ``value.amount``, with its text before and after.
+    """The changes of a record: each path, such as ``value.amount``, with its text before and after.
 
-    Long texts are cut. What is secret is hidden by ``hide``, and where the name of a place says that it is.
+    Long texts are cut. Secrets are hidden by ``hide``, and where the name in a path suggests one.
     """
     found = [
         *_changes("key", before.key, after.key),
@@ -113,7 +113,7 @@ def _differences(path: str, before: Any, after: Any, depth: int) -> Iterator[tup
 
 
 def _header_changes(before: RawHeaders, after: RawHeaders) -> Iterator[tuple[str, Any, Any]]:
-    """By name; of a name that is there several times, in order."""
+    """The changes of headers by name; of a repeated name, in order."""
     sides: list[dict[str, list[bytes | None]]] = [{}, {}]
     for side, headers in zip(sides, (before, after), strict=True):
         for name, value in headers:

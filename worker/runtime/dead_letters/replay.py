@@ -8,7 +8,7 @@ after it, before the position is kept       the same: replaying again delivers t
 after that                                  they are replayed
 ==========================================  ========================================================================
 
-So a replay is at least once, as all else here (invariant I3).
+So a replay is at least once, like everything else (invariant I3).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Origin = tuple[str, int, int]
 
 
 def replayed(to: str, records: Sequence[RawRecord], assembly: Assembly, link: Link) -> list[Failure | None]:
-    """Deliver records to ``topic`` or ``task``; for each why that failed, if it did."""
+    """Deliver records to ``topic`` or ``task``. Returns the error of each; ``None`` where there is none."""
     if not records:
         return []
     if to == "topic":
@@ -57,7 +57,7 @@ def replayed(to: str, records: Sequence[RawRecord], assembly: Assembly, link: Li
 
 
 def produce_again(producer: Producer, records: Sequence[RawRecord]) -> list[Failure | None]:
-    """Produce records to the topics and partitions they come from; for each why that failed, if it did."""
+    """Produce records to their original topics and partitions. Returns the error of each, or ``None``."""
     outcomes: dict[int, str | None] = {}
 
     def told(index: int, error: KafkaError | None, _message: object) -> None:
@@ -101,25 +101,25 @@ def _not_produced(record: RawRecord, reason: str | None) -> Failure | None:
 
 
 class _Failures:
-    """Keeps what a task gives up, by where the record comes from; a :class:`~connect.chain.tolerance.Reporter`."""
+    """Collects the failures of a task by origin; a :class:`~connect.chain.tolerance.Reporter`."""
 
     def __init__(self) -> None:
         self.by_origin: dict[Origin, Failure] = {}
 
     def report(self, failure: Failure) -> None:
-        """Keep one failure; in a sink each belongs to a consumed record."""
+        """Keep a failure; in a sink each belongs to a consumed record."""
         if failure.raw is not None:
             self.by_origin[_origin(failure.raw)] = failure
 
     def flush(self) -> None:
-        """Do nothing: no failure is held back."""
+        """Do nothing: no failure is buffered."""
 
 
 class TaskReplay:
-    """Runs the task of a sink over records, outside of the connector. ``assembly`` is to tolerate errors.
+    """Runs the task of a sink over records, outside of the connector. ``assembly`` has to tolerate errors.
 
-    All are put together and made durable at once. If the task fails with them, a new one is given each record by
-    itself, so that only those fail that must; what the first one wrote before it failed is then written twice.
+    All records are put together and made durable at once. If the task fails with them, a new task gets each record by
+    itself, so that only bad ones fail; what the first task wrote before it failed is then written twice.
     """
 
     def __init__(self, assembly: Assembly, link: Link) -> None:
@@ -127,7 +127,7 @@ class TaskReplay:
         self._link = link
 
     def deliver(self, records: Sequence[RawRecord]) -> list[Failure | None]:
-        """For each record why it failed, if it did; raises what a task raises that does not even start."""
+        """Deliver records. Returns the error of each, or ``None``. Raises the error of a task that cannot start."""
         together = self._attempt(records)
         if together is not None:
             return together
@@ -135,7 +135,7 @@ class TaskReplay:
         return [outcome[0] for outcome in alone if outcome is not None]
 
     def _attempt(self, records: Sequence[RawRecord]) -> list[Failure | None] | None:
-        """The outcomes; ``None`` if the task failed with several records, and nobody knows which."""
+        """The outcomes; ``None`` if the task failed with several records, so that the bad one is unknown."""
         failures = _Failures()
         with self._session(failures, records) as (task, context, chain):
             try:
@@ -195,7 +195,7 @@ class TaskReplay:
             context.close()
             connector.stop()
         if not configs:
-            raise ConnectError("The connector wants no task now, so that there is none to replay to.")
+            raise ConnectError("The connector has no tasks now, so there is none to replay to.")
         return {key: value for key, value in configs[0].items() if value is not None}
 
     def _check_offsets_are_kafkas(self, context: SinkContext) -> None:
@@ -209,7 +209,7 @@ class TaskReplay:
 def _put(
     task: SinkTask[Any], context: SinkContext, chain: SinkChain, records: Sequence[RawRecord]
 ) -> Mapping[TopicPartition, int]:
-    """Put records and make them durable; up to where they are, in each partition."""
+    """Put records and make them durable. Returns up to which offset they are, by partition."""
     ends: dict[TopicPartition, int] = {}
     for topic, group in groupby(sorted(records, key=_origin), key=lambda record: record.topic):
         consumed = as_consumed(topic, list(group))
@@ -225,7 +225,7 @@ def _put(
 
 
 def as_consumed(topic: str, records: Sequence[RawRecord]) -> ConsumedBatch:
-    """Records of one topic as the chain is given them."""
+    """Records of one topic as input of the chain."""
     return ConsumedBatch(
         topic=topic,
         keys=[record.key for record in records],

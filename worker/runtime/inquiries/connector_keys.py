@@ -1,4 +1,4 @@
-"""The keys that the framework has for a connector, with what is particular to this worker and configuration."""
+"""The framework's config keys of a connector, with the defaults and choices of this worker and configuration."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _CONVERTERS: Final = {
 
 
 def framework_of(connector: type[Connector[Any]]) -> type[ConnectorConfig]:
-    """The framework's configuration class for such a connector."""
+    """The framework's configuration class for a connector class."""
     return SourceConnectorConfig if issubclass(connector, SourceConnector) else SinkConnectorConfig
 
 
 def connector_keys(connector: type[Connector[Any]], assembly: Assembly) -> Iterator[ConfigKey]:
-    """The framework's keys; those of converters and versions default to the worker's and offer the ones there are."""
+    """The framework's keys; those of converters and versions have the worker's defaults, and offer all plugins."""
     for key in framework_of(connector).definitions():
         owner = key.name.removesuffix(f".{VERSION}")
         if kind := _CONVERTERS.get(key.name):
@@ -50,7 +50,7 @@ def connector_keys(connector: type[Connector[Any]], assembly: Assembly) -> Itera
 
 
 def class_names(assembly: Assembly, kind: PluginKind) -> list[str]:
-    """The classes of the plugins of a kind, each once however many versions of it there are."""
+    """The classes of the plugins of a kind, each once, whatever the number of its versions."""
     return list(dict.fromkeys(entry.class_name for entry in assembly.registry.entries(kind)))
 
 
@@ -62,14 +62,14 @@ def _listed(assembly: Assembly, kind: PluginKind, name: str, version: str | None
 
 
 def _versioned(key: ConfigKey, assembly: Assembly, entry: PluginEntry | None) -> ConfigKey:
-    """A key for the version of this plugin: by default the one that is taken, and it offers all there are."""
+    """A version key of this plugin, with the version in use as its default and all versions offered."""
     if entry is None:
         return replace(key, recommender=_offering([]))
     return replace(key, default=entry.version, recommender=_offering(assembly.registry.versions(entry)))
 
 
 def engine_config_of(assembly: Assembly) -> type[Config]:
-    """The configuration class of the engine that runs the connector; one without keys if none does."""
+    """The configuration class of the engine that runs the connector; one without keys if there is none."""
     return Config if assembly.engine_class is None else assembly.engine_class.config_class
 
 

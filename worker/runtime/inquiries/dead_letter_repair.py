@@ -1,4 +1,4 @@
-"""Answers inquiries about one dead letter, in a child process: the forms to edit it in, and its replay once edited."""
+"""Answers inquiries about one dead letter, in a child process: its editable forms, and its replay after an edit."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MOST_SHOWN: Final = 1 << 20
 
 
 def read_dead_letter(inquiry: messages.ReadDeadLetter, redaction: Redaction) -> messages.DeadLetterRead:
-    """The record in every form that it has."""
+    """Read a record in all its forms."""
     assembly = _assembly(inquiry, redaction)
     queue = DeadLetterReader(assembly)
     letter = _letter(queue, inquiry.partition, inquiry.offset)
@@ -41,9 +41,9 @@ def read_dead_letter(inquiry: messages.ReadDeadLetter, redaction: Redaction) -> 
 def repair_dead_letter(
     inquiry: messages.RepairDeadLetter, link: Link, redaction: Redaction
 ) -> messages.DeadLetterRepaired:
-    """Deliver the record as it is edited, if it gets through the connector's chain.
+    """Deliver an edited record, if it passes the connector's chain.
 
-    It stays in the queue as it was, which no crash changes; one before the answer may have it delivered.
+    The record in the queue stays as it was, whatever crashes; a crash before the answer may leave it delivered.
     """
     assembly = _assembly(inquiry, redaction)
     queue = DeadLetterReader(assembly)
@@ -88,7 +88,7 @@ def _original(letter: DeadLetter, to: str, assembly: Assembly) -> RawRecord:
 
 
 def _document(letter: DeadLetter, assembly: Assembly) -> dict[str, Any]:
-    """The record as the list shows it, with its parts in all their forms, and its own headers."""
+    """The record as in the list, with all forms of its parts and its own headers."""
     topic = letter.context.get("topic") or ""
     forms = _forms(assembly)
     parts = {part: forms[part].document(topic, data) for part, data in (("key", letter.key), ("value", letter.value))}
@@ -112,5 +112,5 @@ def _traced(record: RawRecord, assembly: Assembly) -> SinkTrace:
 
 
 def _error(trace: SinkTrace) -> StageError | None:
-    """What stops the record on its way, if anything does; one that a transformation drops is not stopped."""
+    """The error that stops the record in the chain, if any; being dropped by a transformation is none."""
     return trace.error or next((step.error for step in trace.steps if step.error is not None), None)

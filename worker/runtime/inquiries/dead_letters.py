@@ -1,4 +1,4 @@
-"""Answers inquiries about a connector's dead letter queue, in a child process: lists it, and replays records."""
+"""Answers inquiries about a connector's dead letter queue, in a child process: lists and replays records."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ TOLERANT: Final = {
 def answer_of_dead_letters(
     inquiry: messages.ListDeadLetters | messages.ReplayDeadLetters, link: Link, redaction: Redaction
 ) -> messages.Report:
-    """The answer to an inquiry of a dead letter queue."""
+    """Answer an inquiry about a dead letter queue."""
     if isinstance(inquiry, messages.ListDeadLetters):
         return _list(inquiry, redaction)
     return _replay(inquiry, link, redaction)
 
 
 def _list(inquiry: messages.ListDeadLetters, redaction: Redaction) -> messages.DeadLettersListed:
-    """List the queue after a place."""
+    """List the queue after a position."""
     assembly = Assembly.resolve(inquiry.worker, inquiry.config, redaction)
     # Who wrote an error into the queue may not have known what is secret.
     assembly.hide_secrets()
@@ -59,10 +59,10 @@ def _list(inquiry: messages.ListDeadLetters, redaction: Redaction) -> messages.D
 
 
 def _replay(inquiry: messages.ReplayDeadLetters, link: Link, redaction: Redaction) -> messages.DeadLettersReplayed:
-    """Deliver records again, or tell which they would be.
+    """Deliver records again, or with ``dry_run`` list them.
 
-    Without a selection, those that fail again are put at the end of the queue anew, with their new errors, and the
-    position of the replay moves past all of them: none is lost, and none is in the way of the others.
+    Without a selection, those that fail again are appended to the queue with their new errors, and the position of the
+    replay moves past all of them: none is lost, and none blocks the others.
     """
     assembly = Assembly.resolve(inquiry.worker, {**inquiry.config, **TOLERANT}, redaction)
     assembly.hide_secrets()

@@ -1,4 +1,4 @@
-"""Inquiries: questions to plugins that a child process answers once, without a connector or task running, and ends."""
+"""Answers inquiries, questions about plugins, in a child process that then ends."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["answer", "compact_tables", "fence_producers"]
 
 
 def answer(inquiry: messages.Inquiry, link: Link, redaction: Redaction) -> messages.Report:
-    """The answer to ``inquiry``; a mistake in it, told without secrets, is :class:`~messages.Refused`."""
+    """Answer an inquiry; mistakes in it are a :class:`~messages.Refused` without secrets."""
     try:
         return _answer(inquiry, link, redaction)
     except (ConfigError, NotFoundError, PluginError, BadRequestError) as error:
@@ -82,7 +82,7 @@ def _describe(inquiry: messages.DescribePlugin, redaction: Redaction) -> message
 
 
 def fence_producers(inquiry: messages.FenceProducers, redaction: Redaction) -> messages.Fenced:
-    """Fence the former producer of each task.
+    """Fence the former producer of each task (KIP-618), which may still run somewhere.
 
     Raises :class:`~connect.errors.ConnectError` if one cannot be fenced.
     """
@@ -96,7 +96,7 @@ def fence_producers(inquiry: messages.FenceProducers, redaction: Redaction) -> m
 
 
 def compact_tables(inquiry: messages.CompactTables, link: Link, redaction: Redaction) -> messages.CompactionEnded:
-    """Have the connector's plugin merge the files, and tell of each table when it is done."""
+    """Let the connector's plugin merge the files of its tables, and report each table."""
     assembly = Assembly.resolve(inquiry.worker, inquiry.config, redaction)
     assembly.hide_secrets()
     assembly.check_spark()

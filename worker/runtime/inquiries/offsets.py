@@ -1,4 +1,4 @@
-"""Inquiries about offsets: whether a connector agrees to them, and those of its consumer group."""
+"""Answers inquiries about offsets: whether a connector accepts them, and those of its consumer group."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ ResetTo: TypeAlias = Literal["earliest", "latest", "current", "offset", "shift",
 
 @dataclass(frozen=True, slots=True)
 class PartitionOffsets:
-    """The offsets of one topic partition: its first, the one after its last record, and the group's.
+    """The offsets of one topic partition: its first, its end, and the group's.
 
-    ``entry`` is where the group begins if it has committed nothing. ``at`` is the offset of the first record of the
-    timestamp that was asked for, if there is one.
+    ``entry`` is where the group starts if it has committed nothing. ``at`` is the offset of the first record at or
+    after the requested timestamp, if there is one.
     """
 
     begin: int
@@ -49,9 +49,9 @@ class PartitionOffsets:
 
 
 def reset_offset(to: ResetTo, number: int, offsets: PartitionOffsets) -> int:
-    """The next offset to consume after the reset, which is always one that is there, or the end.
+    """The next offset to consume after the reset, which always exists or is the end.
 
-    ``number`` is the offset of ``offset`` and how far ``shift`` goes, and means nothing to the others.
+    ``number`` is the offset for ``offset`` and the distance for ``shift``; the others ignore it.
     """
     position = offsets.entry if offsets.committed is None else offsets.committed
     match to:
@@ -84,7 +84,7 @@ OffsetInquiry: TypeAlias = (
 
 
 def answer_of_offsets(inquiry: OffsetInquiry, redaction: Redaction) -> messages.Report:
-    """The answer to an inquiry of offsets."""
+    """Answer an inquiry about offsets."""
     match inquiry:
         case messages.ReadDedicatedOffsets() | messages.WriteSourceOffsets():
             return answer_of_source_offsets(inquiry, redaction)
@@ -101,7 +101,7 @@ def answer_of_offsets(inquiry: OffsetInquiry, redaction: Redaction) -> messages.
 
 
 def _alter_source(inquiry: messages.AlterSourceOffsets, redaction: Redaction) -> messages.SourceOffsetsAllowed:
-    """Whether a source agrees to offsets that are to be set, and who is to write them."""
+    """Ask a source whether it accepts offsets, and find out who writes them."""
     assembly = Assembly.resolve(inquiry.worker, inquiry.config, redaction)
     offsets = {json.dumps(partition): offset for partition, offset in inquiry.offsets}
     has_own, transactional = assembly.dedicated_offsets_topic is not None, assembly.supports_exactly_once
@@ -109,7 +109,7 @@ def _alter_source(inquiry: messages.AlterSourceOffsets, redaction: Redaction) ->
 
 
 def _alter_sink(inquiry: messages.AlterSinkOffsets, redaction: Redaction) -> messages.OffsetsAltered:
-    """Set a group's offsets, or forget all of them, if the connector agrees."""
+    """Set a group's offsets, or remove all of them, if the connector accepts that."""
     assembly = Assembly.resolve(inquiry.worker, inquiry.config, redaction)
     group = _group(assembly)
     offsets: dict[Place, int | None]
@@ -133,7 +133,7 @@ def _read_sink(inquiry: messages.ReadSinkOffsets, redaction: Redaction) -> messa
 
 
 def _reset_sink(inquiry: messages.ResetSinkOffsets, redaction: Redaction) -> messages.SinkOffsetsReset:
-    """Move a group, or tell where it would be, if the connector agrees; it is not asked by a dry run."""
+    """Move a group if the connector accepts that; a dry run only computes the offsets, without asking the connector."""
     assembly = Assembly.resolve(inquiry.worker, inquiry.config, redaction)
     admin = _admin(assembly)
     group, log = _group(assembly), LogOffsets(admin)
@@ -159,7 +159,7 @@ def _reset_sink(inquiry: messages.ResetSinkOffsets, redaction: Redaction) -> mes
 
 
 def _sink_lag(inquiry: messages.ReadSinkLag, redaction: Redaction) -> messages.SinkLag:
-    """The lag of a group, in all it consumes now."""
+    """The lag of a group, in all partitions that it consumes now."""
     assembly = Assembly.resolve(inquiry.worker, inquiry.config, redaction)
     admin = _admin(assembly)
     log = LogOffsets(admin)
@@ -195,11 +195,11 @@ def _topics(assembly: Assembly, admin: AdminClient) -> tuple[str, ...]:
         admin.poll(0)  # where the client tells that its login is refused
         rights = on_topics(config.topics, "Describe")
         told = explained(error.args[0], ADMIN, *rights)
-        raise ConnectError(f"The broker does not tell which topics there are: {told}") from error
+        raise ConnectError(f"The broker does not list the topics: {told}") from error
 
 
 def _chosen(places: list[Place], topics: Mapping[str, list[int] | None] | None) -> list[Place]:
-    """Those of ``places`` that are asked for; one that the connector does not consume is a mistake."""
+    """Those of ``places`` that were requested. Raises an error for one that the connector does not consume."""
     if topics is None:
         return places
     known = {topic for topic, _ in places}
@@ -228,7 +228,7 @@ def _partitions(offsets: Mapping[Place, int | None]) -> dict[TopicPartition, int
 
 
 def _agreed(assembly: Assembly, offsets: Mapping[Any, Any]) -> bool:
-    """Whether the connector has its offsets under control; what it refuses is the mistake of who wants to set them."""
+    """Whether the connector manages its offsets; if it refuses the change, the request was invalid."""
     connector_class: Any = assembly.connector_class
     assembly.hide_secrets()
     try:

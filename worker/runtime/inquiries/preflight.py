@@ -1,4 +1,4 @@
-"""The questions to a source connector before it may be exactly once with its configuration (KIP-618)."""
+"""Asks a source connector whether it supports exactly-once with its configuration (KIP-618)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BOUNDARY = "transaction.boundary"
 
 
 def exactly_once_errors(assembly: Assembly) -> Iterator[tuple[str, str]]:
-    """Keys and what is wrong with them, in Kafka Connect's words."""
+    """Yield keys with their errors, in Kafka Connect's words."""
     if not issubclass(assembly.connector_class, SourceConnector):
         return
     connector = assembly.connector_class

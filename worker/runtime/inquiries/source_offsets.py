@@ -1,4 +1,4 @@
-"""The offsets that the tasks of a source write themselves, read and altered while none of them runs.
+"""Reads and alters the offsets that the tasks of a source write themselves, while none of them runs.
 
 They are in the connector's own ``offsets.storage.topic`` or, with exactly-once support, in the worker's, and there
 they are written in a transaction, with the transactional id of the first task (KIP-618, KIP-875).
@@ -46,7 +46,7 @@ _FIRST: Final = 0
 def answer_of_source_offsets(
     inquiry: messages.ReadDedicatedOffsets | messages.WriteSourceOffsets, redaction: Redaction
 ) -> messages.DedicatedOffsets | messages.SourceOffsetsWritten:
-    """The offsets in the topic, or the confirmation that all are written."""
+    """Read the offsets in the topic, or write some."""
     assembly = Assembly.resolve(inquiry.worker, inquiry.config, redaction)
     return _read(assembly) if isinstance(inquiry, messages.ReadDedicatedOffsets) else _write(assembly, inquiry.offsets)
 
@@ -65,7 +65,7 @@ def _read(assembly: Assembly) -> messages.DedicatedOffsets:
 
 
 def _write(assembly: Assembly, offsets: messages.OffsetPairs) -> messages.SourceOffsetsWritten:
-    """Write offsets to where the tasks write them; in a transaction all of them count, or none."""
+    """Write offsets to where the tasks write them; in a transaction, all of them or none."""
     name, own = assembly.config.name, assembly.dedicated_offsets_topic
     values = {offset_key(name, partition): offset_value(offset) for partition, offset in offsets}
     if own is not None:

@@ -1,4 +1,4 @@
-"""Validation of a connector's configuration, in a process of its own because it runs the plugins' code."""
+"""Validates a connector's configuration, in a child process because it runs code of plugins."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ Pairs: TypeAlias = dict[str, tuple[ConfigKey | None, ConfigValue]]
 
 
 def validate(command: messages.ValidateConfig, redaction: Redaction) -> messages.Validated:
-    """The definition, the value and the errors of every key, in the form of Kafka Connect's ``ConfigInfos``.
+    """The definition, value and errors of every key, in the form of Kafka Connect's ``ConfigInfos``.
 
-    Raises :class:`~connect.errors.PluginError` when ``connector.class`` names no connector.
+    Raises :class:`~connect.errors.PluginError` if ``connector.class`` names no connector.
     """
     given = {key: value for key, value in command.config.items() if value is not None}
     assembly = Assembly.resolve(command.worker, given, redaction)
@@ -62,7 +62,7 @@ def validate(command: messages.ValidateConfig, redaction: Redaction) -> messages
 def _refused_version(
     command: messages.ValidateConfig, assembly: Assembly, keys: Sequence[str], error: str
 ) -> messages.Validated:
-    """The answer where the version of the connector is refused, said of these ``keys`` and of no other."""
+    """The answer for an invalid version of the connector: errors of these ``keys`` alone."""
     name = str(command.config["connector.class"])
     newest = assembly.plugins.find(PluginKind.CONNECTOR, name)
     framework = SourceConnectorConfig if newest.type == "source" else SinkConnectorConfig
@@ -120,7 +120,7 @@ def _validate(
 
 
 def _warnings(assembly: Assembly) -> Iterable[str]:
-    """What the connector's own configuration tells; nothing where it is wrong."""
+    """The warnings of the connector's own configuration; none if it is invalid."""
     try:
         return assembly.connector_config.warnings()
     except ConfigError:
@@ -133,7 +133,7 @@ def _pairs(definitions: Iterable[ConfigKey], values: Iterable[ConfigValue]) -> P
 
 
 def _merged(*several: Pairs) -> Pairs:
-    """All of them; of a key that is in more than one the last definition holds, with every error."""
+    """All infos merged. Of a key in several of them, the last definition is kept, with all errors."""
     merged: Pairs = {}
     for pairs in several:
         for key, (definition, value) in pairs.items():
@@ -144,7 +144,7 @@ def _merged(*several: Pairs) -> Pairs:
 
 
 def _with_worker_converters(values: Iterable[ConfigValue], keys: Iterable[ConfigKey]) -> Iterator[ConfigValue]:
-    """The framework's values, with the worker's converters and the newest versions where the connector names none."""
+    """The framework's values, with the worker's converters and the newest versions where the connector sets none."""
     converters = {key.name: key for key in keys if key.name.endswith((".converter", f".{VERSION}"))}
     for value in values:
         if (key := converters.get(value.name)) is not None:
@@ -157,7 +157,7 @@ def _with_worker_converters(values: Iterable[ConfigValue], keys: Iterable[Config
 
 
 def _as_written(value: ConfigValue, given: Mapping[str, str], assembly: Assembly, redaction: Redaction) -> ConfigValue:
-    """The value as it is shown: one from a config provider as the reference it was written as (invariant I8)."""
+    """A value as shown: one of a config provider as its reference (invariant I8)."""
     errors = tuple(redaction.told(error) for error in value.errors)
     recommended = tuple(redaction.hide(item) if isinstance(item, str) else item for item in value.recommended_values)
     value = replace(value, errors=errors, recommended_values=recommended)
@@ -168,7 +168,7 @@ def _as_written(value: ConfigValue, given: Mapping[str, str], assembly: Assembly
 
 
 def _groups(keys: Iterable[ConfigKey]) -> list[str]:
-    """The groups of these keys in order, the one of all connectors first, as in Kafka Connect."""
+    """The groups of these keys in order, with the group of all connectors first, as in Kafka Connect."""
     found = dict.fromkeys(key.group for key in keys if key.group is not None)
     return sorted(found, key=lambda group: group != COMMON)
 
@@ -208,7 +208,7 @@ def _schema_file_errors(assembly: Assembly) -> Iterator[tuple[str, str]]:
 
 
 def _client_errors(assembly: Assembly) -> Iterator[tuple[str, str]]:
-    """Errors of client overrides that no client can be made of, which would otherwise only fail the tasks."""
+    """Yield errors of client overrides with which no client can be made, which would only fail the tasks otherwise."""
     worker, props = assembly.worker_props, {"name": "", **assembly.props}
     own = roles.source_producer_properties if assembly.is_source else roles.sink_consumer_properties
     for settle in (own, roles.admin_properties):
@@ -219,21 +219,21 @@ def _client_errors(assembly: Assembly) -> Iterator[tuple[str, str]]:
 
 
 def _topic_creation_errors(assembly: Assembly) -> Iterator[tuple[str, str]]:
-    """Errors of the groups of new topics, which would otherwise fail the task that creates the first one."""
+    """Yield errors of topic creation groups, which would only fail the task that creates the first topic otherwise."""
     if assembly.is_source and assembly.worker.topic_creation_enable:
         for error in refused_topic_creation(assembly.props):
             yield from ((key, str(error)) for key in keys_of(error))
 
 
 def _reference_errors(assembly: Assembly, given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Errors of keys that the worker itself reads and that refer to a provider: only child processes ask providers."""
+    """Yield errors of keys with references that the worker itself reads: only child processes use config providers."""
     for key in (*(definition.name for definition in RestartConfig.definitions()), "run.until"):
         if key in given and given[key] != assembly.props.get(key):
             yield key, str(ConfigError(key, given[key], "This key may not refer to a config provider; write its value"))
 
 
 def _converter_pairs(assembly: Assembly) -> Pairs:
-    """The keys of the converters that the connector names itself, below their prefixes."""
+    """The keys of the converters that the connector names, below their prefixes."""
     pairs: Pairs = {}
     for role, kind in _converters(assembly):
         prefix = f"{role}."
@@ -251,14 +251,14 @@ def _converter_pairs(assembly: Assembly) -> Pairs:
 
 
 def _named_whole(key: ConfigKey, below: ConfigKey, value: ConfigValue, own: Mapping[str, str]) -> tuple[str, ...]:
-    """The errors of a converter's key, in which it is called what the connector's configuration calls it: ``below``."""
+    """The errors of a converter's key, with the name that the key has in the connector's configuration: ``below``."""
     given = {below.name: own[key.name]} if key.name in own else {}
     (short,), (whole,) = validate_keys([key], own), validate_keys([below], given)
     return (*whole.errors, *(error for error in value.errors if error not in short.errors))
 
 
 def _plugin_errors(assembly: Assembly, said: Pairs) -> Iterator[tuple[str, str]]:
-    """Errors of the plugins a connector names: of their names, their versions, or of their own keys."""
+    """Yield errors of the plugins that a connector names: of their names, versions or own keys."""
     for role in ("key.converter", "value.converter", "header.converter"):
         key = f"{role}.{VERSION}"
         if (version := assembly.props.get(key)) and not assembly.props.get(role):
@@ -308,7 +308,7 @@ def _errors_of(
 def _entry_or_errors(
     assembly: Assembly, kind: PluginKind, key: str, version_key: str
 ) -> PluginEntry | list[tuple[str, str]]:
-    """The plugin that a key names, or why there is none."""
+    """The plugin that a key names, or the errors why there is none."""
     name, version = assembly.props[key], assembly.props.get(version_key)
     try:
         return assembly.registry.find(kind, name, version)

@@ -1,6 +1,4 @@
-"""Source offsets as a task process has them: read before the task starts, committed to the worker, or to a
-topic of the connector's own, afterwards.
-"""
+"""Source offsets in a task's process: read before it starts, then committed to the worker or the connector's topic."""
 
 from __future__ import annotations
 
@@ -34,9 +32,9 @@ _UNDER_WAY: Final = 0.1
 
 
 class WorkerOffsetReader:
-    """Reads source offsets from the worker, for the connector that this process belongs to.
+    """Reads source offsets of this process's connector from the worker.
 
-    The log tells of a wait after each ``patience`` seconds.
+    It logs a wait every ``patience`` seconds.
     """
 
     def __init__(self, control: Control, patience: float = _PATIENCE) -> None:
@@ -44,10 +42,10 @@ class WorkerOffsetReader:
         self._patience = patience
 
     def offsets(self, partitions: Sequence[Offset]) -> Sequence[Offset | None]:
-        """The offset kept of each source partition, ``None`` where there is none.
+        """The stored offset of each source partition; ``None`` where there is none.
 
-        Waits for them, as Java's does: a worker that starts a thousand tasks at once takes its time. Raises
-        :class:`StopRequested` if the task is to stop meanwhile.
+        Waits as long as it takes, like Java: a worker that starts a thousand tasks at once is slow. Raises
+        :class:`StopRequested` if the task has to stop meanwhile.
         """
         request = self._control.request()
         self._control.send(messages.ReadOffsets(request, [dict(partition) for partition in partitions]))
@@ -60,42 +58,42 @@ class WorkerOffsetReader:
         return answer.offsets
 
     def offset(self, partition: Offset) -> Offset | None:
-        """The offset kept of one source partition."""
+        """The stored offset of one source partition."""
         return self.offsets([partition])[0]
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: there is nothing to release."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The outcome of writing offsets; ``error`` says why they are not kept."""
+    """The outcome of writing offsets; ``error`` says why they are not stored."""
 
     error: str | None = None
 
 
 class OffsetWriter(Protocol):
-    """Keeps offsets somewhere, one write at a time. Used by the task's thread alone."""
+    """Stores offsets, one write at a time. Used by the task's thread alone."""
 
     def begin(self, pairs: messages.OffsetPairs) -> None:
-        """Begin to write; never blocks for long."""
+        """Begin to write, without blocking for long."""
 
     def outcome(self) -> Written | None:
-        """The outcome of the write, once it is known."""
+        """The outcome of the write; ``None`` until it is known."""
 
     def wait(self, seconds: float) -> None:
-        """Wait for the outcome, or for so long, or until something else happens."""
+        """Wait for the outcome, for so many seconds, or until something else happens."""
 
 
 class WorkerOffsetWriter:
-    """Has the worker keep the offsets."""
+    """Lets the worker store the offsets."""
 
     def __init__(self, control: Control) -> None:
         self._control = control
         self._request = -1
 
     def begin(self, pairs: messages.OffsetPairs) -> None:
-        """Ask the worker."""
+        """Send the offsets to the worker."""
         self._request = self._control.request()
         self._control.send(messages.CommitOffsets(self._request, pairs))
 
@@ -105,15 +103,15 @@ class WorkerOffsetWriter:
         return Written(answer.error) if isinstance(answer, messages.OffsetsCommitted) else None
 
     def wait(self, seconds: float) -> None:
-        """Wait until the worker says something."""
+        """Wait for a command of the worker."""
         self._control.wait_for_command(seconds)
 
 
 class WorkerOffsetCopy:
-    """A copy, with the worker, of the offsets that a connector keeps in a topic of its own.
+    """The worker's copy of the offsets that a connector keeps in its own topic.
 
-    It serves a connector that is later configured without that topic. It is never ahead of the topic, and may be
-    behind: what becomes of it is not waited for.
+    It is for a connector that is later configured without that topic. It is never ahead of the topic, and may be
+    behind, since its outcome is not waited for.
     """
 
     def __init__(self, control: Control) -> None:
@@ -121,25 +119,25 @@ class WorkerOffsetCopy:
         self._writer = WorkerOffsetWriter(control)
 
     def keep(self, pairs: messages.OffsetPairs) -> None:
-        """Have the worker keep these, too."""
+        """Let the worker store these offsets too."""
         before = self._writer.outcome()
         if before is not None and before.error is not None:
-            logger.warning("The worker has no copy of the offsets of the connector's own topic: %s", before.error)
+            logger.warning("The worker could not copy the offsets of the connector's own topic: %s", before.error)
         self._writer.begin(pairs)
 
 
 def offset_pairs(submissions: Iterable[Submission]) -> messages.OffsetPairs:
-    """The offsets of these submissions, as messages have them."""
+    """The offsets of these submissions, in the form of messages."""
     return [(dict(submission.partition), dict(submission.offset)) for submission in submissions]
 
 
 class OffsetCommitter:
     """Commits the offsets of acknowledged records, every ``interval`` seconds and at the end.
 
-    Each time reports are made durable first, and the task is told after it, also if there are no offsets, as in Java:
-    what was left out may be all that there was. One commit is under way at a time. One that fails, or takes longer
-    than ``timeout`` seconds, is made again with the next: its offsets are kept. Crash point: between Kafka's
-    acknowledgement and the commit a kill has the records read and sent again (invariant I3).
+    Each commit first makes reports durable and then calls the task, as in Java even without offsets, since all records
+    may have been left out. One commit runs at a time. The offsets of one that fails, or takes longer than ``timeout``
+    seconds, are included in the next. Crash point: after a kill between Kafka's acknowledgement and the commit, the
+    records are read and sent again (invariant I3).
     """
 
     def __init__(
@@ -168,7 +166,7 @@ class OffsetCommitter:
         self._deadline = 0.0
 
     def advance(self) -> None:
-        """Begin a commit if one is due and see to the one under way; never blocks."""
+        """Begin a commit if one is due, and check the one under way; never blocks."""
         if self._under_way:
             self._hear()
         elif time.monotonic() >= self._due:
@@ -176,11 +174,11 @@ class OffsetCommitter:
 
     @property
     def next_look(self) -> float:
-        """When to advance, by :func:`time.monotonic`: where offsets are kept it may not be told when they are."""
+        """When to call :meth:`advance`, by :func:`time.monotonic`, since not every store reports when it has them."""
         return time.monotonic() + _UNDER_WAY if self._under_way else self._due
 
     def finish(self) -> bool:
-        """Commit all that is committable and wait for it, once; whether that came about."""
+        """Commit everything that can be committed, and wait. Returns whether that succeeded."""
         deadline = time.monotonic() + self._timeout
         while self._under_way or self._begin():
             # The outcome may be there already: it has come together with the command to stop.
@@ -213,7 +211,7 @@ class OffsetCommitter:
         return True
 
     def _hear(self) -> bool:
-        """Look for the outcome; ``False`` if the commit has failed."""
+        """Check the outcome; ``False`` if the commit has failed."""
         if not self._under_way:
             return True
         outcome = self._writer.outcome()

@@ -1,7 +1,7 @@
 """Source offsets in a Kafka topic that a task or connector reads and writes itself.
 
-That is the connector's own ``offsets.storage.topic``, and with exactly-once support the worker's, too: there the
-offsets are part of the transaction of their records.
+This is the connector's own ``offsets.storage.topic`` and, with exactly-once support, also the worker's, where offsets
+are written in the transactions of their records.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ class OffsetReader(Protocol):
     """Reads the offsets of one connector."""
 
     def offsets(self, partitions: Sequence[Offset]) -> Sequence[Offset | None]:
-        """The offset kept of each source partition, ``None`` where there is none."""
+        """The stored offset of each source partition; ``None`` where there is none."""
 
     def offset(self, partition: Offset) -> Offset | None:
-        """The offset kept of one source partition."""
+        """The stored offset of one source partition."""
 
     def close(self) -> None:
-        """Release what it reads with."""
+        """Release its clients."""
 
 
 class TopicOffsetReader:
-    """Reads offsets of one connector from a topic, to its end every time.
+    """Reads offsets of one connector from a topic, up to its end each time.
 
-    A transaction that is under way on the topic is waited for: Kafka ends it after its timeout at the latest, which
-    is within the two minutes that a read may take. The topic is opened when it is first asked; ``end_lost`` is told
-    then in which partitions transactions are under way, some of which nothing may end any more.
+    It waits for open transactions on the topic: Kafka ends them after their timeout, which is within the two minutes
+    that a read may take. The first read opens the topic and passes to ``end_lost`` the partitions with open
+    transactions, since some may never end otherwise.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class TopicOffsetReader:
         self._started = False
 
     def offsets(self, partitions: Sequence[Offset]) -> Sequence[Offset | None]:
-        """The offset kept of each source partition, ``None`` where there is none."""
+        """The stored offset of each source partition; ``None`` where there is none."""
         keys = [offset_key(self._connector, partition) for partition in partitions]
         if self._started:
             self._topic.read_to_end(_READ_TIMEOUT).result()
@@ -79,11 +79,11 @@ class TopicOffsetReader:
         return [parse_offset(self._view.get(key)) for key in keys]
 
     def offset(self, partition: Offset) -> Offset | None:
-        """The offset kept of one source partition."""
+        """The stored offset of one source partition."""
         return self.offsets([partition])[0]
 
     def close(self) -> None:
-        """Stop reading."""
+        """Release its clients."""
         self._topic.close(0.0)
 
     def _take(self, record: TopicRecord) -> None:
@@ -99,14 +99,14 @@ class MergedOffsetReader:
         self._second = second
 
     def offsets(self, partitions: Sequence[Offset]) -> Sequence[Offset | None]:
-        """The offset kept of each source partition, ``None`` where there is none."""
+        """The stored offset of each source partition; ``None`` where there is none."""
         found = self._first.offsets(partitions)
         missing = [partition for partition, offset in zip(partitions, found, strict=True) if offset is None]
         others = iter(self._second.offsets(missing) if missing else ())
         return [next(others) if offset is None else offset for offset in found]
 
     def offset(self, partition: Offset) -> Offset | None:
-        """The offset kept of one source partition."""
+        """The stored offset of one source partition."""
         return self.offsets([partition])[0]
 
     def close(self) -> None:
@@ -118,7 +118,7 @@ class MergedOffsetReader:
 class TopicOffsetWriter:
     """Writes offsets of one connector to a topic, with the producer of the task's records.
 
-    ``on_written`` is told of what is acknowledged. In a transaction that is not yet kept: there the commit is.
+    ``on_written`` receives acknowledged offsets. In a transaction they are stored only by its commit.
     """
 
     def __init__(
@@ -137,12 +137,12 @@ class TopicOffsetWriter:
         self._errors: list[KafkaError | None] = []
 
     def begin(self, pairs: messages.OffsetPairs) -> None:
-        """Send the offsets, as many as the producer has room for; :meth:`outcome` sends the rest."""
+        """Send as many offsets as the producer has room for; :meth:`outcome` sends the rest."""
         self._pairs, self._unsent, self._errors = pairs, deque(pairs), []
         self._produce()
 
     def outcome(self) -> Written | None:
-        """The outcome, once every one is acknowledged or refused."""
+        """The outcome, once all are acknowledged or refused; ``None`` until then."""
         self._producer.poll(0)
         self._produce()
         if len(self._errors) < len(self._pairs):

@@ -1,4 +1,4 @@
-"""The preview of a bulk sink: its task tells what a load of the next records would write, and is not started."""
+"""The preview of a bulk sink: its task, which is not started, describes what a load of the next records would write."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["is_bulk", "previewed_tables"]
 
 
 class _PreviewContext:
-    """A :class:`~connect.bulk.BulkSinkTaskContext` that has nothing done and nobody told."""
+    """A :class:`~connect.bulk.BulkSinkTaskContext` that changes and reports nothing."""
 
     def __init__(self, assembly: Assembly) -> None:
         self.connector_name = assembly.config.name
@@ -32,19 +32,19 @@ class _PreviewContext:
         return False
 
     def progress(self, progress: Progress) -> None:
-        """Nobody watches."""
+        """Do nothing: progress is not shown."""
 
     def leave_out(self, bad: Mapping[TopicPartition, OffsetSet], failures: FailuresOf) -> None:
-        """Send nothing to the dead letter queue: the records are shown with what is wrong with them."""
+        """Send nothing to the dead letter queue: the records are shown with their errors."""
 
 
 def is_bulk(assembly: Assembly) -> bool:
-    """Whether the connector is a sink that is given ranges of offsets."""
+    """Whether the connector is a sink that loads ranges of offsets."""
     return issubclass(assembly.connector_class.task_class, BulkSinkTask)
 
 
 def previewed_tables(assembly: Assembly, ranges: Sequence[OffsetRange], rows: int) -> Iterator[TablePreview]:
-    """What the task would write of these ranges."""
+    """The tables that the task would write from these ranges."""
     props = {key: value for key, value in assembly.props.items() if value is not None}
     task_class: Any = assembly.connector_class.task_class
     task: BulkSinkTask[Any] = task_class(assembly.task_config(props), _PreviewContext(assembly))

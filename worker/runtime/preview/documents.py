@@ -1,4 +1,4 @@
-"""Records of a preview as documents that JSON can hold, without secrets (invariant I8)."""
+"""Records of a preview as JSON documents without secrets (invariant I8), up to a total size."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ __all__ = ["CUT", "MORE", "LimitedDocuments", "RecordDocuments"]
 Document: TypeAlias = dict[str, Any]
 
 _SAFE_INTEGER: Final = 2**53
-"""Readers of JSON hold no larger number exactly."""
+"""The largest number that all readers of JSON represent exactly."""
 
 _DEEPEST: Final = 40
 
 MORE: Final = "there may be more"
 CUT: Final = f"what is shown has reached its limit of bytes, and {MORE}"
 _LONGEST: Final = 100
-"""How many characters are left of a text that is cut."""
+"""The length at which a text is cut."""
 _MOST: Final = 50
-"""How many members and items are left of a value that is cut, on all its levels together."""
+"""How many members and items remain of a value that is cut, on all levels together."""
 _PARTS: Final = ("key", "value", "headers")
 
 
@@ -40,7 +40,7 @@ class RecordDocuments:
     """Makes the documents of one preview: ``steps`` are the connector's transformations, in order."""
 
     def __init__(self, specs: Sequence[TransformationSpec], outcome: str, redaction: Redaction) -> None:
-        """``outcome`` is what becomes of a record that fails, in words."""
+        """``outcome`` describes what happens to a failed record."""
         self._specs = specs
         self._outcome = outcome
         self._redaction = redaction
@@ -71,7 +71,7 @@ class RecordDocuments:
         return self._document(None, origin, steps)
 
     def of_table(self, preview: TablePreview) -> Document:
-        """What a load would write into a table."""
+        """The part of a load that goes into one table."""
         columns = [{"name": field.name, "type": _schema(field.schema)} for field in preview.schema.fields]
         rows = [{name: _plain(value) for name, value in row.items()} for row in preview.rows]
         document = {"table": preview.table, "place": preview.place, "folders": list(preview.folders)}
@@ -79,7 +79,7 @@ class RecordDocuments:
         return hidden
 
     def given_up(self, task: int, record: Record, error: Exception) -> Document:
-        """A record that the source task itself gives up, since it cannot understand it."""
+        """A record that the source task itself gives up, since it cannot parse it."""
         steps = [{"step": "polled", "record": _record(record), "error": str(error), "outcome": self._outcome}]
         return self._document(task, None, steps)
 
@@ -167,7 +167,7 @@ def _of_bytes(
 
 
 def _text(data: bytes | None) -> str | None:
-    """Bytes as the text that they are, or as Base64."""
+    """Bytes as text if they are UTF-8, else as Base64."""
     if data is None:
         return None
     try:
@@ -191,7 +191,7 @@ def _schema(schema: Schema | None) -> str | None:
 
 
 def _plain(value: Any, depth: int = 0) -> Any:
-    """A value as JSON can hold it; what JSON does not know is text."""
+    """A value as JSON, with text for types that JSON lacks."""
     if depth > _DEEPEST:
         return "..."
     match value:
@@ -211,7 +211,7 @@ def _plain(value: Any, depth: int = 0) -> Any:
 
 
 class LimitedDocuments:
-    """Gives documents on to ``show``. The one that goes beyond ``most`` bytes is cut short, and is the last."""
+    """Passes documents on to ``show``. The one that exceeds ``most`` bytes is shortened, and is the last."""
 
     def __init__(self, show: Callable[[Document], None], most: int) -> None:
         self._show = show
@@ -219,11 +219,11 @@ class LimitedDocuments:
 
     @property
     def full(self) -> bool:
-        """Whether nothing more is shown."""
+        """Whether the limit is reached."""
         return self._left <= 0
 
     def __call__(self, document: Document) -> None:
-        """Show a document, unless there is no room any more."""
+        """Show a document, unless the limit is reached."""
         if self.full:
             return
         size = len(orjson.dumps(document))
@@ -232,7 +232,7 @@ class LimitedDocuments:
 
 
 def _cut(document: Document) -> Document:
-    """The document of a record or table with its long values cut."""
+    """A document with its long values cut."""
     if "rows" in document:
         few = [_Cut().of(row) for row in document["rows"][:1]]
         columns = [{**column, "type": _short(column["type"])} for column in document["columns"][:_MOST]]

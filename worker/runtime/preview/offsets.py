@@ -1,4 +1,4 @@
-"""Stored source offsets as a preview has them: read once, before the tasks start, and written by nobody."""
+"""Stored source offsets for a preview: read once, before the tasks start, and never written."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["FixedOffsets", "stored_offsets"]
 
 
 class FixedOffsets:
-    """The offsets of a connector as they were; see :class:`connect.source.OffsetStorageReader`."""
+    """The offsets of a connector as of the start; see :class:`connect.source.OffsetStorageReader`."""
 
     def __init__(self, connector: str, pairs: Iterable[tuple[Offset, Offset | None]]) -> None:
         self._connector = connector
@@ -42,7 +42,7 @@ class FixedOffsets:
 
 
 def stored_offsets(inquiry: PreviewConnector, assembly: Assembly) -> FixedOffsets:
-    """The offsets from which the connector's tasks would go on; none if it is to be shown from the beginning."""
+    """The offsets from which the connector's tasks would continue; none for a preview from the beginning."""
     name = assembly.config.name
     if inquiry.from_beginning:
         return FixedOffsets(name, ())
@@ -80,7 +80,7 @@ def _of_the_connector(assembly: Assembly) -> tuple[ClientProperties, ...]:
 def _in_topic(
     connector: str, topic: str, admin: ClientProperties, consumer: ClientProperties, producer: ClientProperties
 ) -> OffsetPairs:
-    """The connector's offsets in a topic, which is not made if it is missing."""
+    """The connector's offsets in a topic, which is not created if it is missing."""
     if describe(librdkafka.admin(admin), topic) is None:
         return []
     with closing(TopicOffsetStore(topic, consumer, producer)) as store:

@@ -1,7 +1,7 @@
 """The answer to a preview: what a connector would do with its next records, without doing it.
 
-Nothing is produced, no topic is made, no offset is kept, no consumer group joined and no task of a sink started. What
-a source's plugin does in ``start`` and ``poll`` it does here too; its ``commit`` and ``commit_record`` are not called.
+Nothing is produced, no topic is created, no offset is stored, no consumer group is joined and no task of a sink is
+started. The ``start`` and ``poll`` of a source's plugin do run; its ``commit`` and ``commit_record`` are not called.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _GRACE_OF_ENGINE: Final = 55.0
 
 
 def preview(inquiry: messages.PreviewConnector, link: Link, redaction: Redaction) -> messages.PreviewEnded:
-    """Send each record as it comes, and tell at the end why there are no more.
+    """Send each record as it comes. Returns why there are no more.
 
-    Raises a :class:`~connect.errors.ConnectError` if the configuration is wrong.
+    Raises a :class:`~connect.errors.ConnectError` if the configuration is invalid.
     """
     assembly = Assembly.resolve(inquiry.worker, inquiry.config, redaction)
     assembly.hide_secrets()
@@ -96,7 +96,7 @@ def _previewed(
 
 
 def _tell_of_hang(link: Link, redaction: Redaction, thread: int) -> None:
-    """End the preview of a plugin that does not return; its process is ended by whoever asked."""
+    """End the preview of a plugin that does not return; the supervisor ends its process."""
     frame = sys._current_frames().get(thread)
     trace = redaction.told("".join(traceback.format_stack(frame))) if frame is not None else None
     reason = "the plugin has not returned long after the time was up; it is where the trace ends"
@@ -104,7 +104,7 @@ def _tell_of_hang(link: Link, redaction: Redaction, thread: int) -> None:
 
 
 def _ended(run: Callable[[], str], redaction: Redaction) -> messages.PreviewEnded:
-    """The end of a run; an error in it fails a task when the connector runs, and is shown after what came before it."""
+    """The end of a run. An error, which would fail the task, is shown after the records before it."""
     try:
         return messages.PreviewEnded(redaction.told(run()))
     except Exception as error:
@@ -114,7 +114,7 @@ def _ended(run: Callable[[], str], redaction: Redaction) -> messages.PreviewEnde
 
 
 def _outcome(config: ConnectorConfig) -> str:
-    """What becomes of a record that cannot be processed."""
+    """What happens to a record that cannot be processed, in words."""
     if not config.tolerates_errors:
         return "the task fails (errors.tolerance=none)"
     queue = config.errors_deadletterqueue_topic_name

@@ -1,4 +1,4 @@
-"""The preview of a sink: records of its topics are read without its group, and its task is not started."""
+"""The preview of a sink: reads records of its topics without joining its group, and does not start its task."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LIST_TIMEOUT: Final = 30.0
 
 
 class SinkPreview:
-    """Shows the next records of a sink through ``show``, each as its task would be given it."""
+    """Passes the next records of a sink to ``show``, each as its task would receive it."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class SinkPreview:
         self._log = LogOffsets(self._admin)
 
     def run(self, records: int, deadline: float, *, from_beginning: bool) -> str:
-        """Show up to so many records until then; why there are no more."""
+        """Show up to so many records until a deadline. Returns why there are no more."""
         begins, ends, starts = self._bounds(from_beginning=from_beginning)
         if not ends:
             return "none of its topics exists"
@@ -76,7 +76,7 @@ class SinkPreview:
         ]
 
     def _bounds(self, *, from_beginning: bool) -> tuple[dict[Place, int], dict[Place, int], dict[Place, int]]:
-        """Where the partitions begin and end, and where to go on."""
+        """The beginnings and ends of the partitions, and where to continue."""
         places = self._log.partitions(self._topics())
         if not places:
             return {}, {}, {}
@@ -92,10 +92,10 @@ class SinkPreview:
         try:
             return choice.matching(self._admin.list_topics(timeout=_LIST_TIMEOUT).topics)
         except KafkaException as error:
-            raise ConnectError(f"The broker does not tell which topics there are: {error.args[0].str()}") from error
+            raise ConnectError(f"The broker does not list the topics: {error.args[0].str()}") from error
 
     def _starts(self, begins: dict[Place, int], ends: dict[Place, int]) -> dict[Place, int]:
-        """Where the tasks would go on: after what the group has committed, or where it would begin."""
+        """Where the tasks would continue: at the committed offsets of the group, or where it would start."""
         worker, props = self._assembly.worker_props, self._assembly.props
         group = str(roles.sink_consumer_properties(worker, props, 0).properties["group.id"])
         committed = ConsumerGroup(self._admin_properties, group).offsets()
@@ -126,7 +126,7 @@ class SinkPreview:
                 raise ConnectError(f"The topics cannot be read: {told}") from error
 
     def _take(self, message: Message, unread: dict[Place, int]) -> int:
-        """Show a message; those after the end that there was in the beginning do not count."""
+        """Show a message, unless it is after the end as of the start."""
         error = message.error()
         place = (message.topic(), message.partition())
         if error is not None:

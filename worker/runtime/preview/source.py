@@ -1,4 +1,4 @@
-"""The preview of a source: its tasks are started and polled, nothing they give is produced, and no offset is kept."""
+"""The preview of a source: starts and polls its tasks, produces nothing and stores no offsets."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _REGISTERS: Final = "auto.register.schemas"
 
 
 class _Context:
-    """The runtime as a connector and a task of a preview see it, until ``deadline``."""
+    """The runtime context of a connector and a task in a preview, until ``deadline``."""
 
     def __init__(
         self, offsets: FixedOffsets, deadline: float, transactions: TransactionContext | None, give_up: GiveUp
@@ -47,12 +47,12 @@ class _Context:
         self._give_up = give_up
 
     def wait(self, seconds: float) -> bool:
-        """Wait, but not beyond the end of the preview."""
+        """Wait, until the end of the preview at the latest."""
         time.sleep(max(0.0, min(seconds, self._deadline - time.monotonic())))
         return time.monotonic() < self._deadline
 
     def poll_when_readable(self, descriptors: Collection[int], seconds: float) -> None:  # noqa: ARG002
-        """Wait a little: a preview does not last long."""
+        """Wait briefly: a preview does not last long."""
         self.wait(min(seconds, _LOOK))
 
     def wake(self) -> None:
@@ -62,14 +62,14 @@ class _Context:
         """Do nothing: a preview stores no offsets."""
 
     def report(self, record: SourceRecord, error: Exception) -> None:
-        """Show a record that the task cannot understand, and go on."""
+        """Show a record that the task cannot parse, and go on."""
         self._give_up(record, error)
 
     def request_task_reconfiguration(self) -> None:
-        """Do nothing: a preview keeps the task configs that it began with."""
+        """Do nothing: a preview keeps its first task configs."""
 
     def raise_error(self, error: Exception) -> None:
-        """Log what a thread of the connector fails with: the tasks show what there is."""
+        """Log the failure of a thread of the connector: its tasks still show their records."""
         logger.error("The connector failed: %s", error)
 
 
@@ -77,7 +77,7 @@ GiveUp = Callable[[SourceRecord, Exception], None]
 
 
 class SourcePreview:
-    """Shows the next records of a source through ``show``, each with what becomes of it."""
+    """Passes the next records of a source to ``show``, each with its steps."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class SourcePreview:
         self._encoder = chain if self._not_converted is None else None
 
     def run(self, records: int, deadline: float) -> str:
-        """Show up to so many records until then; why there are no more."""
+        """Show up to so many records until a deadline. Returns why there are no more."""
         with ExitStack() as started:
             tasks = self._started(started, deadline)
             if not tasks:
@@ -139,12 +139,12 @@ class SourcePreview:
         return tasks
 
     def _transactions(self) -> TransactionContext | None:
-        """What takes the wishes of a task that ends its transactions itself: here there are none to end."""
+        """The transaction context of a task that ends its transactions itself; a preview has none to end."""
         ends = self._assembly.supports_exactly_once and self._assembly.source_config.boundary == "connector"
         return TransactionRequests() if ends else None
 
     def _poll(self, number: int, task: SourceTask[Any], records: int) -> int:
-        """Show what one poll gives, as far as there is room; how many that were."""
+        """Show the records of one poll, up to the limit. Returns how many."""
         before = self._shown
         for record in islice(_polled(task), max(0, records - before)):
             trace = trace_source(record, self._steps, self._encoder, self._tolerance)
@@ -166,7 +166,7 @@ def _polled(task: SourceTask[Any]) -> Iterator[SourceRecord]:
 
 
 def _why_not_converted(converters: Converters) -> str | None:
-    """A converter that would write to a schema registry is not asked: a preview changes nothing."""
+    """Why a record is not converted: a converter that would write to a schema registry is not called."""
     for converter in (converters.key, converters.value):
         if getattr(converter.config, _REGISTERS.replace(".", "_"), False):
             return (
@@ -177,7 +177,7 @@ def _why_not_converted(converters: Converters) -> str | None:
 
 
 def _stop(stop: Callable[[], None]) -> None:
-    """Stop what was started; an error in that does not hide what was shown."""
+    """Stop what was started; errors are only logged."""
     try:
         stop()
     except Exception:

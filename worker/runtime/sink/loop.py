@@ -45,10 +45,11 @@ from worker.supervisor.messages import messages
 __all__ = ["SinkLoop"]
 
 logger = logging.getLogger(__name__)
-_LEAST_POLL: Final = 0.1
+_LEAST_POLL: Final = 0.25
 _MOST_POLL: Final = 0.5
-_QUIET_POLL: Final = 1.0
+_QUIET_POLL: Final = 2.0
 _QUIET: Final = 30.0
+"""A sink without records for so long waits for a thirtieth of that time, up to ``_QUIET_POLL``."""
 _PAUSED_POLL: Final = 0.5
 _RETRY: Final = 1.0
 _NOT_DURABLE: Final = "The sink could not make its records durable; they will be put again"
@@ -57,9 +58,9 @@ _NOT_DURABLE_AT_END: Final = "The sink ends and could not make its last records 
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    """A batch to be put, what it was made of, and the offsets that are delivered once it is.
+    """A batch to put, the records that it was made of, and the offsets that are delivered once it is put.
 
-    With offsets goes the time of the first record, in seconds since 1970, if it has one.
+    ``born`` is the time of the first record in seconds since 1970; 0 if there is none.
     """
 
     batch: SinkBatch | None
@@ -68,7 +69,7 @@ class _Pending:
     born: float = 0.0
 
     def without(self, partitions: Collection[TopicPartition]) -> _Pending:
-        """The rest of it when these partitions are not to be put any more."""
+        """The same without these partitions."""
         offsets = {partition: offset for partition, offset in self.offsets.items() if partition not in partitions}
         if self.batch is None:
             return replace(self, offsets=offsets)
@@ -118,7 +119,7 @@ class SinkLoop:
         self._active = ActiveTopics(control.send, enabled=assembly.worker.topic_tracking_enable)
 
     def run(self) -> None:
-        """Move records until the worker says stop; an error that is not tolerated is raised after a last commit."""
+        """Move records until the worker sends a stop. Raises an error that is not tolerated, after a last commit."""
         try:
             self._move()
         except StopRequested:
@@ -135,7 +136,7 @@ class SinkLoop:
         self._chain.close()
 
     def _move(self) -> None:
-        # A task that hangs in its first call is a sink of unknown lag.
+        # Before the first call, which may hang: until a report the lag is unknown.
         self._report()
         while not self._control.is_stopping():
             if self._control.paused:
@@ -157,7 +158,7 @@ class SinkLoop:
         self._drop(list(self._progress))
 
     def _finish_after_failure(self) -> None:
-        """Commit what the task says is durable in spite of the failure; the rest is consumed again."""
+        """Commit what the task says is durable, in spite of the failure; the rest is consumed again."""
         try:
             self._finish()
         except Exception as error:
@@ -170,7 +171,7 @@ class SinkLoop:
         # The client cannot be interrupted. So a task hears of a stop after as long as it has waited already, at most.
         now = time.monotonic()
         quiet = now - self._found_at
-        longest = _QUIET_POLL if quiet >= _QUIET else min(max(_LEAST_POLL, quiet), _MOST_POLL)
+        longest = min(max(_LEAST_POLL, quiet), _MOST_POLL) if quiet < _QUIET else min(quiet / _QUIET, _QUIET_POLL)
         until = self._metrics.next_report if due is None else min(due, self._metrics.next_report)
         return min(longest, max(0.0, until - now))
 
@@ -191,7 +192,7 @@ class SinkLoop:
             self._pending.append(_Pending(None, consumed, offsets, born))
 
     def _deliver(self) -> None:
-        """Put what was consumed; a batch that the task wants again later waits, and nothing is consumed meanwhile."""
+        """Put the consumed records. While a batch waits to be put again, nothing is consumed."""
         now = time.monotonic()
         self._heed_timeout()
         if self._pending and now < self._retry_due:
@@ -225,7 +226,7 @@ class SinkLoop:
         return True
 
     def _put_nothing(self) -> None:
-        """Put an empty batch, of one of the task's topics, because the timeout it asked for has passed."""
+        """Put an empty batch of one of the task's topics, since the timeout that the task requested has passed."""
         self._context.consumed = None
         topic = min(self._context.assignment, default=None)
         if topic is not None:
@@ -236,7 +237,7 @@ class SinkLoop:
             self._put_due = time.monotonic() + seconds
 
     def _rewind(self) -> None:
-        """Go where the task asked to go. A partition that has only just come is rewound at the next look."""
+        """Rewind to the offsets that the task requested. A partition that was only just assigned is rewound later."""
         rewinds, self._context.rewinds = self._context.rewinds, {}
         known = {partition: offset for partition, offset in rewinds.items() if partition in self._progress}
         self._forget(known)
@@ -246,17 +247,17 @@ class SinkLoop:
                 self._context.rewinds.setdefault(partition, offset)
 
     def _forget(self, partitions: Collection[TopicPartition]) -> None:
-        """Put nothing of these partitions that was consumed before."""
+        """Drop the consumed records of these partitions that were not put yet."""
         remaining = [pending.without(partitions) for pending in self._pending]
         self._pending = [pending for pending in remaining if pending.batch is not None or pending.offsets]
 
     # -- committing ----------------------------------------------------------------------------------------------
 
     def _commit(self, *, closing: bool, partitions: Collection[TopicPartition] | None = None) -> bool:
-        """Commit what the task says is durable (invariant I2); whether that, and all it reported, is kept now.
+        """Commit what the task says is durable (invariant I2). Returns whether offsets and reports are stored.
 
-        A task that cannot flush while it runs is rewound to what was committed last; while it closes, its partitions
-        are consumed again by their next owner.
+        If the task fails to flush while it runs, it is rewound to the last commit; if it closes, the next owner of its
+        partitions consumes their records again.
         """
         if partitions is None:
             self._commit_due = time.monotonic() + self._interval
@@ -288,7 +289,7 @@ class SinkLoop:
         return kept
 
     def _reports_are_kept(self, *, closing: bool) -> bool:
-        """Whether what was reported and published is durable, so that offsets may move past the records (I4)."""
+        """Make reports and published records durable before offsets pass them (I4). Returns whether they are."""
         try:
             self._tolerance.flush()
             self._context.flush_published()
@@ -305,7 +306,11 @@ class SinkLoop:
         checked: dict[TopicPartition, int] = {}
         for partition, offset in wanted.items():
             if partition not in current or offset > current[partition]:
-                logger.warning("The sink wants to commit %s at %d, which it was not given; ignored", partition, offset)
+                logger.warning(
+                    "The sink wants to commit %s at %d, an offset that it was not given; this is ignored",
+                    partition,
+                    offset,
+                )
             elif self._progress[partition].committed != offset:
                 checked[partition] = offset
         return checked
@@ -329,7 +334,7 @@ class SinkLoop:
     # -- told by the subscription ------------------------------------------------------------------------------------
 
     def assigned(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Open partitions, and return where the task wants to begin in them."""
+        """Open partitions. Returns where the task wants to start in them."""
         self._progress.update({partition: PartitionProgress() for partition in partitions})
         self._context.assignment |= set(partitions)
         with self._control.watch.call("open"):
@@ -350,9 +355,9 @@ class SinkLoop:
         self._drop(partitions)
 
     def held(self) -> Collection[TopicPartition]:
-        """The partitions the consumer must not fetch.
+        """The partitions that the consumer must not fetch.
 
-        All of them while a batch waits for a retry, or the task is paused or done; otherwise those the task has paused.
+        All of them while a batch waits to be put again, or the task is paused or drained; else those that it paused.
         """
         everything = self._pending or self._control.paused or self._is_done
         return self._context.assignment if everything else self._context.paused
@@ -398,7 +403,7 @@ class SinkLoop:
         return self._ends.reached(self._context.assignment, self._progress.positions())
 
     def _drain(self) -> bool:
-        """Commit everything, say so, and wait for the end; ``False`` if that failed and records come again."""
+        """Commit everything, report it and wait for the stop. ``False`` if the commit failed."""
         if not self._commit(closing=False):
             return not self._control.wait_unless_stopped(_RETRY)
         self._is_done = True

@@ -1,4 +1,4 @@
-"""The progress of a sink task in its topic partitions: entered, delivered, committed, at the end."""
+"""The progress of a sink task in its topic partitions, and how far it is from their ends."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TIMEOUT: Final = 10.0
 
 @dataclass(slots=True)
 class PartitionProgress:
-    """The progress in one topic partition. Offsets are the next ones: ``delivered`` follows the last record put."""
+    """The progress in one topic partition. Offsets are next offsets: ``delivered`` follows the last record put."""
 
     entered: int | None = None
     delivered: int | None = None
@@ -29,17 +29,17 @@ class PartitionProgress:
 
     @property
     def resume(self) -> int | None:
-        """The first offset that may not be durable: after the last commit, or where the partition was entered."""
+        """The first offset that may not be durable: the last commit, or where the partition was entered."""
         return self.entered if self.committed is None else self.committed
 
     @property
     def position(self) -> int | None:
-        """The next offset; at the end that is past control records, which are never delivered."""
+        """The next offset; at the end of the partition it is past control records, which are never delivered."""
         known = [offset for offset in (self.delivered, self.at_end) if offset is not None]
         return max(known, default=None)
 
     def rewind(self, offset: int) -> None:
-        """Continue from ``offset``, whatever was before."""
+        """Continue from ``offset``."""
         self.entered = self.delivered = offset
         self.committed = self.at_end = None
 
@@ -48,7 +48,7 @@ class SinkProgress(dict[TopicPartition, PartitionProgress]):
     """The progress of a task in each of its topic partitions."""
 
     def enter(self, first_offsets: Mapping[TopicPartition, int]) -> None:
-        """Note where partitions were entered, by the first records consumed of them; later ones change nothing."""
+        """Note where partitions were entered, by the first records consumed from them; later records have no effect."""
         for partition, offset in first_offsets.items():
             progress = self[partition]
             if progress.entered is None:
@@ -61,7 +61,7 @@ class SinkProgress(dict[TopicPartition, PartitionProgress]):
                 self[partition].delivered = offset
 
     def delivered(self, partitions: Collection[TopicPartition] | None = None) -> dict[TopicPartition, int]:
-        """The offsets, of these partitions or all, that may be committed once they are durable."""
+        """The offsets of these partitions, or all, that may be committed once they are durable."""
         return {
             partition: progress.delivered
             for partition, progress in self.items()
@@ -69,23 +69,23 @@ class SinkProgress(dict[TopicPartition, PartitionProgress]):
         }
 
     def positions(self) -> dict[TopicPartition, int]:
-        """The next offset of each partition that has one yet."""
+        """The next offset of each partition that has one."""
         return {partition: at for partition, progress in self.items() if (at := progress.position) is not None}
 
     def resumptions(self) -> dict[TopicPartition, int]:
-        """The offsets to go back to when records that were put cannot be made durable."""
+        """The offsets to return to if records that were put cannot be made durable."""
         return {partition: at for partition, progress in self.items() if (at := progress.resume) is not None}
 
 
 class EndOffsets:
-    """The ends of partitions as they were when each was first asked about."""
+    """The ends of partitions, as of the first look at each."""
 
     def __init__(self, consumer: Consumer) -> None:
         self._consumer = consumer
         self._ends: dict[TopicPartition, int] = {}
 
     def reached(self, partitions: Collection[TopicPartition], positions: Mapping[TopicPartition, int]) -> bool:
-        """Whether every partition is consumed up to its end; one that was empty is."""
+        """Whether every partition is consumed up to its end, which is 0 for an empty one."""
         try:
             for partition in partitions:
                 if partition not in self._ends:
@@ -100,9 +100,9 @@ class EndOffsets:
 def lag(
     consumer: Consumer, partitions: Collection[TopicPartition], positions: Mapping[TopicPartition, int]
 ) -> int | None:
-    """How many offsets the positions are behind the ends that the client heard of last.
+    """How many offsets the positions are behind the ends that the client knows.
 
-    ``None`` while the position or the end of any of the partitions is unknown: what is known of others is too small.
+    ``None`` while the position or end of any partition is unknown, since the sum would be too small.
     """
     behind = 0
     for partition in partitions:

@@ -1,4 +1,4 @@
-"""The topic partitions that a sink task has of its group: how they come and go, and what is consumed from them."""
+"""A sink task as a member of its group: assignment and revocation of topic partitions, and consuming."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ _FATAL: Final = frozenset({KafkaError._AUTHENTICATION, KafkaError._AUTO_OFFSET_R
 
 
 class Assigned(Protocol):
-    """The listener for partitions; called from within :meth:`Subscription.consume`, and when the group is left."""
+    """A listener for assignments, called by :meth:`Subscription.consume` and when leaving the group."""
 
     def assigned(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Take new partitions, and return where to begin in those that do not begin at the committed offset."""
+        """Take new partitions. Returns the offset to start at, for those that do not start at the committed one."""
 
     def revoked(self, partitions: Collection[TopicPartition]) -> None:
-        """Give partitions up; their offsets may be committed for the last time."""
+        """Give up partitions, after a last commit of their offsets."""
 
     def lost(self, partitions: Collection[TopicPartition]) -> None:
-        """Drop partitions that are gone: another task may have them, so nothing may be committed (invariant I6)."""
+        """Drop partitions that were lost: another task may own them, so nothing may be committed (invariant I6)."""
 
     def held(self) -> Collection[TopicPartition]:
-        """The partitions to consume nothing from now."""
+        """The partitions that must not be consumed now."""
 
     def at_end(self, partition: TopicPartition, offset: int) -> None:
-        """Note that everything there was in a partition has been consumed."""
+        """Note that a partition was consumed up to its end."""
 
 
 class Subscription:
@@ -67,7 +67,7 @@ class Subscription:
         self._failure: Exception | None = None
 
     def consume(self, most: int, seconds: float) -> list[Message]:
-        """The next records. Rebalances, and what the client says beside records, are seen to here."""
+        """Return the next records, and handle rebalances and errors of the client."""
         if self._choice.is_pattern and time.monotonic() >= self._look_due:
             self.look()
         elif not self._topics:
@@ -84,32 +84,32 @@ class Subscription:
                     self._hear(message, message.error())
             found = [message for message in found if message.error() is None]
         if self._rebalanced:
-            # Its new owner delivers what was consumed of a partition that went meanwhile.
+            # Records of a partition that was revoked meanwhile are delivered by its new owner.
             found = [m for m in found if TopicPartition(m.topic(), m.partition()) in self._assignment]
         return found
 
     def leave(self) -> None:
         """Leave the group and close the consumer.
 
-        A member that waits to be let in can leave only then, which may take until the session of another has ended.
-        That is not waited for: the process ends, and the group misses it after its session. In a process that several
-        share it leaves as soon as it can.
+        A member that is still joining can leave only after that, which may take until the session of another member has
+        ended. That is not waited for: the process ends, and the group removes it after its session. In a shared process
+        it leaves as soon as it can.
         """
         if self._assignment:
             self._consumer.close()
             return
         closing = threading.Thread(target=self._consumer.close, name="leave", daemon=True)
-        # In a context of nobody's: where several share a process, this unit has ended all the same.
+        # In a context without a unit: in a shared process, this unit counts as ended without this thread.
         contextvars.Context().run(closing.start)
         closing.join(_LEAVE_SECONDS)
 
     @property
     def only_partition(self) -> int | None:
-        """The number of the partition, if there is only one: what was consumed last is of it."""
+        """The number of the partition, if the task has only one, to which all consumed records belong."""
         return next(iter(self._assignment)).partition if len(self._assignment) == 1 else None
 
     def look(self) -> None:
-        """Look which topics match the pattern, if there is one, and subscribe to them."""
+        """Look for topics that match the pattern, if there is one, and subscribe to them."""
         self._look_due = time.monotonic() + _LOOK_AGAIN
         if not self._choice.is_pattern:
             return
@@ -122,11 +122,11 @@ class Subscription:
             self._subscribe(topics)
 
     def settled(self) -> bool:
-        """Whether it is known which partitions the task has, be it none."""
+        """Whether the assignment is known, even if it is empty."""
         return self._joined or (self._choice.is_pattern and not self._topics)
 
     def seek(self, partition: TopicPartition, offset: int) -> bool:
-        """Continue a partition at ``offset``; ``False`` if that is not possible yet, as it has only just come."""
+        """Continue a partition at ``offset``. ``False`` if that is not possible yet, just after its assignment."""
         try:
             self._consumer.seek(confluent_kafka.TopicPartition(*partition, offset))
         except KafkaException as error:
@@ -144,7 +144,7 @@ class Subscription:
             self._consumer.unsubscribe()
 
     def _hold(self) -> None:
-        """Pause the partitions that are to be held, and resume those that no longer are."""
+        """Pause the partitions that must not be consumed, and resume those that may be again."""
         held = self._assignment.intersection(self._listener.held())
         if newly := held - self._paused:
             self._consumer.pause(_client_partitions(newly))
@@ -153,7 +153,7 @@ class Subscription:
         self._paused = held
 
     def _hear(self, message: Message, error: KafkaError) -> None:
-        """Heed the client's errors. It retries by itself; only an error that it cannot get over fails the task."""
+        """Handle an error of the client, which retries by itself: only one that it cannot recover from is raised."""
         if error.code() == KafkaError._PARTITION_EOF:
             self._listener.at_end(TopicPartition(message.topic(), message.partition()), message.offset())
         elif is_denial(error.code()):
@@ -188,7 +188,7 @@ class Subscription:
             consumer.incremental_assign(client)
         else:
             consumer.assign(client)
-        # The client keeps a partition paused that went and came back. Nothing of it may come before it is held again.
+        # The client keeps a partition paused that was revoked and assigned again, and it may have to be held.
         self._paused |= set(added)
         self._hold()
         if held := self._paused.intersection(added):
@@ -210,11 +210,11 @@ class Subscription:
         self._rebalanced = True
         self._assignment -= set(gone)
         self._paused -= set(gone)
-        # Until the group has divided its partitions anew, it is not known that the task has none.
+        # Until the rebalance is complete it is unknown whether the task has any.
         self._joined = self._joined and bool(self._assignment)
 
     def _attempt(self, call: Callable[[], None]) -> None:
-        """Keep an error until the client has returned: it cannot be raised through the client."""
+        """Keep an error until the client returns, since it cannot be raised through the client."""
         try:
             call()
         except Exception as error:

@@ -22,8 +22,8 @@ INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state",
 class TopicChoice:
     """The topics of ``topics`` or ``topics.regex``.
 
-    The pattern is matched here, against the whole name as in Java: the client would search for it as a prefix, and in
-    another dialect.
+    The pattern is matched here, against the whole name as in Java: the client would match a prefix, in another
+    dialect.
     """
 
     def __init__(self, config: SinkConnectorConfig) -> None:
@@ -32,7 +32,7 @@ class TopicChoice:
 
     @property
     def is_pattern(self) -> bool:
-        """Whether topics that are made later may belong to it."""
+        """Whether topics that are created later may match."""
         return self._pattern is not None
 
     @property
@@ -45,13 +45,13 @@ class TopicChoice:
         return bool(self.matching([topic])) if self.is_pattern else topic in self.names
 
     def present(self, client: Consumer | AdminClient) -> tuple[str, ...]:
-        """The topics there are of it, in order; raises ``KafkaException`` if the broker does not tell."""
+        """The existing topics that match, in order. Raises ``KafkaException`` if the broker does not answer."""
         return tuple(self.partitions(client))
 
     def partitions(self, client: Consumer | AdminClient) -> dict[str, tuple[int, ...]]:
-        """The partitions of each topic there is of it, in order, asked for in one request where there may be many.
+        """The partitions of each existing topic that matches, in order; one request if there may be many topics.
 
-        Raises ``KafkaException`` if the broker does not tell.
+        Raises ``KafkaException`` if the broker does not answer.
         """
         found: dict[str, Any] = {}
         if self.is_pattern or len(self.names) > _FEW:
@@ -62,7 +62,7 @@ class TopicChoice:
         return {name: _numbers(topic) for name, topic in present.items() if topic is not None}
 
     def matching(self, topics: Iterable[str]) -> tuple[str, ...]:
-        """Those of ``topics`` that the pattern matches, in order; Kafka's internal ones are never among them."""
+        """Those of ``topics`` that match the pattern, in order, without Kafka's internal topics."""
         assert self._pattern is not None
         return tuple(
             sorted(topic for topic in topics if topic not in INTERNAL_TOPICS and self._pattern.fullmatch(topic))
@@ -70,10 +70,10 @@ class TopicChoice:
 
 
 def topic_found(client: Consumer | AdminClient, name: str) -> Any:
-    """A topic as the broker describes it; ``None`` if there is none.
+    """The broker's description of a topic; ``None`` if it does not exist.
 
-    Raises ``KafkaException`` if the broker does not tell. A consumer that is assigned a topic that its user may not
-    describe says nothing, and waits.
+    Raises ``KafkaException`` if the broker does not answer. A consumer that is assigned a topic which its user may not
+    describe reports nothing, and waits.
     """
     topic = client.list_topics(name, timeout=_TIMEOUT).topics.get(name)
     if topic is not None and topic.error is not None:
@@ -84,7 +84,7 @@ def topic_found(client: Consumer | AdminClient, name: str) -> Any:
 
 
 def _good(topic: Any) -> Any:
-    """The topic, unless its description has an error or is missing: then it is asked for by name, to learn why."""
+    """The topic; if its description has an error or is missing it is requested by name, to find the reason."""
     return topic if topic is not None and topic.error is None else None
 
 

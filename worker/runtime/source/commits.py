@@ -28,23 +28,23 @@ logger = logging.getLogger(__name__)
 
 
 class SourceCommits(Protocol):
-    """Keeps the offsets of records that a delivery sends. Used by the task's thread alone."""
+    """Commits the offsets of records that a delivery sends. Used by the task's thread alone."""
 
     @property
     def boundary(self) -> Boundary:
-        """The place where a transaction ends within a batch."""
+        """The boundary that decides where a transaction ends within a batch."""
 
     def begin(self, submission: Submission, topics: Iterable[str]) -> None:
-        """Prepare for records, to these topics, that are about to be sent."""
+        """Prepare for sending records to these topics."""
 
     def sent(self, submission: Submission) -> None:
-        """Note that all of them are handed to the producer."""
+        """Note that all of them were given to the producer."""
 
     def passed(self, submission: Submission) -> None:
-        """Keep an offset without records, after what was sent before it."""
+        """Commit an offset without records, after everything sent before it."""
 
     def end(self, ending: Ending) -> None:
-        """End the transaction, within a batch."""
+        """End the transaction within a batch."""
 
     def batch_sent(self) -> None:
         """Note that all records of a poll are sent."""
@@ -54,29 +54,29 @@ class SourceCommits(Protocol):
 
     @property
     def next_look(self) -> float:
-        """When, by :func:`time.monotonic`, to serve at the latest, while nothing else happens."""
+        """When to call :meth:`serve` at the latest, by :func:`time.monotonic`."""
 
     def refusal(self, error: KafkaError, *, sent: bool, of_record: bool) -> ConnectError | None:
-        """The error, if any, that fails the task because a record was refused, after it was ``sent`` or before.
+        """The error that fails the task because a record was refused, after it was ``sent`` or before.
 
-        ``of_record`` says whether that record alone is at fault; ``None`` leaves it to the task's tolerance.
+        ``None`` leaves the record to the task's tolerance. ``of_record`` says whether the record alone is at fault.
         """
 
     def failure(self, error: KafkaError) -> ConnectError:
         """The error that fails the task because the producer has failed for good."""
 
     def finish(self) -> bool:
-        """Commit what can be, because the task stops, and return whether nothing is left behind."""
+        """Commit what can be committed, since the task stops. Returns whether that is everything."""
 
     def pause(self) -> bool:
-        """Commit what can be, because the task pauses, and return whether nothing is left behind."""
+        """Commit what can be committed, since the task pauses. Returns whether that is everything."""
 
     def fail(self) -> None:
         """Clean up after a failure."""
 
 
 class ToldTask:
-    """A source task as it is told what is acknowledged; its calls are watched."""
+    """The methods of a source task that are called after acknowledgements, watched for hangs."""
 
     def __init__(self, task: SourceTask[Any], watch: Watch) -> None:
         self._task = task
@@ -99,7 +99,7 @@ class ToldTask:
 
 
 class AtLeastOnce:
-    """Commits the offsets of what is acknowledged, now and then. After a kill the rest is read and sent again."""
+    """Commits the offsets of acknowledged records at intervals. After a kill the rest is read and sent again."""
 
     boundary: Boundary = PollBoundary()
 
@@ -123,7 +123,7 @@ class AtLeastOnce:
         self._topics: tuple[str, ...] = ()
 
     def begin(self, submission: Submission, topics: Iterable[str]) -> None:
-        """Take note of them."""
+        """Note the records."""
         self._topics = tuple(topics) or self._topics
         if submission.partition:
             check_offset(submission.offset)
@@ -132,50 +132,52 @@ class AtLeastOnce:
             self._untold.append(submission)
 
     def sent(self, submission: Submission) -> None:
-        """Acknowledgements tell the rest."""
+        """Do nothing: acknowledgements follow."""
 
     def passed(self, submission: Submission) -> None:
-        """Wait for what was sent of its partition before."""
+        """Commit it after the earlier records of its partition."""
         self.begin(submission, ())
 
     def end(self, ending: Ending) -> None:
-        """There are no transactions."""
+        """Do nothing: there are no transactions."""
 
     def batch_sent(self) -> None:
-        """Acknowledgements tell the rest."""
+        """Do nothing: acknowledgements follow."""
 
     def serve(self) -> None:
-        """Tell the task of what is acknowledged, and commit it if it is time."""
+        """Tell the task which records are acknowledged, and commit if that is due."""
         self._tell_records()
         self._committer.advance()
 
     @property
     def next_look(self) -> float:
-        """When the next commit is due, or that under way may have ended."""
+        """When the next commit is due, or the current one may have ended."""
         return self._committer.next_look
 
     def refusal(self, error: KafkaError, *, sent: bool, of_record: bool) -> ConnectError | None:  # noqa: ARG002
-        """Each record is for itself."""
+        """``None``: each record stands alone."""
         return None
 
     def failure(self, error: KafkaError) -> ConnectError:
-        """It has to be made anew."""
+        """The producer has to be made again."""
         told = explained(error, PRODUCER, *on_topics(self._topics, "Write"))
         return ConnectError(f"The task's producer has failed: {told}. Restart the task.")
 
     def finish(self) -> bool:
-        """Wait for what is under way and commit it."""
+        """Wait for the records under way and commit their offsets."""
         complete = self._delivery.flush(self._patience)
         if not complete:
-            logger.warning("Kafka has not acknowledged all records yet; if it does not, they will be read again.")
+            logger.warning(
+                "Kafka has not acknowledged all records yet; those that it does not acknowledge will be read again."
+            )
         return self._commit_last() and complete
 
     def pause(self) -> bool:
-        """As at the end."""
+        """Commit as at the end."""
         return self.finish()
 
     def fail(self) -> None:
-        """Commit what is acknowledged. What was refused since the failure stays unacknowledged, and comes again."""
+        """Commit acknowledged records. Those refused since the failure stay unacknowledged, and come again."""
         steps: tuple[Callable[[], bool], ...] = (lambda: self._delivery.flush(self._patience), self._commit_last)
         for step in steps:
             try:
@@ -191,7 +193,7 @@ class AtLeastOnce:
         return complete
 
     def _tell_records(self) -> None:
-        """Tell the task of what is acknowledged, in whatever order that came about: one partition may be stuck."""
+        """Tell the task of acknowledged records, in the order of acknowledgement: one partition may be stuck."""
         if all(submission.remaining for submission in self._untold):
             return
         told = [submission for submission in self._untold if not submission.remaining]
@@ -200,7 +202,7 @@ class AtLeastOnce:
 
 
 def tell_records(task: ToldTask, submissions: Iterable[Submission]) -> None:
-    """Tell a task of records that are on their topics or left out; what it raises is logged and changes nothing."""
+    """Tell a task of records that are on their topics or left out. Errors that it raises are only logged."""
     for submission in submissions:
         for record in submission.records:
             try:

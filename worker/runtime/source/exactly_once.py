@@ -71,9 +71,9 @@ class TransactionSizes:
 
 
 class TransactionOffsets:
-    """The source offsets of the records of a transaction, which are written to ``topic`` within it.
+    """The source offsets of a transaction, which are written to ``topic`` within it.
 
-    ``on_commit`` is told of them once Kafka has committed them. They outlast an abort: the next transaction has them.
+    ``on_commit`` receives them after the commit. After an abort they go with the next transaction.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class TransactionOffsets:
         self._written: messages.OffsetPairs = []
 
     def add(self, submission: Submission) -> None:
-        """Let the offset of these records, if they have one, be written with the transaction."""
+        """Add the offset of these records, if they have one."""
         if submission.partition:
             self._submissions[offset_key(self._connector, submission.partition)] = submission
 
@@ -101,22 +101,22 @@ class TransactionOffsets:
         self._writer.begin(self._written)
 
     def outcome(self) -> Written | None:
-        """Whether they are acknowledged; ``None`` if that is not known yet."""
+        """Whether they are acknowledged; ``None`` while that is unknown."""
         return self._writer.outcome()
 
     def committed(self) -> None:
-        """Forget the offsets, which Kafka has committed, and tell of them."""
+        """Note that Kafka has committed the offsets, and pass them on."""
         self._submissions = {}
         self._on_commit(self._written)
 
 
 class ExactlyOnce:
-    """Commits records and offsets together, where ``boundary`` says. Used by the task's thread alone.
+    """Commits records and offsets together, where ``boundary`` decides. Used by the task's thread alone.
 
-    The offsets of records that were left out are committed with the next transaction that has any records: one is
-    not made for them. Offsets that the task has passed without records are committed with it as well, or alone if there
-    is none within ``passing`` seconds, when the task pauses and when it stops. After an abort there is a transaction of
-    offsets alone, as in Java: the records are discarded and do not come again.
+    Offsets of records that were left out are committed with the next transaction that has records; none is made for
+    them alone. So are offsets that the task has passed without records, but if there is no transaction within
+    ``passing`` seconds, or when the task pauses or stops, they are committed alone. An abort is followed by a
+    transaction of the offsets alone, as in Java: the records are discarded and do not come again.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class ExactlyOnce:
         self._owes_offsets = False
 
     def begin(self, submission: Submission, topics: Iterable[str]) -> None:
-        """Begin a transaction, if there is anything to send."""
+        """Begin a transaction, if there are records to send."""
         if self._offsets.topic in topics:
             # It would wait for its own transaction when the task asks for an offset.
             raise ConnectError(
@@ -168,21 +168,21 @@ class ExactlyOnce:
         crash_point("before-produce")
 
     def sent(self, submission: Submission) -> None:
-        """Let the offset of these records go with them."""
+        """Commit the offset of these records with them."""
         self._torn = False
         self._offsets.add(submission)
         if submission.is_told:
             self._untold.append(submission)
 
     def passed(self, submission: Submission) -> None:
-        """Let the offset go with the next transaction, or with one of its own before long."""
+        """Commit the offset with the next transaction, or soon with its own."""
         check_offset(submission.offset)
         self._offsets.add(submission)
         if self._passed_at is None:
             self._passed_at = time.monotonic()
 
     def end(self, ending: Ending) -> None:
-        """Commit or abort, as the task has asked."""
+        """Commit or abort, as the task has requested."""
         if ending is Ending.ABORT:
             self._abort()
         self._commit()
@@ -192,7 +192,7 @@ class ExactlyOnce:
         self._end(self.boundary.after_batch(time.monotonic()))
 
     def serve(self) -> None:
-        """Commit if it is time."""
+        """Commit if that is due."""
         now = time.monotonic()
         self._end(self.boundary.while_idle(now))
         if self._passed_at is not None and now >= self._passed_at + self._passing:
@@ -200,11 +200,11 @@ class ExactlyOnce:
 
     @property
     def next_look(self) -> float:
-        """Soon while a transaction is open: when it ends is for the boundary to say."""
+        """Soon while a transaction is open, so that the boundary can end it."""
         return time.monotonic() + (_OPEN if self._producer.is_open else _CLOSED)
 
     def refusal(self, error: KafkaError, *, sent: bool, of_record: bool) -> ConnectError | None:
-        """The error after a broker refused a record of a transaction, as in Java whatever ``errors.tolerance`` is."""
+        """The error after a broker has refused a record, as in Java whatever ``errors.tolerance`` is."""
         if not of_record:
             return self._producer.failure(error)
         if not sent:
@@ -220,7 +220,7 @@ class ExactlyOnce:
         return self._producer.failure(error)
 
     def finish(self) -> bool:
-        """Commit what is whole, where the boundary allows that; the rest is aborted and read again."""
+        """Commit what is complete, if the boundary allows it; the rest is aborted and read again."""
         try:
             if not self._torn:
                 self._flush_reports()
@@ -236,7 +236,7 @@ class ExactlyOnce:
         return False
 
     def pause(self) -> bool:
-        """Commit whatever there is: an open transaction would time out, as in Java."""
+        """Commit everything, as in Java: an open transaction would time out."""
         self._commit()
         self._commit_passed()
         return True
@@ -250,7 +250,7 @@ class ExactlyOnce:
             self.end(ending)
 
     def _commit_passed(self) -> None:
-        """Commit offsets without records, unless a transaction is open that they can go with."""
+        """Commit offsets without records, unless an open transaction will include them."""
         if self._passed_at is not None and not self._producer.is_open:
             self._owes_offsets = True
             self._commit()
@@ -301,7 +301,7 @@ class ExactlyOnce:
                 return
 
     def _write_offsets(self) -> None:
-        """Send the offsets, and wait until they and all records are acknowledged: which failed is known only here."""
+        """Send the offsets, and wait until they and all records are acknowledged: only this shows which ones failed."""
         self._offsets.write()
         deadline: float | None = None
         while not self._delivery.flush(_SLICE) or (outcome := self._offsets.outcome()) is None:

@@ -1,4 +1,10 @@
-"""Fencing by transactional ids: whoever had one before can commit nothing any more (KIP-618, invariant I6)."""
+"""Fencing by transactional ids, after which a former producer can commit nothing (KIP-618, invariant I6).
+
+A process that is slow to start may begin an epoch of its transactional id after the leader has fenced the tasks of its
+configuration, so that nothing fences it any more. So it asks the worker whether it still owns its task before it sends
+anything. Crash point: killed before the answer, it has sent nothing, and leaves an epoch that the next process of the
+task supersedes.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +29,10 @@ _AT_ONCE: Final = 8
 
 
 def fence(producers: Iterable[tuple[str, ClientProperties]]) -> None:
-    """Begin a new epoch for the transactional id of each of these producers, which have the names of their owners.
+    """Begin a new epoch of the transactional id of each of these producers, given with the names of their owners.
 
-    librdkafka has no other means to fence than a producer that takes the id over. Some at a time, for each waits for
-    the broker. Raises :class:`~connect.errors.ConnectError` if one cannot be fenced.
+    librdkafka can fence only by a producer that takes over the id. Several at a time, since each waits for the broker.
+    Raises :class:`~connect.errors.ConnectError` if one cannot be fenced.
     """
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         list(pool.map(_fence, producers))
@@ -43,7 +49,10 @@ def _fence(named: tuple[str, ClientProperties]) -> None:
 
 
 def confirm_ownership(control: Control) -> None:
-    """Return when the worker has confirmed it. One that does not stops this process: :class:`StopRequested`."""
+    """Wait until the worker confirms that this process owns its task.
+
+    Raises :class:`StopRequested` if the worker stops the task instead.
+    """
     request = control.request()
     control.send(messages.ConfirmOwnership(request))
     while control.reply(request) is None:

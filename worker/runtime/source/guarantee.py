@@ -1,4 +1,4 @@
-"""The guarantee of a source task, at least once or exactly once, with the producer, offsets and commits it needs."""
+"""The guarantee of a source task, at least once or exactly once, with its producer, offset reader and commits."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ __all__ = [
 
 
 class AtLeastOnceGuarantee:
-    """The worker keeps the offsets, or the task in the connector's own topic, once records are acknowledged."""
+    """At least once: the worker, or the task in the connector's own topic, stores offsets of acknowledged records."""
 
     transaction_context: TransactionContext | None = None
     resends = True
@@ -64,7 +64,7 @@ class AtLeastOnceGuarantee:
     def commits(
         self, task: ToldTask, delivery: Delivery, before_commit: Callable[[], None], metrics: TaskMetrics
     ) -> AtLeastOnce:
-        """Commits at the worker's ``offset.flush.interval.ms``."""
+        """The commits, every ``offset.flush.interval.ms`` of the worker."""
         worker, submitted = self._assembly.worker, SubmittedRecords()
         patience = worker.offset_flush_timeout_ms / 1000
         committer = OffsetCommitter(
@@ -79,7 +79,7 @@ class AtLeastOnceGuarantee:
         return AtLeastOnce(self._assembly.config.name, task, delivery, submitted, committer, patience=patience)
 
     def rest(self) -> None:
-        """Let go of the producer until there is something to send."""
+        """Close the producer until there is something to send."""
         self.producer.rest()
 
     def _writer(self) -> OffsetWriter:
@@ -90,9 +90,9 @@ class AtLeastOnceGuarantee:
 
 
 class ExactlyOnceGuarantee:
-    """The task writes its offsets itself, in the transactions of its records.
+    """Exactly once: the task writes its offsets itself, in the transactions of its records.
 
-    When this is made, a former process of the task is fenced: whatever it has committed can be read from now on.
+    Making this fences a former process of the task, so that everything that it has committed can be read.
     """
 
     resends = False
@@ -124,7 +124,7 @@ class ExactlyOnceGuarantee:
     def commits(
         self, task: ToldTask, delivery: Delivery, before_commit: Callable[[], None], metrics: TaskMetrics
     ) -> ExactlyOnce:
-        """Commits where ``transaction.boundary`` says."""
+        """The commits, where ``transaction.boundary`` decides."""
         name, topic = self._assembly.config.name, self._assembly.transaction_offsets_topic
         offsets = TransactionOffsets(name, topic, TopicOffsetWriter(topic, name, self.producer), self._copy())
         return ExactlyOnce(
@@ -141,22 +141,22 @@ class ExactlyOnceGuarantee:
         )
 
     def rest(self) -> None:
-        """Keep the producer: as long as it is there, a former process of the task is fenced."""
+        """Keep the producer, which keeps former processes of the task fenced."""
 
     def _copy(self) -> Callable[[messages.OffsetPairs], None]:
-        """The worker's copy is made after the commit: it may not be ahead of what is kept."""
+        """The function that updates the worker's copy after a commit: the copy must not be ahead of the topic."""
         return WorkerOffsetCopy(self._control).keep if self._assembly.dedicated_offsets_topic else lambda _: None
 
 
 Guarantee: TypeAlias = AtLeastOnceGuarantee | ExactlyOnceGuarantee
-"""The guarantee that a source task is built on. Used by the task's thread alone.
+"""The guarantee of a source task. Used by the task's thread alone.
 
-``commits`` gives the keeper of the offsets of what a delivery sends; reports are made durable before that.
+``commits`` returns the commits of what a delivery sends; it makes reports durable before each commit.
 """
 
 
 def guarantee_of(assembly: Assembly, control: Control, clients: Clients, task: int) -> Guarantee:
-    """The guarantee that the worker's ``exactly.once.source.support`` gives its source tasks."""
+    """The guarantee by the worker's ``exactly.once.source.support``."""
     kind = ExactlyOnceGuarantee if assembly.supports_exactly_once else AtLeastOnceGuarantee
     return kind(assembly, control, clients, task)
 
@@ -164,7 +164,7 @@ def guarantee_of(assembly: Assembly, control: Control, clients: Clients, task: i
 def offset_reader(
     assembly: Assembly, control: Control, task: int | None, end_lost: Callable[[Sequence[int]], None] | None = None
 ) -> OffsetReader:
-    """Reads where the connector's offsets are, for one of its tasks or for itself; makes its own topic if missing."""
+    """The reader of a connector's offsets, for a task or itself; creates the connector's own topic if missing."""
     own = assembly.dedicated_offsets_topic
     if own is not None:
         create_offsets_topic(assembly, own, task)
@@ -186,7 +186,7 @@ def _topic_reader(
 
 
 def create_offsets_topic(assembly: Assembly, topic: str, task: int | None) -> None:
-    """Create a connector's dedicated offsets topic if it is missing; one that is not compacted is refused."""
+    """Create a connector's dedicated offsets topic if it is missing, and refuse one that is not compacted."""
     distributed = assembly.distributed
     new_topic = NewTopic(topic)
     if distributed is not None:

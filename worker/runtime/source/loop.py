@@ -11,7 +11,7 @@ with a larger share in the config topic, before     whoever starts the task next
 the task has taken it, or while it does            :mod:`worker.stores.config.generations` for what is exactly once
 =================================================  ==============================================================
 
-That is at least once; :mod:`worker.runtime.source.exactly_once` has what holds in transactions.
+This is at least once; see :mod:`worker.runtime.source.exactly_once` for transactions.
 """
 
 from __future__ import annotations
@@ -81,11 +81,11 @@ class SourceTaskRuntimeContext:
         self._passed: list[tuple[Offset, Offset]] = []
 
     def wait(self, seconds: float) -> bool:
-        """Wait, unless the task is stopped or paused first."""
+        """Wait, until the task is stopped or paused at the latest."""
         return self._control.wait(seconds)
 
     def poll_when_readable(self, descriptors: Collection[int], seconds: float) -> None:
-        """Keep in mind when the task wants to be polled again."""
+        """Remember when the task wants to be polled again."""
         self._wish = _Wish(tuple(descriptors), time.monotonic() + seconds)
 
     def wake(self) -> None:
@@ -93,21 +93,21 @@ class SourceTaskRuntimeContext:
         self._control.wake()
 
     def take_wish(self) -> _Wish | None:
-        """What the last poll has asked for, once."""
+        """Return the wish of the last poll, once."""
         wish, self._wish = self._wish, None
         return wish
 
     def pass_offset(self, partition: Offset, offset: Offset) -> None:
-        """Keep in mind an offset that no record has."""
+        """Remember an offset that no record has."""
         self._passed.append((partition, offset))
 
     def take_passed(self) -> list[tuple[Offset, Offset]]:
-        """The offsets that were passed since this was asked last."""
+        """Return the offsets that were passed since the last call."""
         passed, self._passed = self._passed, []
         return passed
 
     def report(self, record: SourceRecord, error: Exception) -> None:
-        """Give up on a record that cannot be understood."""
+        """Give up a record that the task cannot parse."""
         self._tolerance.give_up(Failure(Stage.TASK_POLL, self._task_class, error, record=record))
 
 
@@ -156,7 +156,7 @@ class SourceLoop:
         self._commits: SourceCommits = guarantee.commits(told, self._delivery, tolerance.flush, self._metrics)
 
     def run(self) -> None:
-        """Move records until the worker says stop; an error that is not tolerated is raised after a last commit."""
+        """Move records until the worker sends a stop. Raises an error that is not tolerated, after a last commit."""
         try:
             self._telling(self._move)
         except StopRequested:
@@ -168,14 +168,14 @@ class SourceLoop:
         self._telling(self._finish)
 
     def _telling(self, step: Callable[[], None]) -> None:
-        """Turn the failure of the producer for good into the error that tells what it means."""
+        """Turn a permanent failure of the producer into the error that explains it."""
         try:
             step()
         except PRODUCER_FAILURES as error:
             raise self._commits.failure(kafka_error(error)) from error
 
     def close(self) -> None:
-        """Release the plugins, and what offsets are read with."""
+        """Release the plugins and the offset reader."""
         self._chain.close()
         self._reader.close()
 
@@ -204,12 +204,12 @@ class SourceLoop:
             if wish is not None:
                 self._await(wish)
             elif not batches:
-                # A task that has waited by itself is polled again at once, another one not in a busy loop.
+                # A task that has waited itself is polled again at once; others must not be polled in a busy loop.
                 self._delivery.serve(max(0.0, polled + _IDLE - time.monotonic()))
             self._serve()
 
     def _await(self, wish: _Wish) -> None:
-        """Wait until the task wants to be polled, or the worker says something, and see to what is due meanwhile."""
+        """Wait until the task wants to be polled or a command arrives, and do what is due meanwhile."""
         patience = _LEAST_ACKNOWLEDGED
         while self._control.poll() and not self._control.has_config:
             self._serve()
@@ -218,7 +218,7 @@ class SourceLoop:
             if left <= 0:
                 return
             if left > _MOST_ACKNOWLEDGED and self._sent.under_way():
-                # The client tells of acknowledgements only to who asks; who is polled again soon asks then.
+                # The client delivers acknowledgements when it is polled. If the task is polled soon, that suffices.
                 self._delivery.serve(min(left, patience))
                 patience = min(2 * patience, _MOST_ACKNOWLEDGED)
                 left = 0.0
@@ -227,7 +227,7 @@ class SourceLoop:
                 return
 
     def _serve(self) -> None:
-        """Do whatever is due between two polls, and while there are none."""
+        """Do what is due between two polls, and while there are none."""
         self._delivery.serve()
         if born := self._sent.completed():
             now = time.time()
@@ -242,9 +242,9 @@ class SourceLoop:
                 rest()
 
     def _poll(self) -> list[tuple[SourceBatch, Ending | None]] | None:
-        """The batches of one poll, each of one source partition, and how a transaction ends after each if it does.
+        """The batches of a poll, each of one source partition, with the end of a transaction after it, if any.
 
-        ``None`` if the poll came to nothing and is to be made again.
+        ``None`` if the poll failed and has to be repeated.
         """
         records: list[SourceRecord] = []
         batches: list[SourceBatch] = []
@@ -259,7 +259,7 @@ class SourceLoop:
                     for record in polled or ():
                         if not isinstance(record, SourceRecord):
                             raise self._gave(record)
-                        # One by one: what a generator gave before it failed is to be kept.
+                        # One by one, to keep what a generator yields before it fails.
                         records.append(record)
         except RetriableError as error:
             logger.warning("The source asks to be polled again later: %s", error)
@@ -277,15 +277,15 @@ class SourceLoop:
         return _ended(batches + SourceBatch.from_records(records), None)
 
     def _gave(self, polled: object) -> ConnectError:
-        """What to say of a poll that did not give records."""
+        """The error for a poll that did not return records."""
         given = "one SourceRecord" if isinstance(polled, SourceRecord) else f"a {type(polled).__name__}"
         return ConnectError(
-            f"poll of {class_name(self._task)} gave {given}; let it give records (SourceRecord) in a list, a batch "
-            "(SourceBatch) or nothing."
+            f"poll of {class_name(self._task)} returned {given}; it has to return records (SourceRecord) in a list, a "
+            "batch (SourceBatch) or nothing."
         )
 
     def _take_config(self) -> None:
-        """Let the task go on with a new configuration, if there is one; else it is started anew with it."""
+        """Let the task go on with a new configuration, if there is one; a task that cannot is started again with it."""
         if (given := self._control.take_config()) is None:
             return
         config = self._assembly.task_config(given)
@@ -319,7 +319,7 @@ class SourceLoop:
         self._commits.sent(submission)
 
     def _born(self, batch: SourceBatch) -> float:
-        """The time of a batch: the timestamp of its first record, or when it was polled; in seconds since 1970."""
+        """The time of a batch: the timestamp of its first record, or of the poll, in seconds since 1970."""
         timestamp = batch.timestamps[0]
         return self._polled_at if timestamp is None or timestamp < 0 else timestamp / 1000
 
@@ -335,13 +335,13 @@ class SourceLoop:
                 return
 
     def _wait(self, seconds: float) -> None:
-        """Wait as :meth:`Control.wait`, and see to what is under way meanwhile."""
+        """Wait like :meth:`Control.wait`, and serve what is under way meanwhile."""
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0 and self._control.wait(min(left, _SLICE)):
             self._serve()
 
     def _refused(self, refusal: Refusal) -> None:
-        """Leave out a record if it alone is at fault; what is wrong with the producer or topic fails the task (I4)."""
+        """Leave out a record that is itself at fault; errors of the producer or topic fail the task (I4)."""
         error, record = refusal.error, refusal.record
         remedy = _LARGER if error.code() == KafkaError.MSG_SIZE_TOO_LARGE else ""
         told = explained(error, PRODUCER, on_topic(record.topic, "Write"))
@@ -353,7 +353,7 @@ class SourceLoop:
             raise fatal from KafkaException(error)
         if not of_record:
             raise failure
-        # Which of its batch it was is not known any more, so it has no source offset of its own.
+        # It is not known any more which record of its batch this was, so it has no source offset.
         read = SourceRecord(record.topic, record.value, source_partition=refusal.submission.partition)
         self._tolerance.give_up(Failure(Stage.KAFKA_PRODUCE, class_name(self._task), failure, read, record))
 
@@ -397,13 +397,13 @@ class SourceLoop:
             self._control.wait_for_command()
 
     def _finish(self) -> None:
-        """Wait for what is under way and commit it; what cannot be committed will be read again."""
+        """Wait for the records under way and commit them; what cannot be committed will be read again."""
         self._commits.finish()
         self._report()
 
 
 def _ended(batches: Sequence[SourceBatch], ending: Ending | None) -> list[tuple[SourceBatch, Ending | None]]:
-    """The batches by source partition; the transaction ends so after the last."""
+    """The batches by source partition; the transaction ends after the last as given."""
     runs: list[tuple[SourceBatch, Ending | None]] = [
         (run, None) for batch in batches if len(batch) for run in by_source_partition(batch)
     ]

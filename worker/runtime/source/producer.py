@@ -1,4 +1,10 @@
-"""The transactions of one producer: begun, committed, aborted, and the errors when that fails."""
+"""The producers of source tasks: one that runs transactions, and one that is closed while there is nothing to send.
+
+A Kafka client costs three threads, some ten files and a few wake-ups a second, whether it is used or not. It is closed
+only when the outcome of all that it was given is known, so the only crash points are those of any send: what Kafka has
+not acknowledged is read again. The next producer sends after everything is acknowledged, so the order of records is
+kept. Producers of transactions stay open: they keep former processes fenced.
+"""
 
 from __future__ import annotations
 
@@ -66,8 +72,8 @@ class TransactionalProducer:
     def start(self) -> None:
         """Fence the former process of this task, and end the transaction that it has left (invariant I6).
 
-        When this returns, what that one has committed can be read, and it can commit nothing any more. A task that is
-        to stop fences nobody: another process may run it already.
+        When this returns, everything that it has committed can be read, and it can commit nothing more. A task that has
+        to stop fences nobody: another process may already run it.
         """
         if self._is_stopping():
             raise StopRequested
@@ -82,11 +88,11 @@ class TransactionalProducer:
         self._began = time.monotonic()
 
     def send_offsets(self, offsets: Sequence[TopicPartition], group: object) -> None:
-        """Make offsets of a consumer group part of the transaction; ``group`` is the metadata of its consumer."""
+        """Add offsets of a consumer group to the transaction; ``group`` is the metadata of its consumer."""
         self._call(lambda timeout: self._producer.send_offsets_to_transaction(list(offsets), group, timeout))
 
     def commit(self) -> None:
-        """Commit the transaction; when this returns every record of it can be read, and before that none."""
+        """Commit the transaction. When this returns all its records can be read, and before that none."""
         self._call(self._producer.commit_transaction)
         self.is_open = False
 
@@ -98,10 +104,10 @@ class TransactionalProducer:
         self.is_open = False
 
     def end_lost(self, topic: str, partitions: Iterable[int]) -> None:
-        """End what this task has left under way in these partitions, though Kafka thinks that it has ended.
+        """End transactions of this task that are still open in these partitions, though Kafka considers them ended.
 
-        A broker that is killed may have decided a transaction and forget to say so in a topic, which can then never be
-        read to its end. What follows from the same writer ends both: here a record that is of no connector.
+        A broker that is killed may have decided a transaction without writing so to a topic, which then can never be
+        read to its end. The next transaction of the same producer ends it: one record, which belongs to no connector.
         """
         if self.is_open:
             return
@@ -111,17 +117,19 @@ class TransactionalProducer:
         self.commit()
 
     def give_up(self) -> None:
-        """Discard the transaction after a failure, if the producer still can; if not, the broker does."""
+        """Discard the transaction after a failure; if the producer cannot, the broker will."""
         if not self.is_open or self._failed:
             return
         self.is_open = False
         try:
             self._producer.abort_transaction(_ABORT_TIMEOUT)
         except PRODUCER_FAILURES as error:
-            logger.warning("The transaction could not be aborted; Kafka does it: %s", kafka_error(error).str())
+            logger.warning(
+                "The transaction could not be aborted, so that Kafka will abort it: %s", kafka_error(error).str()
+            )
 
     def failure(self, error: KafkaError) -> ConnectError:
-        """The error of the task that ``error`` of the producer stands for."""
+        """The error of the task for an ``error`` of the producer."""
         cause = self._cause(error)
         self._failed = self._failed or cause.fatal()
         code, lasted = cause.code(), time.monotonic() - self._began
@@ -148,7 +156,7 @@ class TransactionalProducer:
         )
 
     def _cause(self, error: KafkaError) -> KafkaError:
-        """The reason why the producer failed for good, if it did: calls after that tell only that it did."""
+        """The reason of a permanent failure of the producer, which later calls do not repeat."""
         try:
             self._producer.poll(0)
         except PRODUCER_FAILURES as fatal:
@@ -183,9 +191,9 @@ class TransactionalProducer:
 
 
 class RestingProducer:
-    """A producer that can rest. Used by the task's thread alone.
+    """A producer that can be closed for a rest. Used by the task's thread alone.
 
-    It is there from the beginning, so that a login which is refused is known before the first record.
+    It is made at the start, so that a refused login fails the task before the first record.
     """
 
     def __init__(self, make: Callable[[], Producer], on_rest: Callable[[], None] = lambda: None) -> None:
@@ -195,13 +203,13 @@ class RestingProducer:
 
     @property
     def produce(self) -> Callable[..., Any]:
-        """See ``Producer.produce``; for several records in a row it need be asked for once."""
+        """See ``Producer.produce``. Several records in a row may use one reference to it."""
         if self._producer is None:
             self._producer = self._make()
         return self._producer.produce
 
     def poll(self, seconds: float = 0.0) -> int:
-        """See ``Producer.poll``. While it rests there is nothing to hear of, but the time passes."""
+        """See ``Producer.poll``. While it rests this only waits."""
         if self._producer is not None:
             return self._producer.poll(seconds)
         if seconds:
@@ -213,11 +221,11 @@ class RestingProducer:
         return 0 if self._producer is None else self._producer.flush(seconds)
 
     def list_topics(self, topic: str, /, *, timeout: float) -> Any:
-        """See ``Producer.list_topics``. While it rests there is nobody to learn of it."""
+        """See ``Producer.list_topics``. ``None`` while it rests."""
         return None if self._producer is None else self._producer.list_topics(topic, timeout=timeout)
 
     def rest(self) -> None:
-        """Let go of the client until there is something to send, unless it has not heard of all that it was given."""
+        """Close the client until there is something to send, unless the outcome of some records is unknown."""
         if self._producer is None or len(self._producer):
             return
         self._producer.close()

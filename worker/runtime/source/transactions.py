@@ -38,11 +38,11 @@ class Ending(enum.Enum):
 
 
 class Boundary(Protocol):
-    """Says where transactions end. ``now`` is seconds of a clock that only goes forward."""
+    """Decides where transactions end. ``now`` are seconds of a monotonic clock."""
 
     @property
     def cuts_batches(self) -> bool:
-        """Whether a transaction is to end within the next batch."""
+        """Whether a transaction has to end within the next batch."""
 
     def after_record(self, record: SourceRecord) -> Ending | None:
         """How the transaction ends after this record of a batch, if it does."""
@@ -51,66 +51,66 @@ class Boundary(Protocol):
         """How it ends after a batch."""
 
     def while_idle(self, now: float) -> Ending | None:
-        """How it ends while the source has nothing."""
+        """How it ends while the source has no records."""
 
     def at_end(self, now: float) -> Ending | None:
-        """How it ends when the task stops; ``None`` leaves its records to be read again."""
+        """How it ends when the task stops; with ``None`` its records are read again."""
 
 
 @dataclass(frozen=True, slots=True)
 class PollBoundary:
-    """A transaction is a batch."""
+    """Each batch is a transaction."""
 
     cuts_batches: bool = False
 
     def after_record(self, record: SourceRecord) -> Ending | None:  # noqa: ARG002
-        """Batches are whole."""
+        """``None``: batches are not divided."""
         return None
 
     def after_batch(self, now: float) -> Ending | None:  # noqa: ARG002
-        """Every batch is the end."""
+        """Commit after every batch."""
         return Ending.COMMIT
 
     def while_idle(self, now: float) -> Ending | None:  # noqa: ARG002
-        """Nothing is open."""
+        """``None``: no transaction is open."""
         return None
 
     def at_end(self, now: float) -> Ending | None:  # noqa: ARG002
-        """What is open is whole batches."""
+        """Commit: an open transaction consists of complete batches."""
         return Ending.COMMIT
 
 
 @dataclass(slots=True)
 class IntervalBoundary:
-    """A transaction lasts ``interval`` seconds, and then until the end of the batch."""
+    """A transaction ends with the first batch that ends after ``interval`` seconds."""
 
     interval: float
     began: float
     cuts_batches: bool = False
 
     def after_record(self, record: SourceRecord) -> Ending | None:  # noqa: ARG002
-        """Batches are whole."""
+        """``None``: batches are not divided."""
         return None
 
     def after_batch(self, now: float) -> Ending | None:
-        """At the end of the interval."""
+        """Commit at the end of the interval."""
         if now - self.began < self.interval:
             return None
         self.began = now
         return Ending.COMMIT
 
     def while_idle(self, now: float) -> Ending | None:
-        """At the end of the interval: Java leaves it open until the next batch, and it may time out."""
+        """Commit at the end of the interval. Java leaves it open until the next batch, so that it may time out."""
         return self.after_batch(now)
 
     def at_end(self, now: float) -> Ending | None:  # noqa: ARG002
-        """What is open is whole batches."""
+        """Commit: an open transaction consists of complete batches."""
         return Ending.COMMIT
 
 
 @dataclass(slots=True)
 class TransactionRequests:
-    """The :class:`~connect.source.TransactionContext` of a task: it keeps what was asked until its record comes."""
+    """The :class:`~connect.source.TransactionContext` of a task, which keeps requests until their records come."""
 
     _batch: set[Ending] = field(default_factory=set)
     _records: dict[str, list[tuple[SourceRecord, Ending]]] = field(default_factory=dict)
@@ -125,11 +125,11 @@ class TransactionRequests:
 
     @property
     def of_records(self) -> bool:
-        """Whether the end after some record was asked for."""
+        """Whether an end after some record was requested."""
         return bool(self._records)
 
     def take_record(self, record: SourceRecord) -> Ending | None:
-        """The ending asked for after this record, which is then forgotten."""
+        """Return the requested end after this record, once."""
         asked = self._records.pop(_place(record), [])
         endings = {ending for other, ending in asked if other is record or other == record}
         if left := [item for item in asked if not (item[0] is record or item[0] == record)]:
@@ -137,7 +137,7 @@ class TransactionRequests:
         return _only(endings, "record")
 
     def take_batch(self) -> Ending | None:
-        """The ending asked for after the batch, which is then forgotten."""
+        """Return the requested end after the batch, once."""
         endings, self._batch = self._batch, set()
         return _only(endings, "batch")
 
@@ -150,36 +150,36 @@ class TransactionRequests:
 
 @dataclass(frozen=True, slots=True)
 class ConnectorBoundary:
-    """A transaction ends where the task asks for it."""
+    """A transaction ends where the task requests it."""
 
     requests: TransactionRequests
 
     @property
     def cuts_batches(self) -> bool:
-        """Whether the end after some record was asked for."""
+        """Whether an end after some record was requested."""
         return self.requests.of_records
 
     def after_record(self, record: SourceRecord) -> Ending | None:
-        """As was asked for this record."""
+        """The end that was requested for this record."""
         return self.requests.take_record(record)
 
     def after_batch(self, now: float) -> Ending | None:  # noqa: ARG002
-        """As was asked for the batch."""
+        """The end that was requested for the batch."""
         return self.requests.take_batch()
 
     def while_idle(self, now: float) -> Ending | None:  # noqa: ARG002
-        """What was asked for is of a batch that is yet to come."""
+        """``None``: a request is for the next batch."""
         return None
 
     def at_end(self, now: float) -> Ending | None:
-        """As was asked for the batch; what the task has not ended is read again, as in Java."""
+        """The end that was requested for the batch; what the task has not ended is read again, as in Java."""
         return self.after_batch(now)
 
 
 def portions(
     records: Sequence[SourceRecord], boundary: Boundary
 ) -> Iterator[tuple[Sequence[SourceRecord], Ending | None]]:
-    """The records of a batch, cut where a transaction ends, and how it does; that of the last may go on."""
+    """The records of a batch, cut where a transaction ends, each part with that end; the last may have none."""
     start = 0
     for place, record in enumerate(records, 1):
         ending = boundary.after_record(record)
@@ -197,6 +197,6 @@ def _place(record: SourceRecord) -> str:
 def _only(endings: set[Ending], what: str) -> Ending | None:
     if len(endings) > 1:
         raise ConnectError(
-            f"The task asked both to commit and to abort the transaction after the same {what}; ask for one of them."
+            f"The task requested a commit and an abort of the transaction after the same {what}; request one of them."
         )
     return next(iter(endings), None)

@@ -1,9 +1,9 @@
-"""The generations of a connector's task configs: which tasks go on as they run when there are new ones.
+"""Decides which tasks keep running when a connector has new task configs, by giving each task a generation number.
 
-A task goes on if its configuration stays as it was, or if nothing changes in it but a share that grows by what no other
-task has had (:data:`connect.source.SHARE_KEYS`). It is then told of its new configuration and not started again, and
-its producer is not fenced. That holds for whatever may still run of it: a process that has not heard of the new
-configuration, because its worker is slow or about to be killed, writes what belongs to this task alone.
+A task keeps running if its configuration is unchanged, or changes only in a share that grows by items that no other
+task has had (:data:`connect.source.SHARE_KEYS`). It gets the new configuration without a restart, and its producer is
+not fenced. That is safe for any process of the task that may still run: one that does not know the new configuration,
+because its worker is slow or about to be killed, writes only what belongs to this task.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ Config: TypeAlias = Mapping[str, str]
 
 
 class Generations:
-    """Follows the task configs of connectors, in the thread that the view of the configurations belongs to.
+    """Tracks the task configs of connectors, in the thread that owns the view of the configurations.
 
-    ``fences`` says whether former producers are fenced: what a former task has given up is nobody's until then.
+    ``fences`` is whether former producers are fenced: until then, what a former task gave up belongs to no task.
     """
 
     def __init__(self, *, fences: bool = True) -> None:
@@ -34,9 +34,9 @@ class Generations:
         self._given_up: dict[str, frozenset[str]] = {}
 
     def follow(self, name: str, applied: Config, configs: Sequence[Config]) -> tuple[int, ...]:
-        """Take note of new task configs, made of the configuration ``applied``.
+        """Record new task configs, made from the configuration ``applied``.
 
-        A number for each task, which stays the same as long as the task goes on.
+        Returns a number for each task, which stays the same while the task keeps running.
         """
         made_of, before = self._configs.get(name, ({}, ()))
         given_up = self._given_up.get(name, frozenset())
@@ -51,20 +51,20 @@ class Generations:
         return self._since[name]
 
     def lose(self, name: str) -> None:
-        """Take note that the task configs of a connector are incomplete, or gone with it."""
+        """Record that the task configs of a connector are incomplete or removed."""
         self._configs.pop(name, None)
         self._since.pop(name, None)
         self._unfenced[name] = None
 
     def fenced(self, name: str, count: int) -> None:
-        """Take note that the former producers of a connector, which has so many tasks now, are fenced."""
+        """Record that the former producers of a connector, which now has ``count`` tasks, are fenced."""
         _, configs = self._configs.get(name, ({}, ()))
         # Otherwise the record is of task configs that this view has not seen.
         self._unfenced[name] = frozenset() if count == len(configs) else None
         self._given_up.pop(name, None)
 
     def unfenced(self, name: str) -> frozenset[int] | None:
-        """The tasks that have ended, or begun anew, since the last fencing; ``None`` if that may be any."""
+        """The tasks that have ended or started anew since the last fencing; ``None`` if that may be any."""
         return self._unfenced.get(name)
 
     def _note_ended(self, name: str, ended: frozenset[int], *, known: bool) -> None:
@@ -75,7 +75,7 @@ class Generations:
 def going_on(
     before: Sequence[Config], after: Sequence[Config], given_up: frozenset[str] = frozenset()
 ) -> frozenset[int]:
-    """The numbers of the tasks that go on; ``given_up`` is what former tasks, which may still run, have had besides."""
+    """The numbers of the tasks that keep running; ``given_up`` is what former tasks, perhaps running, had too."""
     owners: dict[str, set[int]] = {}
     for task, config in enumerate(before):
         for item in _share(config):
@@ -104,7 +104,7 @@ def _keys(config: Config) -> tuple[str, ...]:
 
 
 def _share(config: Config) -> frozenset[str]:
-    """What belongs to a task alone: the items of the first of its keys."""
+    """What belongs to a task alone: the items in the first of its share keys."""
     return frozenset().union(*(_items(config, key) for key in _keys(config)[:1]))
 
 

@@ -1,8 +1,8 @@
 """Connectors, task configs and target states in the cluster's config topic.
 
-Crash point: a change is a few records. Killed between them, a connector has its new target state and its old
-configuration, or task records without a commit, which are ignored. Kafka Connect leaves the same, and the next change
-repairs it. With exactly-once support the records of a change are one transaction.
+Crash point: a change is a few records. If the worker is killed between them, a connector has its new target state and
+its old configuration, or task records without a commit, which are ignored. Kafka Connect leaves the same state, and the
+next change repairs it. With exactly-once support, the records of a change are one transaction.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ _KeyAndValue = tuple[bytes, bytes | None]
 
 
 class KafkaConfigStore(ConfigStore):
-    """The view of one worker on the config topic; Kafka Connect's workers may share it.
+    """One worker's view of the config topic, which workers of Kafka Connect may share.
 
-    ``props`` are the worker's properties with their references resolved. ``post`` runs an action in the thread that
-    the view belongs to, in order; records are applied and futures completed there. Nothing may wait in that thread
-    for a future of this store. Every worker reads; only the leader writes, save for levels of loggers. A future
-    that takes longer than 30 s fails. A write that could not be made within the ``limit`` is tried again until then,
-    but not once another worker may lead.
+    ``props`` are the worker's properties with references resolved. ``post`` runs an action in the thread that owns the
+    view, in order; records are applied and futures completed there. Nothing in that thread may wait for a future of
+    this store. Every worker reads; only the leader writes, except for logger levels. A future that takes longer than 30
+    s fails. A write that could not be made within the ``limit`` is retried until then, but not once another worker may
+    lead.
     """
 
     def __init__(
@@ -201,7 +201,7 @@ class KafkaConfigStore(ConfigStore):
         return done
 
     def _tenure(self) -> tuple[int, int]:
-        """What stays the same as long as no other worker can have become the leader."""
+        """A value that changes when another worker can have become the leader."""
         return self._given_up, 0 if self._limit is None else self._limit.lapses()
 
     def _write_as_leader(self, pairs: Sequence[_KeyAndValue]) -> Future[None]:

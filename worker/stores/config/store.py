@@ -43,15 +43,15 @@ class TargetState(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class ConnectorEntry:
-    """A connector as it should be. Configurations are as written: their references are not resolved.
+    """The desired state of a connector. Configurations are as written, with unresolved references.
 
-    ``applied`` is the connector's configuration from which the task configs were made: tasks run by it, so that a
-    change reaches them only once, with the task configs that result from it. ``drained`` is set for a connector that
-    was stopped because it was drained, and not by a user: since when, in milliseconds since 1970. ``type`` is
-    ``source`` or ``sink``, as found by the leader; a leader of Kafka Connect keeps none. ``revision`` grows whenever
-    the configuration is written, and is the same at every worker. ``changed`` is when it was written last, in
-    milliseconds since 1970, and ``author`` who did, if they had signed in. ``since`` has a number for each task that
-    stays the same while the task goes on through changes of its configuration, as :class:`Generations` tells.
+    ``applied`` is the configuration from which the task configs were made: tasks use it, so a change reaches them only
+    with the task configs that result from it. ``drained`` is set for a connector that was stopped because it was
+    drained, not by a user: since when, in milliseconds since 1970. ``type`` is ``source`` or ``sink``, as found by the
+    leader; a leader of Kafka Connect stores none. ``revision`` grows whenever the configuration is written, and is the
+    same on every worker. ``changed`` is when it was last written, in milliseconds since 1970, and ``author`` by which
+    signed-in user. ``since`` has a number for each task that stays the same while the task keeps running
+    (:class:`Generations`).
     """
 
     config: Mapping[str, str]
@@ -163,20 +163,20 @@ ConfigChange: TypeAlias = (
 
 
 class ConfigStore(ABC):
-    """Keeps the configuration of the cluster's work. Only the leader writes (invariant I6).
+    """Stores the configuration of the cluster. Only the leader writes (invariant I6).
 
-    The view belongs to one thread, the herder's: there the listener is told of each change after the view has it.
+    The view belongs to one thread, the herder's: there the listener is called with each change after the view has it.
     The future that a ``put`` returns is done when this store's own view has the change; it fails with a
     :class:`~connect.errors.ConnectError` that says what to do.
     """
 
     @abstractmethod
     def start(self, listener: Callable[[ConfigChange], None]) -> None:
-        """Read everything kept so far without telling the listener; then tell it of every change."""
+        """Read everything stored so far without calling the listener; then call it with every change."""
 
     @property
     def refusal(self) -> str | None:
-        """What the brokers do not let the store do now; any thread may ask."""
+        """What the brokers currently deny the store; any thread may call this."""
         return None
 
     @abstractmethod
@@ -224,7 +224,7 @@ class ConfigStore(ABC):
 
     @abstractmethod
     def remove_connector(self, name: str) -> Future[None]:
-        """Forget a connector."""
+        """Delete a connector."""
 
     @abstractmethod
     def put_task_configs(self, name: str, configs: Sequence[Mapping[str, str]]) -> Future[None]:
@@ -254,12 +254,12 @@ class ConfigStore(ABC):
     def read_to_end(self, seconds: float = 30.0) -> Future[None]:
         """Return a future that is done when the view has everything written before this call.
 
-        It fails with :class:`~connect.errors.RetriableError` if that takes longer than ``seconds``.
+        It fails with :class:`~connect.errors.RetriableError` if this takes longer than ``seconds``.
         """
 
     @abstractmethod
     def cease_writes(self) -> None:
-        """Try no write again that was not delivered yet: this worker leads no more."""
+        """Stop retrying writes that were not delivered yet: this worker no longer leads."""
 
     @abstractmethod
     def claim_writes(self) -> Future[None]:
@@ -267,9 +267,9 @@ class ConfigStore(ABC):
 
 
 class MemoryConfigStore(ConfigStore):
-    """The store of standalone mode, whose files are read at every start. Used by the herder's thread alone.
+    """The store of standalone mode, which reads its files at every start. Used only in the herder's thread.
 
-    Futures are done when they are returned, and the listener has been told by then.
+    Futures are done when they are returned, and the listener was called before.
     """
 
     def __init__(self) -> None:
@@ -374,7 +374,7 @@ class MemoryConfigStore(ConfigStore):
         return _done()
 
     def cease_writes(self) -> None:
-        """Nothing is under way here."""
+        """Do nothing: no writes are pending."""
 
     def claim_writes(self) -> Future[None]:
         return _done()
@@ -385,7 +385,7 @@ class MemoryConfigStore(ConfigStore):
 
 
 def _tell_nobody(change: ConfigChange) -> None:
-    """Do nothing: before the start and after the end nobody listens."""
+    """Do nothing: before the start and after the end there is no listener."""
 
 
 def _done() -> Future[None]:

@@ -1,4 +1,7 @@
-"""The offset store of standalone mode: one file, written whole, as a serialised Java ``HashMap<byte[], byte[]>``."""
+"""The offset store of standalone mode: one file with a serialised Java ``HashMap<byte[], byte[]>``.
+
+The file is replaced as a whole.
+"""
 
 from __future__ import annotations
 
@@ -110,7 +113,7 @@ logger = logging.getLogger(__name__)
 
 
 class FileOffsetStore(OffsetStore):
-    """Keeps offsets in ``file``. Used by one thread.
+    """Stores offsets in ``file``. Used by one thread.
 
     Raises :class:`~connect.errors.ConnectError` if the file exists but is not an offsets file, or if another worker
     uses it.
@@ -175,15 +178,15 @@ class FileOffsetStore(OffsetStore):
             return {}
         except OSError as error:
             raise ConnectError(
-                f"offset.storage.file.filename={self._file} cannot be read ({error}). Let the worker's user read "
-                "it, or name another file."
+                f"offset.storage.file.filename={self._file} cannot be read ({error}). Let the worker's user read it, "
+                "or name another file."
             ) from error
         try:
             return read_map(data) if data else {}
         except ValueError as error:
             raise ConnectError(
-                f"offset.storage.file.filename={self._file} is not an offsets file ({error}). "
-                "Move it away to start without offsets, or name another file."
+                f"offset.storage.file.filename={self._file} is not an offsets file ({error}). Move it away to start "
+                "without offsets, or name another file."
             ) from error
 
     def _write(self, values: Mapping[OffsetKey, bytes]) -> None:

@@ -43,15 +43,15 @@ class _Kept:
 class OffsetView:
     """Offsets by source partition, regardless of the order of a partition's members in its key.
 
-    Java orders them as its maps happen to. Keys that differ only in that order are one partition: the newest value
-    counts, and a change is written under each key, so that no old value comes back when another key is compacted away.
+    Java writes them in the order of its maps. Keys that differ only in that order are one partition: the newest value
+    counts, and a change is written under each key, so that no old value returns when another key is compacted away.
     """
 
     def __init__(self) -> None:
         self._forms: dict[bytes, dict[OffsetKey, _Kept]] = {}
 
     def read(self, record: TopicRecord) -> None:
-        """Take a record. Raises :class:`~connect.errors.DataError` if its key is not that of a source partition."""
+        """Apply a record. Raises :class:`~connect.errors.DataError` if its key is not that of a source partition."""
         key = record.key or b""
         partition = ordered_key(key)
         if record.value is not None:
@@ -84,8 +84,8 @@ class OffsetView:
 class TopicOffsetStore(OffsetStore):
     """Offsets in one compacted topic. Used by one thread.
 
-    ``get`` and ``items`` read to the topic's end first, since others write to it, too; ``put`` returns when the topic
-    has acknowledged everything. All three raise :class:`~connect.errors.ConnectError` after 30 s.
+    ``get`` and ``items`` first read to the topic's end, because others write to it too; ``put`` returns when the topic
+    has acknowledged all records. All three raise :class:`~connect.errors.ConnectError` after 30 s.
     """
 
     def __init__(
@@ -142,10 +142,10 @@ class TopicOffsetStore(OffsetStore):
 
 
 class KafkaOffsetStore(TopicOffsetStore):
-    """The worker's own offsets topic; Kafka Connect's workers may share it.
+    """The worker's own offsets topic, which workers of Kafka Connect may share.
 
-    ``props`` are the worker's properties with their references resolved. A write beyond the ``limit`` fails and is not
-    made later either: the partition may be another worker's by then, or its offset may have been altered.
+    ``props`` are the worker's properties with references resolved. A write beyond the ``limit`` fails and is not made
+    later either: the partition may belong to another worker then, or its offset may have been altered.
     """
 
     def __init__(self, config: DistributedConfig, props: Mapping[str, str], limit: WriteLimit | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The thread that reads and writes source offsets for the tasks of a worker whose store is local."""
+"""The thread that reads and writes source offsets for the tasks of a worker."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _Request: TypeAlias = tuple[ReadOffsets | CommitOffsets, str, Future[Command]]
 class OffsetService:
     """Owns an offset store (invariant I6).
 
-    Commits that are waiting are written together, with one sync, and what is to be read is read at once: when a worker
-    starts, all its source tasks ask.
+    Waiting commits are written together, with one sync, and waiting reads are answered together: when a worker starts,
+    all its source tasks ask.
     """
 
     def __init__(self, store: OffsetStore) -> None:
@@ -43,7 +43,7 @@ class OffsetService:
         self._thread = threading.Thread(target=self._loop, name="offsets")
 
     def start(self) -> None:
-        """Begin to serve requests."""
+        """Start serving requests."""
         self._thread.start()
 
     def close(self) -> None:
@@ -52,7 +52,7 @@ class OffsetService:
         self._thread.join()
 
     def submit(self, request: ReadOffsets | CommitOffsets, connector: str) -> Future[Command]:
-        """Queue a request of a connector's process; one that is cancelled before it has begun is dropped."""
+        """Queue a request of a connector's process; a request that is cancelled before it has begun is dropped."""
         answer: Future[Command] = Future()
         self._inbox.put((request, connector, answer))
         return answer
@@ -62,7 +62,7 @@ class OffsetService:
         return self._ask(lambda: self._of_connector(connector))
 
     def alter(self, connector: str, offsets: OffsetPairs) -> Future[None]:
-        """Set offsets of a connector without running tasks; ``None`` forgets one."""
+        """Set offsets of a connector without running tasks; ``None`` deletes one."""
         changed = {offset_key(connector, partition): offset_value(offset) for partition, offset in offsets}
         return self._ask(lambda: self._store.put(changed))
 
@@ -129,7 +129,7 @@ class OffsetService:
         return None
 
     def _read(self, requests: list[_Request]) -> None:
-        """Answer what is to be read with one look at the store, which may be a round trip to the end of a topic."""
+        """Answer all waiting reads with one read of the store, which may be a round trip to the end of a topic."""
         wanted: list[tuple[ReadOffsets, list[OffsetKey], Future[Command]]] = []
         for request, connector, answer in requests:
             if isinstance(request, ReadOffsets):

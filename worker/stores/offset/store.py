@@ -1,4 +1,4 @@
-"""The store of source offsets, and the form of its keys and values."""
+"""The store of source offsets, and the format of its keys and values."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class OffsetStore(ABC):
 
     @abstractmethod
     def get(self, keys: Sequence[OffsetKey]) -> list[bytes | None]:
-        """Return the value kept for each key, ``None`` if there is none."""
+        """Return the value of each key; ``None`` if there is none."""
 
     @abstractmethod
     def put(self, values: Mapping[OffsetKey, bytes | None]) -> None:
-        """Keep these values; when this returns they survive a crash. ``None`` forgets a key."""
+        """Store these values; when this returns they survive a crash. ``None`` deletes a key."""
 
     @abstractmethod
     def items(self) -> Mapping[OffsetKey, bytes]:
-        """Return everything that is kept."""
+        """Return all stored values."""

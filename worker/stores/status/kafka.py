@@ -1,8 +1,8 @@
 """The states of connectors and tasks in the cluster's status topic.
 
-Crash point: a state that was put but not acknowledged is lost with the worker. The worker that takes over writes the
-next one, so the topic is outdated for a moment and never wrong for good. The states of a worker that was cut off from
-the brokers may arrive after those of its successor, which then writes its own again.
+Crash point: a state that was not acknowledged is lost with the worker. The worker that takes over writes the next one,
+so the topic is outdated only for a moment. The states of a worker that was cut off from the brokers may arrive after
+those of its successor, which then writes its own again.
 """
 
 from __future__ import annotations
@@ -115,12 +115,11 @@ class StatusView:
 
 
 class KafkaStatusStore(StatusStore):
-    """The view of one worker on the status topic; Kafka Connect's workers may share it.
+    """One worker's view of the status topic, which workers of Kafka Connect may share.
 
-    ``props`` are the worker's properties with their references resolved. ``post`` runs an action in the thread that
-    the view belongs to, in order; there records are applied. Writes are not waited for: the client library retries
-    until they are made, and one that fails for a passing reason is repeated unless there is a newer one of the same
-    unit.
+    ``props`` are the worker's properties with references resolved. ``post`` runs an action in the thread that owns the
+    view, in order; records are applied there. Writes are not waited for: the client library retries them, and one that
+    fails for a temporary reason is repeated unless there is a newer one for the same unit.
     """
 
     def __init__(
@@ -166,7 +165,7 @@ class KafkaStatusStore(StatusStore):
         self._topic.close()
 
     def put(self, unit: Unit, status: Status) -> None:
-        """Keep a status. UNASSIGNED and FAILED are dropped if a worker of a newer generation has written one."""
+        """Store a status. UNASSIGNED and FAILED are dropped if a worker of a newer generation has written one."""
         if status.state in _SAFELY and not self._is_ours(unit, status):
             logger.debug("Status %s of %s is not written: a newer generation has taken it over", status.state, unit)
             return

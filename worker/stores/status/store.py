@@ -29,7 +29,7 @@ _UP: Final = (State.RUNNING, State.PAUSED)
 
 @dataclass(frozen=True, slots=True)
 class Hang:
-    """A call of the plugin that has not returned since then, in ISO 8601; ``line`` is where it is."""
+    """A plugin call that has not returned since ``since``, in ISO 8601; ``line`` is where it is."""
 
     method: str
     since: str
@@ -39,12 +39,12 @@ class Hang:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The state of a connector or task, with the worker and the generation that it is from.
+    """The state of a connector or task, with the worker and generation that reported it.
 
-    ``drained`` says that it has delivered all it had to (``run.until=drained``); ``restarts`` is how often
-    ``restart.policy`` has restarted it since it last ran for long; ``hanging`` is the call that it is stuck in.
+    ``drained`` is whether it has delivered everything (``run.until=drained``); ``restarts`` is how often
+    ``restart.policy`` has restarted it since it last ran for long; ``hanging`` is the call in which it hangs.
     ``changed`` is since when it is in this state, and ``started`` since when it runs, or had run until it failed: in
-    milliseconds since 1970, or ``None`` where a worker of Kafka Connect has written the status.
+    milliseconds since 1970, or ``None`` if a worker of Kafka Connect wrote the status.
     """
 
     state: State
@@ -59,7 +59,7 @@ class Status:
     started: int | None = field(default=None, compare=False)
 
     def after(self, before: Status | None, now: int) -> Status:
-        """Return this status with its times, as it follows another of the unit at a time."""
+        """Return this status with its times set, as the successor of another status of the unit."""
         if before is None or before.worker_id != self.worker_id:
             return replace(self, changed=now, started=now if self.state in _UP else None)
         changed = before.changed if before.state is self.state else None
@@ -74,7 +74,7 @@ class Status:
 
 
 class StatusStore(ABC):
-    """Keeps the newest status of each unit. Only the owner of a unit writes its status (invariant I6)."""
+    """Stores the newest status of each unit. Only the owner of a unit writes its status (invariant I6)."""
 
     @abstractmethod
     def start(self) -> None:
@@ -82,7 +82,7 @@ class StatusStore(ABC):
 
     @property
     def refusal(self) -> str | None:
-        """What the brokers do not let the store do now; any thread may ask."""
+        """What the brokers currently deny the store; any thread may call this."""
         return None
 
     @abstractmethod
@@ -91,11 +91,11 @@ class StatusStore(ABC):
 
     @abstractmethod
     def put(self, unit: Unit, status: Status) -> None:
-        """Keep a status."""
+        """Store a status."""
 
     @abstractmethod
     def remove(self, unit: Unit) -> None:
-        """Forget the status of a unit that was removed."""
+        """Remove the status of a unit that was removed."""
 
     @abstractmethod
     def statuses(self) -> Mapping[Unit, Status]:
@@ -103,7 +103,7 @@ class StatusStore(ABC):
 
     @abstractmethod
     def put_topics(self, unit: Unit, topics: Iterable[str]) -> None:
-        """Keep that a task of a connector uses these topics (KIP-158)."""
+        """Record that a task of a connector uses these topics (KIP-158)."""
 
     @abstractmethod
     def remove_topics(self, connector: str) -> None:
@@ -115,14 +115,14 @@ class StatusStore(ABC):
 
 
 class MemoryStatusStore(StatusStore):
-    """The store of standalone mode. Used by the herder's thread alone."""
+    """The store of standalone mode. Used only in the herder's thread."""
 
     def __init__(self) -> None:
         self._statuses: dict[Unit, Status] = {}
         self._topics: dict[str, set[str]] = {}
 
     def start(self) -> None:
-        """Do nothing: nothing is kept across a restart."""
+        """Do nothing: nothing survives a restart."""
 
     def close(self) -> None:
         """Do nothing: nothing is pending."""

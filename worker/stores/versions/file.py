@@ -1,7 +1,7 @@
-"""Versions of configurations in the file of a standalone worker.
+"""Versions of configurations in a file of a standalone worker.
 
-Crash point: the file is written beside, synced and renamed, so that a kill leaves the old versions or the new ones. A
-change whose version was not written yet is noted at the next change of its connector.
+Crash point: a new file is written, synced and renamed, so that a kill leaves the old versions or the new ones. A change
+whose version was not written yet is recorded at the next change of its connector.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["FileVersionStore"]
 
 
 class FileVersionStore(VersionStore):
-    """Keeps versions in ``file``, a line of JSON each. The file is for the worker's user alone: it holds secrets."""
+    """Stores versions in ``file``, one JSON object per line. Only the worker's user may read it: it has secrets."""
 
     def __init__(self, file: Path) -> None:
         self._file = file

@@ -1,10 +1,10 @@
-"""Versions of configurations in a topic of their own.
+"""Versions of configurations in a separate topic.
 
-The topic is compacted: the key of a version is its connector and its place in a ring of ``MOST_VERSIONS``, so that each
-new version takes the place of the oldest, and the topic stays as small as what it keeps.
+The topic is compacted: the key of a version is its connector and its place in a ring of ``MOST_VERSIONS``, so each new
+version replaces the oldest, and the topic does not grow.
 
-Crash point: a leader that is killed before a version is written leaves that to the next one, which has seen the change,
-too, or sees what came of it. Two leaders that write the same version write the same record.
+Crash point: if a leader is killed before it writes a version, the next leader writes it, which has seen the change or
+sees its result. Two leaders that write the same version write the same record.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _PURPOSE: Final = "the history of connector configurations"
 
 
 class KafkaVersionStore(VersionStore):
-    """Keeps versions in ``config.history.topic``. ``props`` are the worker's properties with references resolved.
+    """Stores versions in ``config.history.topic``. ``props`` are the worker's properties with references resolved.
 
-    The topic is created by whoever writes to it first. It is read when somebody asks, from its beginning, so that
-    workers need not hold what is seldom looked at.
+    The topic is created before the first write. It is read from its beginning on request, so that workers need not keep
+    versions in memory.
     """
 
     def __init__(self, config: DistributedConfig, props: Mapping[str, str]) -> None:

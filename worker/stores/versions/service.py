@@ -1,4 +1,4 @@
-"""The thread that keeps the versions of configurations: it notes them while this worker leads, and reads them."""
+"""The thread that stores the versions of configurations: it records them while this worker leads, and reads them."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _Action: TypeAlias = Callable[[], None]
 
 
 class VersionService:
-    """Owns a version store (invariant I6). All methods but :meth:`close` return at once.
+    """Owns a version store (invariant I6). All methods except :meth:`close` return at once.
 
-    Every worker sees the changes; the leader notes them. The last ones are remembered by all, so that those which a
-    leader did not get to before its end are noted by the next: what is noted follows from what was seen, so that two
-    who note the same change note the same version. While the store cannot be written, changes wait, the last
-    ``_MOST_WAITING`` of them (invariant I9), and the log says so.
+    Every worker sees the changes; the leader records them. All workers remember the last ones, so the next leader
+    records those that a former leader missed: a version depends only on the change, so two workers that record the same
+    change record the same version. While the store cannot be written, changes wait, the last ``_MOST_WAITING`` of them
+    (invariant I9), and the log says so.
     """
 
     def __init__(self, store: VersionStore) -> None:
@@ -47,28 +47,28 @@ class VersionService:
         self._wait = _RETRY_SECONDS[0]
 
     def start(self) -> None:
-        """Begin to serve."""
+        """Start serving requests."""
         self._thread.start()
 
     def close(self) -> None:
-        """Note what was seen so far, and end."""
+        """Record the changes seen so far, and end."""
         self._inbox.put(None)
         if self._thread.ident is not None:
             self._thread.join()
 
     def saw(self, seen: Seen) -> None:
-        """Note a change, or remember it for a while where another worker leads."""
+        """Record a change, or remember it for a while if another worker leads."""
         self._inbox.put(lambda: self._saw(seen))
 
     def lead(self, present: Sequence[Seen], *, complete: bool) -> None:
-        """Note changes from now on, and what was not noted yet; ``present`` are the configurations there are.
+        """Record changes from now on, and missed ones; ``present`` are the existing configurations.
 
-        Where these are ``complete``, a connector that is not among them was deleted.
+        If these are ``complete``, a connector that is missing in them was deleted.
         """
         self._inbox.put(lambda: self._lead(present, complete=complete))
 
     def follow(self) -> None:
-        """Leave it to another worker to note changes."""
+        """Leave recording to another worker."""
         self._inbox.put(self._follow)
 
     def versions(self, connector: str) -> Future[list[Version]]:
@@ -113,14 +113,16 @@ class VersionService:
         self._present, self._latest, self._retry_at = None, None, None
 
     def _note(self) -> None:
-        """Write what is new, as the leader; what cannot be written now is tried again."""
+        """As the leader, write new versions; failed writes are retried."""
         if self._present is None:
             return
         self._retry_at = None
         try:
             self._write()
         except ConnectError as error:
-            logger.warning("Changes of configurations are not in their history yet, which is tried again: %s", error)
+            logger.warning(
+                "Changes of configurations could not be added to their history; the worker will try again: %s", error
+            )
             self._retry_at = time.monotonic() + self._wait
             self._wait = min(2 * self._wait, _RETRY_SECONDS[1])
         else:

@@ -1,4 +1,4 @@
-"""Versions of configurations: what a connector's configuration was, who has changed it, and when. Pure."""
+"""Versions of configurations: what a connector's configuration was, who changed it, and when. Pure functions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MOST_DELETED: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A configuration as the config store has it, or its end (``None``). ``at`` in milliseconds since 1970."""
+    """A configuration in the config store, or its deletion (``None``). ``at`` is in milliseconds since 1970."""
 
     connector: str
     revision: int
@@ -51,9 +51,9 @@ class Version:
 
 
 class VersionStore(ABC):
-    """Keeps versions. Used by one thread, which its methods keep waiting.
+    """Stores versions. Used by one thread; methods block.
 
-    They raise :class:`~connect.errors.ConnectError`. A version that is written twice is the same version.
+    They raise :class:`~connect.errors.ConnectError`. Writing a version twice has no effect.
     """
 
     @abstractmethod
@@ -62,11 +62,11 @@ class VersionStore(ABC):
 
     @abstractmethod
     def versions(self, connector: str) -> list[Version]:
-        """Return what is kept of a connector, in order: the last ``MOST_VERSIONS`` versions at most."""
+        """Return the stored versions of a connector, in order: at most the last ``MOST_VERSIONS``."""
 
     @abstractmethod
     def append(self, versions: Sequence[Version], forgotten: Sequence[Version]) -> None:
-        """Keep versions, and forget the connectors that ``forgotten`` are the last versions of."""
+        """Store versions, and delete the connectors whose last versions are ``forgotten``."""
 
     @abstractmethod
     def close(self) -> None:
@@ -74,10 +74,10 @@ class VersionStore(ABC):
 
 
 def news(latest: Mapping[str, Version], seen: Iterable[Seen]) -> list[Version]:
-    """Return the versions that are new in what was seen, which is in order for each connector.
+    """Return the new versions in the changes seen, which are in order for each connector.
 
-    A configuration that was written again without a change is no version, nor is one of an earlier revision than the
-    newest version: that is kept already.
+    A configuration that was written again without a change is not a new version, nor is a revision older than the
+    newest version, because that is stored already.
     """
     last = dict(latest)
     found: list[Version] = []
@@ -94,9 +94,9 @@ def news(latest: Mapping[str, Version], seen: Iterable[Seen]) -> list[Version]:
 
 
 def rebased(latest: Mapping[str, Version], present: Iterable[Seen]) -> dict[str, Version]:
-    """Return the newest versions, made comparable with the present revisions where these began anew.
+    """Return the newest versions with revisions comparable to the present ones, if these started over.
 
-    They do where the config topic was made anew.
+    They do if the config topic was created again.
     """
     found = dict(latest)
     for item in present:
@@ -107,7 +107,7 @@ def rebased(latest: Mapping[str, Version], present: Iterable[Seen]) -> dict[str,
 
 
 def vanished(latest: Mapping[str, Version], present: Iterable[Seen], at: int) -> list[Seen]:
-    """Return the ends of connectors that exist no more, though nobody has told of it."""
+    """Return deletions of connectors that no longer exist, although no deletion was seen."""
     names = {item.connector for item in present}
     return [
         Seen(name, version.seen.revision + 1, at, None, None)
@@ -117,14 +117,14 @@ def vanished(latest: Mapping[str, Version], present: Iterable[Seen], at: int) ->
 
 
 def forgotten(latest: Mapping[str, Version], most: int = MOST_DELETED) -> list[Version]:
-    """Return the last versions of the connectors to forget: those deleted first, where too many are."""
+    """Return the last versions of the connectors to delete from the history, earliest deletions first."""
     deleted = [version for version in latest.values() if version.seen.config is None]
     deleted.sort(key=lambda version: (version.seen.at, version.seen.connector))
     return deleted[: max(0, len(deleted) - most)]
 
 
 def document(version: Version) -> dict[str, Any]:
-    """Return a version as JSON has it where it is kept."""
+    """Return a version as it is stored in JSON."""
     seen = version.seen
     return {
         "connector": seen.connector,

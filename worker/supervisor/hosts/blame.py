@@ -1,7 +1,8 @@
-"""Who has hurt a host, and who may have: those units live alone. A clock is given, so that all of it can be tested.
+"""Decides which units run alone because they have ended a host, or may have. Callers pass the time, for tests.
 
-When a host dies and nobody knows who did it, each of its units is a suspect. One that does it again, alone, is found,
-and the others are free of suspicion. If none does, they all are after a while, which is longer each time.
+When a host dies and the culprit is unknown, all its units are suspects and run alone. The one that ends its process
+again is guilty, which clears the others. If none does within the probation, all are cleared; each further suspicion of
+the same unit makes its probation longer.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class _Case:
 
 
 class Blame:
-    """What is known of the units that lived in hosts which died."""
+    """The suspects of hosts that died, and the units that were found guilty."""
 
     def __init__(self) -> None:
         self._guilty: set[Unit] = set()
@@ -35,36 +36,36 @@ class Blame:
         self._suspicions: Counter[Unit] = Counter()
 
     def is_alone(self, unit: Unit) -> bool:
-        """Whether a unit is to live alone."""
+        """Whether a unit has to run alone."""
         return unit in self._guilty or self.is_suspect(unit)
 
     def is_suspect(self, unit: Unit) -> bool:
-        """Whether a unit may have hurt a host."""
+        """Whether a unit may have ended a host."""
         return any(unit in case.suspects for case in self._cases)
 
     def suspect(self, units: Collection[Unit], now: float) -> None:
-        """Take note that a host died with these in it, and nobody knows why."""
+        """Suspect all units of a host that died for an unknown reason."""
         self._suspicions.update(units)
         most = max(self._suspicions[unit] for unit in units)
         probation = min(_PROBATION * _LONGER ** (most - 1), _LONGEST)
         self._cases.append(_Case(frozenset(units), now + probation))
 
     def find(self, unit: Unit) -> None:
-        """Take note that this one has ended a host; those that were suspects with it are so no more."""
+        """Find a unit guilty, which clears those that were suspected together with it."""
         self._guilty.add(unit)
         self._cases = [case for case in self._cases if unit not in case.suspects]
 
     def forget(self, unit: Unit) -> None:
-        """Know nothing of a unit any more: it is another one now."""
+        """Forget a unit, since it has another configuration now."""
         self._guilty.discard(unit)
         del self._suspicions[unit]
         cases = (_Case(case.suspects - {unit}, case.until) for case in self._cases)
         self._cases = [case for case in cases if case.suspects]
 
     def acquit(self, now: float) -> None:
-        """Let go of suspects that have run long enough."""
+        """Clear the suspects whose probation is over."""
         self._cases = [case for case in self._cases if case.until > now]
 
     def next_acquittal(self) -> float | None:
-        """When :meth:`acquit` has something to do."""
+        """When the next probation ends."""
         return min((case.until for case in self._cases), default=None)

@@ -1,7 +1,7 @@
-"""A host: the process that a unit lives in, alone or with others, and what the worker holds of it.
+"""A host: the process that runs one or several units.
 
-A unit that lives alone is the process's own work, and its child is the process itself. The units of a shared host
-share its pipe, too: what is said on it has the number of a seat, which is a unit's as long as it lives there.
+A unit that runs alone is the main thread of its process, and its child is the process itself. The units of a shared
+host share its pipe: each message carries the number of the seat of its unit.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ _CRASHED: Final = re.compile(r"^Current thread (0x[0-9a-f]+)", re.MULTILINE)
 
 
 class Host:
-    """A process, and the units that live in it. Used by the supervisor's thread alone."""
+    """A process and the units that run in it. Used by the supervisor's thread alone."""
 
     def __init__(self, number: int, group: Group, child: Child) -> None:
         self.number = number
         self.group = group
         self.child = child
         self.condemned = False
-        """Whether all are to leave it."""
+        """Whether all units have to leave."""
         self.culprit: Unit | None = None
-        """The unit that has ended it, or is the reason why it was killed."""
+        """The unit that has ended the process, or because of which it was killed."""
         self.is_killed = False
         self.how: str | None = None
-        """How a shared host ended, as the end of a sentence."""
+        """How a shared host has ended, as the end of a sentence; ``None`` while it runs."""
         self._seats: dict[Unit, _Seat | None] = {}
         self._taken = 0
         if group.is_shared:
@@ -47,16 +47,16 @@ class Host:
 
     @property
     def units(self) -> Collection[Unit]:
-        """Who lives here."""
+        """The units that run here."""
         return self._seats.keys()
 
     def take(self, unit: Unit) -> Child:
-        """Let a unit live here; return the child that stands for it, which waits for its first command."""
+        """Add a unit, and return its child, which waits for its first command."""
         if not self.group.is_shared:
             self._seats[unit] = None
             return self.child
         if self.child.pipe.is_cut():
-            # It is about to end, which is heard later. Nobody else is to come here.
+            # The process is about to end, which is heard later.
             self.condemned = True
             return Stillborn(ConnectionResetError("the process ends"))
         self._taken += 1
@@ -64,11 +64,11 @@ class Host:
         return seat
 
     def leave(self, unit: Unit) -> None:
-        """Take note that a unit lives here no more."""
+        """Remove a unit."""
         self._seats.pop(unit, None)
 
     def hear(self) -> Iterator[Report]:
-        """Yield what a shared host itself has to say, keep for its units what they say, and note its end."""
+        """Yield the reports of a shared host itself, keep those of its units for them, and note its end."""
         seats = {seat.number: seat for seat in self._seats.values() if seat is not None}
         for report in self.child.receive():
             if not isinstance(report, Addressed):
@@ -82,15 +82,15 @@ class Host:
             if not self.child.was_let_go:
                 self.culprit = self.culprit or self._crashed() or self._only_unit()
         elif self.child.pipe.closed and not self.is_killed:
-            # It is about to end, or one of its plugins has closed a descriptor that it did not open.
+            # The process is about to end, or one of its plugins has closed a descriptor that it did not open.
             self.kill(None)
 
     def speakers(self) -> list[Unit]:
-        """The units that have something to say; all, once the host has ended."""
+        """The units that have reported; all units, once the host has ended."""
         return [unit for unit, seat in self._seats.items() if seat and (seat.said or self.how is not None)]
 
     def hanging(self, silence: Hanging) -> Iterator[tuple[Unit, Hanging]]:
-        """The units that may be the one which lets no Python run in this process, and what to tell of each."""
+        """Yield the units of which one may be what lets no Python run in this process, each with its own report."""
         places = hang_places(silence.trace)
         for unit, seat in self._seats.items():
             if seat is not None and seat.thread in places:
@@ -98,13 +98,13 @@ class Host:
                 yield unit, replace(silence, method=method, line=line)
 
     def kill(self, culprit: Unit | None) -> None:
-        """End the process at once, because of this unit if that is known."""
+        """Kill the process, because of this unit if it is known."""
         self.condemned = self.is_killed = True
         self.culprit = self.culprit or culprit
         self.child.kill()
 
     def _crashed(self) -> Unit | None:
-        """The unit in whose thread the interpreter crashed."""
+        """The unit in whose thread the interpreter crashed, if it was one's."""
         found = _CRASHED.search(self.child.crash or "")
         if found is None:
             return None
@@ -116,7 +116,7 @@ class Host:
 
 
 class _Seat:
-    """The child that stands for a unit in a shared host. Its end is a message, or the end of the host."""
+    """The child of a unit in a shared host. It ends with a message, or with the host."""
 
     shares = True
     was_let_go = False
@@ -128,7 +128,7 @@ class _Seat:
         self.pid = host.child.pid
         self.thread: int | None = None
         self.said: deque[Report] = deque()
-        """What the unit has said that is not received yet."""
+        """The reports of the unit that are not received yet."""
         self.crash: str | None = None
         self._unit = unit
         self._host = host
@@ -136,7 +136,7 @@ class _Seat:
 
     @property
     def pipe(self) -> WorkerEnd:
-        """That of the host."""
+        """The pipe of the host."""
         return self._host.child.pipe
 
     def send(self, command: Command) -> None:
@@ -158,7 +158,7 @@ class _Seat:
         return self._has_ended or self._host.how is not None
 
     def kill(self) -> None:
-        """End the host at once, since a thread cannot be ended."""
+        """Kill the host, since a thread cannot be killed."""
         if self._unit in self._host.units:
             self._host.kill(self._unit)
 

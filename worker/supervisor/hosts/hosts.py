@@ -1,4 +1,4 @@
-"""The hosts of a worker: who lives where, and who has hurt a host. Used by the supervisor's thread alone."""
+"""The hosts of a worker: which unit runs where, and which unit has ended a host."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["ISOLATION", "Hosts", "RunUnit", "isolation_of"]
 logger = logging.getLogger(__name__)
 
 ISOLATION: Final = "task.isolation"
-"""The key by which a worker and a connector say who may share a process."""
+"""The config key of a worker, and of a connector for itself, that says which units may share a process."""
 
 RunUnit: TypeAlias = messages.RunConnector | messages.RunTask
 
@@ -38,7 +38,7 @@ class _Wish:
 
 
 class Hosts:
-    """Starts units in hosts, and tells which of them are to move."""
+    """Starts units in hosts, and decides which have to move. Used by the supervisor's thread alone."""
 
     def __init__(self, launcher: Launcher, now: Callable[[], float] = time.monotonic) -> None:
         self._launcher = launcher
@@ -60,11 +60,11 @@ class Hosts:
     # -- units ---------------------------------------------------------------------------------------------------------
 
     def launch(self, unit: Unit, command: RunUnit) -> Child:
-        """Let a unit live in a host, a new one if need be; return the child that stands for it."""
+        """Start a unit in a host, a new one if necessary, and return its child."""
         self._note_wish(unit, command)
         self._load.begin(unit)
         group = self._group(unit)
-        number = place_for(group, self._inhabitable()) if group.is_shared else None
+        number = place_for(unit, group, self._inhabitable()) if group.is_shared else None
         if number is None:
             process = self._launcher.launch(f"host {self._unused}" if group.is_shared else str(unit), command)
             if group.is_shared and process.gone():
@@ -75,14 +75,14 @@ class Hosts:
         if unit in host.units:
             self._of[unit] = host
         elif host.condemned:
-            # The process has just ended, which nobody has heard yet.
+            # The process has just ended, which was not heard yet.
             return self.launch(unit, command)
         return child
 
     def left(self, unit: Unit, *, unasked: bool) -> bool:
-        """Take note that a unit's child is gone; whether it is to be started again since it was another's fault.
+        """Note that the child of a unit is gone. Returns whether this one starts again, since another was at fault.
 
-        ``unasked`` is an end without a reason given.
+        ``unasked`` is an end that was neither asked for nor explained.
         """
         host = self._of.pop(unit, None)
         if host is None:
@@ -99,14 +99,14 @@ class Hosts:
         return unit != host.culprit
 
     def gone(self, unit: Unit) -> None:
-        """Take note that a unit is to run no more. What is known against it is kept."""
+        """Note that a unit runs no more. The reasons why it has to run alone are kept."""
         self._crowd.goes(unit)
         if not self._is_alone(unit):
             self._wishes.pop(unit, None)
             self._load.forget(unit)
 
     def condemn(self, unit: Unit) -> None:
-        """Have all leave the host of a unit that does not end, which has to be killed for that."""
+        """Have all units leave the host of a unit that does not stop, before the host is killed."""
         host = self._of.get(unit)
         if host is not None and host.group.is_shared and not host.condemned:
             host.condemned = True
@@ -114,29 +114,29 @@ class Hosts:
             self._find(unit)
 
     def is_killed(self, unit: Unit) -> None:
-        """Take note that a unit has ended its process, or has to be killed."""
+        """Note that a unit has ended its process, or has to be killed."""
         if unit in self._wishes and self._wishes[unit].isolation is not Isolation.PROCESS:
             self._find(unit)
 
     def kill(self, unit: Unit, why: str) -> None:
-        """End the shared host of a unit at once, which need not be the one to blame."""
+        """Kill the shared host of a unit, without blaming that unit."""
         host = self._of[unit]
         if not host.is_killed:
             logger.warning("Host %s (process %s) %s", host.number, host.child.pid, why)
             host.kill(None)
 
     def is_condemned(self, unit: Unit) -> bool:
-        """Whether the host of a unit is to be left."""
+        """Whether all units have to leave the host of this one."""
         return unit in self._of and self._of[unit].condemned
 
     def needs_process(self, unit: Unit) -> None:
-        """Take note that the plugin of a unit cannot share a process."""
+        """Note that the plugin of a unit cannot share a process."""
         if unit not in self._needs_process:
             self._needs_process.add(unit)
             self._is_settled = False
 
     def spent(self, unit: Unit, cpu: float) -> None:
-        """Take note of how many seconds of a core a unit has taken since it began. If that is much, it is to move."""
+        """Take in the CPU seconds of a unit since its start, by which it may have to move."""
         host = self._of.get(unit)
         if host is None or self._wishes[unit].isolation is not Isolation.AUTO:
             return
@@ -148,7 +148,7 @@ class Hosts:
             self._is_settled = False
 
     def misplaced(self) -> list[Unit]:
-        """The units that are to move, those of condemned hosts first, then those that keep a core busy."""
+        """The units that have to move: first those of condemned hosts, then those that keep a core busy."""
         if (due := self._blame.next_acquittal()) is not None and due <= self._now():
             self._blame.acquit(self._now())
             self._is_settled = False
@@ -163,18 +163,18 @@ class Hosts:
         return sorted(found, key=lambda unit: (not self._of[unit].condemned, not self._load.is_alone(unit), unit))
 
     def next_look(self) -> float | None:
-        """When there may be something to move though nothing happens."""
+        """When a unit may have to move though nothing has happened."""
         due = (self._blame.next_acquittal(), self._vacancies.next_look())
         return min((at for at in due if at is not None), default=None)
 
     # -- hosts ---------------------------------------------------------------------------------------------------------
 
     def shared(self) -> Iterator[Child]:
-        """The processes that several units share, each of which is to be heard."""
+        """The children that are shared hosts."""
         return iter(self._shared)
 
     def hear(self, child: Child) -> list[Unit]:
-        """Hear what a shared host has to say; return the units which say something, or lived there if it has ended."""
+        """Receive from a shared host. Returns the units that have reported; all of its units if it has ended."""
         host = self._shared.get(child)
         if host is None:
             return []
@@ -188,12 +188,12 @@ class Hosts:
         return host.speakers()
 
     def take_hanging(self) -> dict[Unit, Hanging | None]:
-        """What is new, once: the units which may be the one that lets no Python run in its host, or do so no more."""
+        """News of hosts in which no Python runs: units that may be the cause, or ``None`` where it runs again."""
         hanging, self._hanging = self._hanging, {}
         return hanging
 
     def close(self) -> None:
-        """End the hosts that are left, without units."""
+        """End the hosts that are left, which have no units."""
         for child in self._shared:
             child.kill()
             child.join()
@@ -213,14 +213,14 @@ class Hosts:
             host.kill(None)
 
     def _judge(self, host: Host) -> None:
-        """Decide who has ended a host."""
+        """Decide which unit has ended a host."""
         names = ", ".join(map(str, sorted(host.units)))
         if host.child.was_let_go:
             logger.warning("Host %s (process %s) of %s %s", host.number, host.child.pid, names, host.how)
         elif host.culprit is None:
             logger.warning(
-                "Host %s (process %s) %s, and it is not known which of its units did it. Each is started again in a "
-                "process of its own until that is known: %s",
+                "Host %s (process %s) %s. Any of its units may be the cause, so each starts again in its own "
+                "process until that is known: %s",
                 *(host.number, host.child.pid, host.how, names),
             )
             self._blame.suspect(host.units, self._now())
@@ -250,10 +250,10 @@ class Hosts:
                     logger.warning("Host %s: %s\n%s", host.number, told, outcome.trace)
                     self._hanging |= host.hanging(outcome)
                 elif outcome is not None and not host.is_killed:
-                    logger.warning("No Python runs in host %s, and it is killed: %s", host.number, outcome.trace)
+                    logger.warning("Host %s is killed, since no Python runs in it: %s", host.number, outcome.trace)
                     host.kill(None)
             case _:
-                logger.error("Host %s sent %s, and is killed", host.number, type(report).__name__)
+                logger.error("Host %s sent an unexpected %s and is killed", host.number, type(report).__name__)
                 host.kill(None)
 
     def _note_wish(self, unit: Unit, command: RunUnit) -> None:
@@ -278,12 +278,12 @@ class Hosts:
         return known or self._crowd.is_alone(unit)
 
     def _inhabitable(self) -> list[Host]:
-        """The hosts that are not being left for others that have room."""
+        """The hosts that units may run in: those that are not closing."""
         return [host for host in self._hosts.values() if not self._vacancies.is_closing(host.number)]
 
 
 def isolation_of(command: RunUnit) -> Isolation:
-    """Who may share a process with a unit: as its connector says, or else the worker."""
+    """The isolation of a unit, by the configuration of its connector or else of the worker."""
     props = command.config if isinstance(command, messages.RunConnector) else command.connector_config
     written = props.get(ISOLATION) or command.worker.get(ISOLATION) or Isolation.AUTO.value
     try:

@@ -1,8 +1,8 @@
-"""Which units keep a core busy, and so live alone until they have rested for long.
+"""Decides which units run alone because they keep a core busy. Callers pass the time, for tests.
 
-Times are given, so that all of it can be tested. Nobody goes back and forth: each time that a unit is busy again after
-it had come back, it has to rest four times as long. A unit is only judged when it has just said what it has done, since
-it is between two calls of its plugin then: a move ends none of them.
+A unit comes back to a shared host after a long rest, and each time that it had to leave again the rest is four times as
+long, so that none goes back and forth. A unit is judged only when it has just reported: it is between two calls of its
+plugin then, so that a move interrupts none.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from worker.unit import Unit
 __all__ = ["Load"]
 
 _MEMORY: Final = 20.0
-"""Over how many seconds the share of a core is averaged; what was before counts less and less."""
+"""The seconds over which the share of a core is averaged, with older ones weighing less and less."""
 _BUSY: Final = 0.2
-"""Who takes this much of a core leaves the others."""
+"""A unit that takes this share of a core leaves a shared host."""
 _CROWDED: Final = 0.5
-"""Where all together take this much of a core the busiest leaves."""
+"""Where all units of a host together take this share of a core, the busiest leaves."""
 _LITTLE: Final = 0.05
-"""Who takes less than this much of a core rests, and helps nobody by leaving."""
+"""A unit that takes a smaller share of a core rests, and has no reason to leave."""
 _REST: Final = 600.0
 _PAUSE: Final = 60.0
-"""Who has not left others yet has rested after this."""
+"""The seconds of rest after which a unit that has always run alone joins others."""
 _LONGER: Final = 4
 
 
@@ -37,7 +37,7 @@ class _Known:
     share: float = 0.0
     is_alone: bool = False
     times: int = 0
-    """How often it has left."""
+    """How often it has left a shared host."""
     rests_since: float = 0.0
 
     def share_at(self, now: float) -> float:
@@ -45,24 +45,24 @@ class _Known:
 
 
 class Load:
-    """How much of a core each unit takes, and who lives alone for that."""
+    """The share of a core that each unit takes, and which units run alone for it."""
 
     def __init__(self) -> None:
         self._known: dict[Unit, _Known] = {}
 
     def is_alone(self, unit: Unit) -> bool:
-        """Whether a unit is to live alone."""
+        """Whether a unit has to run alone."""
         return unit in self._known and self._known[unit].is_alone
 
     def begin(self, unit: Unit) -> None:
-        """Take note that a unit counts from 0 again, in a process or thread of its own."""
+        """Begin to count a unit from 0, since it starts in a new process or thread."""
         known = self._known.setdefault(unit, _Known())
         known.total, known.share = None, 0.0
 
     def spent(self, unit: Unit, total: float, mates: Collection[Unit], now: float) -> bool:
-        """Take note of how many seconds of a core a unit has taken since it began; whether it is to move for that.
+        """Take in the CPU seconds of a unit since its start. Returns whether it has to move.
 
-        ``mates`` are those that live with it, itself among them.
+        ``mates`` are the units of its host, including itself.
         """
         known = self._follow(unit, total, now)
         if known.is_alone:
@@ -73,12 +73,12 @@ class Load:
         return known.is_alone
 
     def rests(self, unit: Unit, total: float, now: float) -> bool:
-        """Take note of the same of a unit that has always lived alone; whether it has taken little for a minute."""
+        """Take in the CPU seconds of a unit that has always run alone. Returns whether it has rested for a minute."""
         known = self._follow(unit, total, now)
         return now - known.rests_since >= _PAUSE
 
     def forget(self, unit: Unit) -> None:
-        """Know nothing of a unit any more: it is another one now."""
+        """Forget a unit, since it has another configuration now or has ended."""
         self._known.pop(unit, None)
 
     def _follow(self, unit: Unit, total: float, now: float) -> _Known:

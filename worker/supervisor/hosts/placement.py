@@ -1,4 +1,9 @@
-"""Which units live in which host: a function of what each may share and of where each is."""
+"""Decides which unit runs in which host, from what each may share and where each runs now.
+
+With ``task.isolation=auto``, units that start while a worker has few of them run alone. When there are many, those that
+rest move together, a task once it has rested for a minute, and new ones start in shared hosts. When there are few
+again nobody moves out, so that one unit that comes and goes moves no other.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +15,17 @@ from typing import Final, Protocol
 
 from worker.unit import Unit
 
-__all__ = ["FEW", "ROOM", "Crowd", "Group", "Isolation", "Place", "group_of", "place_for", "placed"]
+__all__ = ["FEW", "ROOM", "Crowd", "Group", "Isolation", "Place", "alike", "group_of", "place_for", "placed"]
 
 ROOM: Final = 50
-"""The most units that a host has which units of several connectors share."""
+"""The most tasks, and the most connectors, of a host that several connectors share. Most connectors soon rest."""
 
 FEW: Final = 16
-"""As many tasks, and as many connectors, each have a process of their own."""
+"""Up to so many tasks, and so many connectors, have a process each."""
 
 
 class Isolation(enum.Enum):
-    """With whom a unit may share a process; the values are those of ``task.isolation``."""
+    """With which units a unit may share a process: the values of ``task.isolation``."""
 
     PROCESS = "process"
     CONNECTOR = "connector"
@@ -30,9 +35,9 @@ class Isolation(enum.Enum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Group:
-    """Units of one group may share a host. A group of one unit, or of a connector, has that as its ``member``.
+    """Units that may share a host. ``member`` is the unit or connector of a group that has only one.
 
-    ``home`` is where their plugins are: modules of one name that are in several places cannot share a process.
+    ``home`` is where their plugins are installed: a process cannot load modules of one name from several places.
     """
 
     kind: str
@@ -49,35 +54,35 @@ class Group:
         """Whether a host of this group may have units of several connectors."""
         return self.kind in (Isolation.SHARED.value, Isolation.AUTO.value)
 
-    def has_room(self, units: int) -> bool:
-        """Whether a host of this group takes one more than so many units."""
+    def has_room(self, alike: int) -> bool:
+        """Whether a host of this group that has so many units of a kind takes another of that kind."""
         if self.is_crowd:
-            return units < ROOM
-        return self.is_shared or units == 0
+            return alike < ROOM
+        return self.is_shared or alike == 0
 
 
 class Place(Protocol):
-    """What placement sees of a host. Nobody moves into a condemned one."""
+    """A host as placement sees it."""
 
     @property
     def number(self) -> int:
-        """The number of the host; no other has had it."""
+        """The number of the host, which is never used again."""
 
     @property
     def group(self) -> Group:
-        """Whom it is for."""
+        """The group that the host is for."""
 
     @property
     def units(self) -> Collection[Unit]:
-        """Who lives there."""
+        """The units that run there."""
 
     @property
     def condemned(self) -> bool:
-        """Whether all are to leave it."""
+        """Whether all units have to leave; nobody moves in."""
 
 
 def group_of(unit: Unit, isolation: Isolation, *, alone: bool, home: str = "") -> Group:
-    """The group of a unit. One that is to be ``alone``, whatever it may share, has its own."""
+    """The group of a unit: its own if it has to run ``alone``, whatever it may share."""
     if alone or isolation is Isolation.PROCESS:
         return Group(Isolation.PROCESS.value, str(unit))
     if isolation is Isolation.CONNECTOR:
@@ -85,73 +90,84 @@ def group_of(unit: Unit, isolation: Isolation, *, alone: bool, home: str = "") -
     return Group(isolation.value, home=home)
 
 
-def place_for(group: Group, hosts: Iterable[Place]) -> int | None:
-    """The number of the host for one more unit of a group, the fullest that has room; ``None`` is a new one."""
+def place_for(unit: Unit, group: Group, hosts: Iterable[Place]) -> int | None:
+    """The number of the host for another unit of a group: the fullest that has room; ``None`` is a new host."""
     there = [
         (-len(host.units), host.number)
         for host in hosts
-        if host.group == group and not host.condemned and group.has_room(len(host.units))
+        if host.group == group and not host.condemned and group.has_room(alike(host, is_task=unit.is_task))
     ]
     return min(there)[1] if there else None
+
+
+def alike(host: Place, *, is_task: bool) -> int:
+    """How many tasks or connectors a host has."""
+    return sum(unit.is_task is is_task for unit in host.units)
 
 
 def placed(groups: Mapping[Unit, Group], hosts: Collection[Place], unused: int) -> dict[Unit, int]:
     """The number of the host of each unit.
 
-    A unit stays where it is, if that is a host of its group which is not condemned. Others go to the fullest host of
-    their group that has room, or else to a new one; ``unused`` and all numbers after it are free for those.
+    A unit stays in a host of its group that is not condemned. Others go to the fullest host of their group that has
+    room, or to a new one, whose number is ``unused`` or a greater one.
     """
     open_hosts = [host for host in hosts if not host.condemned]
     places = {unit: host.number for host in open_hosts for unit in host.units if groups.get(unit) == host.group}
     filled = Counter(places.values())
-    numbers: dict[Group, list[int]] = {}
+    of_kind = Counter((number, unit.is_task) for unit, number in places.items())
+    numbers: dict[tuple[Group, bool], list[int]] = {}
     for host in sorted(open_hosts, key=lambda host: (-filled[host.number], host.number)):
-        numbers.setdefault(host.group, []).append(host.number)
+        for is_task in (True, False):
+            numbers.setdefault((host.group, is_task), []).append(host.number)
     for unit in sorted(groups.keys() - places.keys()):
         group = groups[unit]
-        there = numbers.setdefault(group, [])
-        while there and not group.has_room(filled[there[0]]):
+        there = numbers.setdefault((group, unit.is_task), [])
+        while there and not group.has_room(of_kind[there[0], unit.is_task]):
             there.pop(0)
         if not there:
-            there.append(unused)
+            for is_task in (True, False):
+                numbers.setdefault((group, is_task), []).append(unused)
             unused += 1
         places[unit] = there[0]
-        filled[there[0]] += 1
+        of_kind[there[0], unit.is_task] += 1
     return places
 
 
 class Crowd:
-    """The units that may live alone or together, as is best, and those of them that live alone since they are few."""
+    """The units with ``task.isolation=auto``, and those of them that run alone because there are few.
+
+    Tasks and connectors are counted separately.
+    """
 
     def __init__(self) -> None:
         self._units: dict[bool, set[Unit]] = {True: set(), False: set()}
         self._alone: set[Unit] = set()
 
     def comes(self, unit: Unit) -> bool:
-        """Take note that a unit is about to begin; whether others are to move for that."""
+        """Add a unit that is about to start. Returns whether other units have to move."""
         there = self._units[unit.is_task]
         there.add(unit)
         if not self.is_many(unit):
             self._alone.add(unit)
             return False
-        # What a connector does is not measured, and it is seldom much.
+        # The CPU time of connectors is not measured; it is seldom much.
         leaving = frozenset() if unit.is_task else self._alone & there
         self._alone -= {unit, *leaving}
         return bool(leaving - {unit})
 
     def goes(self, unit: Unit) -> None:
-        """Take note that a unit is to run no more, or not as is best for all."""
+        """Remove a unit that ends, or whose isolation is no longer ``auto``."""
         self._units[unit.is_task].discard(unit)
         self._alone.discard(unit)
 
     def is_many(self, unit: Unit) -> bool:
-        """Whether there are too many of a unit's kind for a process each."""
+        """Whether there are too many units of this kind for a process each."""
         return len(self._units[unit.is_task]) > FEW
 
     def is_alone(self, unit: Unit) -> bool:
-        """Whether a unit lives alone since there are few, or were when it began."""
+        """Whether a unit runs alone because there are few units, or were when it started."""
         return unit in self._alone
 
     def joins(self, unit: Unit) -> None:
-        """Take note that a unit is to live with others from now on."""
+        """Let a unit share a host from now on."""
         self._alone.discard(unit)

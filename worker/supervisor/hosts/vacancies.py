@@ -1,7 +1,7 @@
-"""Which shared hosts are to be left because there is room for their units elsewhere.
+"""Decides which shared hosts to close because the other hosts have room for their units. Callers pass the time.
 
-Times are given, so that all of it can be tested. A host is left only if the others are not full after that, and if that
-has been so for a while: who stops ten connectors to start ten others moves nobody.
+A host is closed only if the others keep some room, and have had it for a while: to stop ten connectors and start ten
+others moves nobody.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from worker.supervisor.hosts.placement import ROOM, Group, Place
+from worker.supervisor.hosts.placement import ROOM, Group, Place, alike
 
 __all__ = ["Vacancies"]
 
@@ -18,18 +18,18 @@ _COMFORTABLE: Final = ROOM * 4 // 5
 
 
 class Vacancies:
-    """Knows since when there is a host too many, and which one is being left."""
+    """Knows since when there has been one host too many, and which one is closing."""
 
     def __init__(self) -> None:
         self._since: dict[Group, float] = {}
         self._closing: dict[Group, int] = {}
 
     def is_closing(self, number: int) -> bool:
-        """Whether a host is to be left."""
+        """Whether the units of a host have to leave."""
         return number in self._closing.values()
 
     def look(self, hosts: Iterable[Place], now: float) -> bool:
-        """Look at the shared hosts that there are; whether it is others now that are to be left."""
+        """Look at the shared hosts. Returns whether other hosts than before are closing."""
         before = dict(self._closing)
         groups: dict[Group, list[Place]] = {}
         for host in hosts:
@@ -42,7 +42,7 @@ class Vacancies:
         return self._closing != before
 
     def next_look(self) -> float | None:
-        """When :meth:`look` may come to another result though nobody has come or gone."""
+        """When :meth:`look` may decide otherwise though no unit has come or gone."""
         return min((since + _WAIT for since in self._since.values()), default=None)
 
     def _look_at(self, group: Group, hosts: list[Place], now: float) -> None:
@@ -59,6 +59,9 @@ class Vacancies:
 
 
 def _fits(leaving: Place, hosts: list[Place], most: int) -> bool:
-    """Whether the others have room for the units of a host without more than ``most`` in any."""
-    room = sum(max(0, most - len(host.units)) for host in hosts if host is not leaving)
-    return len(leaving.units) <= room
+    """Whether the other hosts have room for the units of this one, with at most ``most`` of a kind in each."""
+    return all(
+        alike(leaving, is_task=is_task)
+        <= sum(max(0, most - alike(host, is_task=is_task)) for host in hosts if host is not leaving)
+        for is_task in (True, False)
+    )

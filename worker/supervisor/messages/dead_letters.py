@@ -21,12 +21,12 @@ __all__ = [
 ]
 
 DeadLetterSelection: TypeAlias = list[tuple[int, int, int]]
-"""Records of a dead letter queue: a partition of it, the first offset, and the offset after the last."""
+"""Records of a dead letter queue: its partition, the first offset, and the offset after the last."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListDeadLetters:
-    """Tell what is in a connector's dead letter queue, ``limit`` records after a partition and offset at most.
+    """List a connector's dead letter queue: at most ``limit`` records after a partition and offset.
 
     The answer is :class:`DeadLettersListed`.
     """
@@ -41,8 +41,8 @@ class ListDeadLetters:
 class ReplayDeadLetters:
     """Deliver records of a sink connector's dead letter queue again; the answer is :class:`DeadLettersReplayed`.
 
-    ``to`` is ``topic`` or ``task``. Without a ``selection`` all that were not replayed yet are meant, up to ``until``
-    (the end of each partition of the queue) or the ends there are now. At most ``limit`` are done at once.
+    ``to`` is ``topic`` or ``task``. Without a ``selection``, it means all that were not replayed yet, up to ``until``
+    (the end of each partition of the queue) or the current ends. At most ``limit`` are replayed at once.
     """
 
     config: dict[str, str]
@@ -56,7 +56,7 @@ class ReplayDeadLetters:
 
 @dataclass(frozen=True, slots=True)
 class ReadDeadLetter:
-    """Tell one record of a connector's dead letter queue in the forms in which it can be edited.
+    """Read one record of a connector's dead letter queue in the forms in which it can be edited.
 
     The answer is :class:`DeadLetterRead`.
     """
@@ -69,9 +69,9 @@ class ReadDeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class RepairDeadLetter:
-    """Deliver one record of a sink connector's dead letter queue with other parts; ``dry_run`` only shows its way.
+    """Deliver one record of a sink connector's dead letter queue, edited; ``dry_run`` only traces it.
 
-    The answer is :class:`DeadLetterRepaired`. ``edit`` has the parts that are to be others, and ``to`` is as in
+    The answer is :class:`DeadLetterRepaired`. ``edit`` has the changed parts, and ``to`` is as in
     :class:`ReplayDeadLetters`.
     """
 
@@ -86,7 +86,7 @@ class RepairDeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class DeadLettersListed:
-    """The outcome of :class:`ListDeadLetters`: the queue's topic, its records, and the last of them if there are more.
+    """The answer to :class:`ListDeadLetters`: the queue's topic, its records, and where to go on if there are more.
 
     ``replayed`` is the offset in each partition up to which all were replayed.
     """
@@ -99,10 +99,10 @@ class DeadLettersListed:
 
 @dataclass(frozen=True, slots=True)
 class DeadLettersReplayed:
-    """The outcome of :class:`ReplayDeadLetters`: the queue's topic, the records delivered, and those that failed again.
+    """The answer to :class:`ReplayDeadLetters`: the queue's topic, the delivered records, and those that failed again.
 
-    ``rest`` is the selection that remains; without a selection, ``until`` is where the queue ends for this replay and
-    ``more`` whether it is not there yet.
+    ``rest`` is the selection that remains. Without a selection, ``until`` is the end of the queue for this replay, and
+    ``more`` says whether it has not reached that yet.
     """
 
     topic: str
@@ -115,7 +115,7 @@ class DeadLettersReplayed:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterRead:
-    """The outcome of :class:`ReadDeadLetter`: the queue's topic, and the record; ``None`` if it is not there."""
+    """The answer to :class:`ReadDeadLetter`: the queue's topic and the record; ``None`` if there is none."""
 
     topic: str
     record: dict[str, Any] | None
@@ -123,7 +123,7 @@ class DeadLetterRead:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterRepaired:
-    """The outcome of :class:`RepairDeadLetter`: where the record goes, what was changed, its way, and why it failed.
+    """The answer to :class:`RepairDeadLetter`: the record's destination, changes, trace, and error if it failed.
 
     ``found`` is false if it is not in the queue.
     """

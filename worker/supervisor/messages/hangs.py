@@ -12,7 +12,7 @@ __all__ = ["HangOver", "Hanging", "Silent", "Watched", "hang_trace", "not_return
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """The calls of the plugin are watched: after how many seconds one is reported, and one is ended; 0 is never."""
+    """Calls of the plugin are watched: the seconds after which one is reported, and ended; 0 is never."""
 
     warning: float
     timeout: float
@@ -22,7 +22,7 @@ class Watched:
 class Hanging:
     """A call of the plugin has not returned for so many seconds, ``since`` this time (seconds since 1970).
 
-    ``line`` is where in the plugin it is, ``trace`` the whole stack.
+    ``line`` is the line of the plugin that it has reached, ``trace`` the whole stack.
     """
 
     method: str
@@ -33,7 +33,7 @@ class Hanging:
 
 
 def not_returned(method: str, seconds: float, line: str) -> str:
-    """The sentence for a call that hangs."""
+    """The sentence about a call that hangs."""
     return f"{method} has not returned for {round(seconds) if seconds >= 10 else round(seconds, 1):g} s: {line}"
 
 
@@ -45,14 +45,14 @@ def hang_trace(hanging: Hanging) -> str:
 
 @dataclass(frozen=True, slots=True)
 class HangOver:
-    """A call that was reported goes on; without a ``method``, the process runs Python again."""
+    """A call that was reported has returned; without a ``method``, the process runs Python again."""
 
     method: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Silent:
-    """The process has run no Python for so many seconds; ``stacks`` is where its threads are."""
+    """The process has run no Python for so many seconds; ``stacks`` are those of its threads."""
 
     seconds: float
     stacks: str

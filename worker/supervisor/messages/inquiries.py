@@ -31,7 +31,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class ValidateConfig:
-    """Check a connector's configuration; the answer is :class:`Validated`. A value may be null, which is a mistake."""
+    """Validate a connector's configuration; the answer is :class:`Validated`. A null value is an error."""
 
     config: dict[str, str | None]
     worker: dict[str, str]
@@ -39,7 +39,7 @@ class ValidateConfig:
 
 @dataclass(frozen=True, slots=True)
 class DescribePlugin:
-    """Tell the keys of a plugin; the answer is :class:`PluginDescribed`."""
+    """List the config keys of a plugin; the answer is :class:`PluginDescribed`."""
 
     kind: str
     name: str
@@ -49,11 +49,11 @@ class DescribePlugin:
 
 @dataclass(frozen=True, slots=True)
 class PreviewConnector:
-    """Show what a connector would do with its next ``records``, within ``seconds`` and so many bytes of documents, and
-    change nothing.
+    """Show what a connector would do with its next ``records``, and change nothing.
 
-    Each is a :class:`Previewed`, and :class:`PreviewEnded` comes after the last. ``offsets`` are those that the worker
-    keeps; without them they are read from the worker's topic. ``from_beginning`` leaves them aside.
+    It ends after ``seconds`` or ``bytes`` of documents. Each record is a :class:`Previewed`, and
+    :class:`PreviewEnded` is the last report. ``offsets`` are those that the worker stores; without them they are read
+    from the worker's topic. ``from_beginning`` ignores them.
     """
 
     config: dict[str, str]
@@ -67,8 +67,9 @@ class PreviewConnector:
 
 @dataclass(frozen=True, slots=True)
 class LookUpValues:
-    """Ask a config provider of the worker's for values, all of a path without ``keys``; the answer is
-    :class:`ValuesFound`.
+    """Look up values of the worker's config provider, all of a path without ``keys``.
+
+    The answer is :class:`ValuesFound`.
     """
 
     worker: dict[str, str]
@@ -88,9 +89,7 @@ class FenceProducers:
 
 @dataclass(frozen=True, slots=True)
 class Validated:
-    """The outcome of :class:`ValidateConfig`: Kafka Connect's ``ConfigInfos``, and what the worker must
-    know of them.
-    """
+    """The answer to :class:`ValidateConfig`: Kafka Connect's ``ConfigInfos``, the connector's type, and warnings."""
 
     infos: dict[str, Any]
     type: str
@@ -99,14 +98,14 @@ class Validated:
 
 @dataclass(frozen=True, slots=True)
 class Previewed:
-    """One record of a preview, with all that became of it, or a table of it, as a document."""
+    """One record of a preview with its steps, or one table, as a document."""
 
     record: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class PreviewEnded:
-    """The end of a preview: why there are no more records; if that is a failure, ``trace`` may tell more of it."""
+    """The end of a preview: why there are no more records. A failure may have a ``trace``."""
 
     reason: str
     trace: str | None = None
@@ -115,14 +114,14 @@ class PreviewEnded:
 
 @dataclass(frozen=True, slots=True)
 class PluginDescribed:
-    """The outcome of :class:`DescribePlugin`: Kafka Connect's ``ConfigKeyInfo``, one a key."""
+    """The answer to :class:`DescribePlugin`: a ``ConfigKeyInfo`` of Kafka Connect for each key."""
 
     keys: list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class ValuesFound:
-    """The outcome of :class:`LookUpValues`, and for how long it holds. It is secret, and never logged."""
+    """The answer to :class:`LookUpValues`, and for how long it is valid. It is secret, and never logged."""
 
     values: dict[str, str] = field(repr=False)
     ttl_ms: int | None
@@ -130,12 +129,12 @@ class ValuesFound:
 
 @dataclass(frozen=True, slots=True)
 class Fenced:
-    """The outcome of :class:`FenceProducers`: none of them can write any more."""
+    """The answer to :class:`FenceProducers`: none of them can write any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The answer to an inquiry that failed; ``invalid`` says whether the question itself was wrong."""
+    """The answer to an inquiry that failed; ``invalid`` says whether the inquiry itself was wrong."""
 
     message: str
     invalid: bool
@@ -143,9 +142,9 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class CompactTables:
-    """Merge the small files of a sink's tables, of all of them without ``tables``.
+    """Merge the small files of a sink's tables; without ``tables``, of all of them.
 
-    Each that is done is a :class:`TableCompacted`, and :class:`CompactionEnded` comes after the last.
+    Each compacted table is a :class:`TableCompacted`, and :class:`CompactionEnded` is the last report.
     """
 
     config: dict[str, str]
@@ -155,7 +154,7 @@ class CompactTables:
 
 @dataclass(frozen=True, slots=True)
 class TableCompacted:
-    """One table whose files were merged."""
+    """A table whose files were merged."""
 
     table: str
     files_before: int
@@ -166,4 +165,4 @@ class TableCompacted:
 
 @dataclass(frozen=True, slots=True)
 class CompactionEnded:
-    """All tables are done, or had nothing to merge."""
+    """All tables are compacted, or had nothing to merge."""

@@ -146,6 +146,7 @@ __all__ = [
     "TableCompacted",
     "TakeConfig",
     "TaskConfigs",
+    "Unchanged",
     "ValidateConfig",
     "Validated",
     "ValuesFound",
@@ -161,7 +162,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class RunConnector:
-    """The first command of a connector's process: run it, and publish its task configs."""
+    """Run a connector, and publish its task configs: the first command of its process."""
 
     connector: str
     config: dict[str, str]
@@ -170,7 +171,7 @@ class RunConnector:
 
 @dataclass(frozen=True, slots=True)
 class RunTask:
-    """The first command of a task's process. ``config`` is the task's own, ``connector_config`` its connector's."""
+    """Run a task: the first command of its process. ``config`` is its own, ``connector_config`` its connector's."""
 
     connector: str
     task: int
@@ -182,12 +183,12 @@ class RunTask:
 
 @dataclass(frozen=True, slots=True)
 class RunUnits:
-    """The first command of a process that several units share; those that follow are :class:`Addressed` to them."""
+    """Run several units: the first command of a shared process. All that follow are :class:`Addressed` to units."""
 
 
 @dataclass(frozen=True, slots=True)
 class SetLogLevel:
-    """Log from this level on in this logger and below; ``root`` is every logger."""
+    """Set the level of a logger and of those below it; ``root`` is every logger."""
 
     logger: str
     level: int
@@ -195,7 +196,7 @@ class SetLogLevel:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Move no data for now, and keep what was assigned."""
+    """Stop moving data, and keep the assignment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +218,7 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    """Deliver what the topics hold by now, report :class:`Drained` and wait (sinks only)."""
+    """Deliver the records that the topics hold now, report :class:`Drained` and wait (sinks only)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,14 +228,14 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class TakeConfig:
-    """Go on with this task config, which has a larger share; a task that cannot says :class:`Declined`."""
+    """Go on with this task config, which has a larger share; a task that cannot reports :class:`Declined`."""
 
     config: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """Stop the connector and exit: it counts as running, and its task configs are known (connectors only)."""
+    """Stop the connector and exit, though it counts as running: its task configs are known (connectors only)."""
 
 
 Inquiry: TypeAlias = (
@@ -256,14 +257,14 @@ Inquiry: TypeAlias = (
     | ReplayDeadLetters
     | FenceProducers
 )
-"""A question that a process is started to answer once; the answer to a wrong one is :class:`Refused`."""
+"""A question that a new process answers once; the answer to an invalid one is :class:`Refused`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Addressed:
-    """A command to one of the units that share a process, or a report from it; ``seat`` is the unit's number there.
+    """A command to one of the units that share a process, or a report from it; ``seat`` is the number of the unit.
 
-    Seats are numbered from 1 in the order in which units come, and none is given twice.
+    Seats are numbered from 1 in the order in which units come, and never used again.
     """
 
     seat: int
@@ -314,7 +315,7 @@ Command: TypeAlias = (
 class Started:
     """The plugin's ``start`` has returned; data moves unless the task was started paused.
 
-    ``needs_process`` says that it cannot share a process.
+    ``needs_process`` says that the plugin cannot share a process.
     """
 
     version: str
@@ -333,7 +334,7 @@ class Resumed:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The plugin or the runtime gave up; the process ends."""
+    """The plugin or the runtime has failed; the process ends."""
 
     trace: str
 
@@ -345,45 +346,45 @@ class Drained:
 
 @dataclass(frozen=True, slots=True)
 class ConfigExpires:
-    """The values of config providers hold for so many milliseconds, after which the process is to be restarted."""
+    """Values of config providers expire in so many milliseconds, when the process has to be restarted."""
 
     ttl_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class NeedsProcess:
-    """The plugin cannot share a process with others; the unit has not begun, and ends."""
+    """The plugin cannot share a process; the unit ends without having started."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lives:
-    """A unit in a process that several share lives in this thread of it (its ``threading.get_ident``)."""
+    """A unit of a shared process runs in this thread (its ``threading.get_ident``)."""
 
     thread: int
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A unit in a process that several share has ended, and left no thread behind. Nothing comes after this."""
+    """A unit of a shared process has ended, and none of its threads is left: its last report."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskConfigs:
-    """The task configs a connector wants."""
+    """The task configs of the connector."""
 
     configs: list[dict[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class ActiveTopics:
-    """Topics that the task has written to or read from since its last report of them."""
+    """Topics that the task has written to or read from since its last report of topics."""
 
     topics: list[str]
 
 
 @dataclass(frozen=True, slots=True)
 class LogRecord:
-    """A line of the child's log; ``text`` holds the traceback, too."""
+    """A line of the child's log; ``text`` includes the traceback."""
 
     logger: str
     level: int
@@ -393,22 +394,22 @@ class LogRecord:
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """All that the connector has to say is said, and it watches nothing: its process is of no use for now."""
+    """The connector has published its task configs and watches nothing, so that it needs no process for now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Declined:
-    """The task does not take a new configuration while it runs, and is to be started anew with it."""
+    """The task cannot take a new configuration while it runs, and has to be started again with it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
     """Counters and gauges of a task by name; counters only grow while the process lives.
 
-    ``values`` are shown in statuses, ``details`` only to who scrapes; ``histograms`` have a sum and the counts of the
-    buckets (:mod:`worker.metrics.buckets`). ``own`` is what has changed of the plugin's own: of each a name, its labels
-    by turns with their values, a sentence about it, and the number; ``None`` if it is there no longer. ``cpu`` is how
-    many seconds of a core the task's threads have taken since it began.
+    ``values`` are shown in statuses, ``details`` only in scrapes; ``histograms`` have a sum and the counts of the
+    buckets (:mod:`worker.metrics.histograms`). ``own`` has the changed measurements of the plugin: the name, labels and
+    their values alternately, the help, and the number or ``None`` if it is gone. ``cpu`` are the CPU seconds of the
+    task's threads since its start.
     """
 
     values: dict[str, float]
@@ -419,8 +420,15 @@ class Metrics:
 
 
 @dataclass(frozen=True, slots=True)
+class Unchanged:
+    """The metrics of a task are those of its last report; ``cpu`` is as in :class:`Metrics`."""
+
+    cpu: float
+
+
+@dataclass(frozen=True, slots=True)
 class ClientMetrics:
-    """What the statistics of a Kafka client say: its kind, its values, and the lag by topic and partition."""
+    """The statistics of a Kafka client: its kind, its values, and the lag by topic and partition."""
 
     kind: str
     client_id: str
@@ -430,9 +438,9 @@ class ClientMetrics:
 
 @dataclass(frozen=True, slots=True)
 class Loads:
-    """The load of a bulk sink that is under way, if any, and the last ones, the newest first, as documents.
+    """The current load of a bulk sink, if any, and the last ones, newest first, as documents.
 
-    ``retry`` tells when one that has failed is tried again.
+    ``retry`` says when a failed load is tried again.
     """
 
     current: dict[str, Any] | None
@@ -482,6 +490,7 @@ Report: TypeAlias = (
     | CommitOffsets
     | ConfirmOwnership
     | Metrics
+    | Unchanged
     | ClientMetrics
     | Loads
     | LogRecord
@@ -489,7 +498,7 @@ Report: TypeAlias = (
 )
 
 PARTIAL: Final = (Previewed, TableCompacted)
-"""The reports that come before the answer to an inquiry."""
+"""The reports that may come before the answer to an inquiry."""
 
 _TYPES: Final[dict[str, type[Any]]] = {
     kind.__name__: kind for kind in (*Command.__args__, *Report.__args__) if kind is not Addressed
@@ -497,7 +506,7 @@ _TYPES: Final[dict[str, type[Any]]] = {
 
 
 def encode(message: Command | Report) -> bytes:
-    """One message as bytes for a pipe."""
+    """Encode a message for a pipe."""
     bare = message.message if isinstance(message, Addressed) else message
     kind = type(bare)
     whole: list[Any] = [kind.__name__, {field.name: getattr(bare, field.name) for field in fields(kind)}]
@@ -505,10 +514,10 @@ def encode(message: Command | Report) -> bytes:
 
 
 def decode(data: bytes) -> Any:
-    """The message that :func:`encode` made; :class:`~connect.errors.ConnectError` if there is no such message."""
+    """Decode the bytes of :func:`encode`. Raises :class:`~connect.errors.ConnectError` if they are no message."""
     try:
         name, values, *seat = orjson.loads(data)
         message = _TYPES[name](**values)
         return Addressed(int(*seat), message) if seat else message
     except (orjson.JSONDecodeError, ValueError, KeyError, TypeError) as error:
-        raise ConnectError(f"A process of this worker sent {len(data)} bytes, which is not a message.") from error
+        raise ConnectError(f"A process of this worker sent {len(data)} bytes that are not a message.") from error

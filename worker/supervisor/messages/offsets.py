@@ -49,9 +49,9 @@ class ReadDedicatedOffsets:
 
 @dataclass(frozen=True, slots=True)
 class WriteSourceOffsets:
-    """Write offsets to the topic that the tasks of a source connector write them to themselves.
+    """Write offsets to the topic to which the tasks of a source connector write them themselves.
 
-    ``None`` forgets one. None of the tasks may be running. The answer is :class:`SourceOffsetsWritten`.
+    ``None`` removes an offset. None of the tasks may be running. The answer is :class:`SourceOffsetsWritten`.
     """
 
     config: dict[str, str]
@@ -63,7 +63,7 @@ class WriteSourceOffsets:
 class AlterSinkOffsets:
     """Set offsets of a sink connector's consumer group if the connector agrees; see :class:`OffsetsAltered`.
 
-    Each of ``offsets`` is a topic, a partition and the next offset to consume, or ``None`` to forget it. Without
+    Each of ``offsets`` is a topic, a partition and the next offset to consume, or ``None`` to remove it. Without
     ``offsets`` the whole group is reset.
     """
 
@@ -74,7 +74,7 @@ class AlterSinkOffsets:
 
 @dataclass(frozen=True, slots=True)
 class ReadSinkOffsets:
-    """Tell the offsets of a sink connector's consumer group; the answer is :class:`SinkOffsets`."""
+    """Read the offsets of a sink connector's consumer group; the answer is :class:`SinkOffsets`."""
 
     config: dict[str, str]
     worker: dict[str, str]
@@ -98,7 +98,7 @@ class ResetSinkOffsets:
 
 @dataclass(frozen=True, slots=True)
 class ReadSinkLag:
-    """Tell how far a sink connector's consumer group is behind; the answer is :class:`SinkLag`."""
+    """Read the lag of a sink connector's consumer group; the answer is :class:`SinkLag`."""
 
     config: dict[str, str]
     worker: dict[str, str]
@@ -106,9 +106,9 @@ class ReadSinkLag:
 
 @dataclass(frozen=True, slots=True)
 class SourceOffsetsAllowed:
-    """The outcome of :class:`AlterSourceOffsets`, and who is to write them; ``managed`` as in :class:`OffsetsAltered`.
+    """The answer to :class:`AlterSourceOffsets`, and where to write them; ``managed`` as in :class:`OffsetsAltered`.
 
-    ``own_topic`` says that they are in a topic of the connector's own, and with the worker only as a copy.
+    ``own_topic`` says that they are in the connector's own topic, of which the worker has only a copy.
     ``transactional`` says that the tasks write them in transactions (KIP-618).
     """
 
@@ -119,42 +119,42 @@ class SourceOffsetsAllowed:
 
 @dataclass(frozen=True, slots=True)
 class DedicatedOffsets:
-    """The outcome of :class:`ReadDedicatedOffsets`; nothing if the connector has no topic of its own."""
+    """The answer to :class:`ReadDedicatedOffsets`; empty if the connector has no topic of its own."""
 
     offsets: OffsetPairs
 
 
 @dataclass(frozen=True, slots=True)
 class SourceOffsetsWritten:
-    """The outcome of :class:`WriteSourceOffsets`: all of them are kept."""
+    """The answer to :class:`WriteSourceOffsets`: all of them are stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetsAltered:
-    """Offsets are altered. ``managed`` says whether the connector keeps none of its own elsewhere."""
+    """Offsets are altered. ``managed`` says whether the connector keeps no offsets elsewhere."""
 
     managed: bool
 
 
 @dataclass(frozen=True, slots=True)
 class SinkOffsets:
-    """The outcome of :class:`ReadSinkOffsets`: topics, partitions and next offsets."""
+    """The answer to :class:`ReadSinkOffsets`: topics, partitions and next offsets."""
 
     offsets: list[tuple[str, int, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class SinkOffsetsReset:
-    """The outcome of :class:`ResetSinkOffsets`: topics, partitions, and the next offsets before and after."""
+    """The answer to :class:`ResetSinkOffsets`: topics, partitions, and the next offsets before and after."""
 
     offsets: list[tuple[str, int, int | None, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class SinkLag:
-    """The outcome of :class:`ReadSinkLag`: topics, partitions, the group's offset, the end, and what is between.
+    """The answer to :class:`ReadSinkLag`: topics, partitions, the group's offset, the end, and the lag.
 
-    Where the group has no offset that is what it would consume if it began now.
+    Where the group has no offset, the lag is what it would consume if it started now.
     """
 
     partitions: list[tuple[str, int, int | None, int, int]]

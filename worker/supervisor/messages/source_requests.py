@@ -1,4 +1,4 @@
-"""What the process of a source task asks of its worker while it runs, and the answers.
+"""Requests of a running source task to its worker, and the answers.
 
 They are part of :mod:`worker.supervisor.messages.messages`, which encodes and decodes all messages.
 """
@@ -22,7 +22,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class ReadOffsets:
-    """A request for the offsets of some source partitions."""
+    """Read the offsets of some source partitions."""
 
     request: int
     partitions: list[dict[str, Any]]
@@ -30,7 +30,7 @@ class ReadOffsets:
 
 @dataclass(frozen=True, slots=True)
 class OffsetsRead:
-    """The answer to :class:`ReadOffsets`; ``error`` is set when the store could not be read."""
+    """The answer to :class:`ReadOffsets`; ``error`` is set if the store could not be read."""
 
     request: int
     offsets: list[dict[str, Any] | None]
@@ -39,7 +39,7 @@ class OffsetsRead:
 
 @dataclass(frozen=True, slots=True)
 class CommitOffsets:
-    """A request to keep source offsets whose records Kafka has acknowledged (invariant I1)."""
+    """Store source offsets whose records Kafka has acknowledged (invariant I1)."""
 
     request: int
     offsets: OffsetPairs
@@ -47,7 +47,7 @@ class CommitOffsets:
 
 @dataclass(frozen=True, slots=True)
 class OffsetsCommitted:
-    """The answer to :class:`CommitOffsets`; ``error`` is set when nothing was committed."""
+    """The answer to :class:`CommitOffsets`; ``error`` is set if nothing was committed."""
 
     request: int
     error: str | None
@@ -55,13 +55,13 @@ class OffsetsCommitted:
 
 @dataclass(frozen=True, slots=True)
 class ConfirmOwnership:
-    """A question: is this process still the one that is to run its task, with this configuration?"""
+    """Confirm that this process still owns its task, with this configuration."""
 
     request: int
 
 
 @dataclass(frozen=True, slots=True)
 class OwnershipConfirmed:
-    """The answer to :class:`ConfirmOwnership`, if it is so; if not, :class:`Stop` comes."""
+    """The answer to :class:`ConfirmOwnership` if it does; otherwise a :class:`Stop` follows."""
 
     request: int

@@ -1,4 +1,4 @@
-"""How rows are written to each kind of database."""
+"""Writers: how rows are written to each kind of database."""
 
 from connectors.jdbc.sink.writers.registry import writer_class, writer_of
 from connectors.jdbc.sink.writers.writer import Target, Writer

@@ -1,6 +1,7 @@
-"""MySQL and MariaDB: many rows in one statement, their values written into it.
+"""MySQL and MariaDB: many rows per statement, with the values as literals.
 
-The session is strict, so that a value which does not fit is refused and not cut, and escapes texts with backslashes.
+The session is strict, so that a value that does not fit is refused and not cut, and strings are escaped with
+backslashes.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ _ROW_ERRORS: Final = frozenset(
 
 
 class MysqlWriter(Writer):
-    """Writes to MySQL and MariaDB with PyMySQL."""
+    """Writes to MySQL with PyMySQL."""
 
     longest_name: ClassVar[int | None] = 64
     table_options: ClassVar[str] = " DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_bin"
@@ -85,8 +86,8 @@ class MysqlWriter(Writer):
             scale, digits = decimal_scale(schema), precision_of(schema) or _MOST_DIGITS
             if not 0 <= scale <= min(_MOST_SCALE, digits) or digits > _MOST_DIGITS:
                 raise DataError(
-                    f"A DECIMAL of MySQL has at most {_MOST_DIGITS} digits, {_MOST_SCALE} of them after the point, and "
-                    f"the field has a scale of {scale}: create the column yourself, as a text."
+                    f"A MySQL DECIMAL has at most {_MOST_DIGITS} digits, {_MOST_SCALE} of them decimal places, but "
+                    f"the field has a scale of {scale}. Create the column yourself, as text."
                 )
             return f"DECIMAL({digits},{scale})"
         return _KEY_TYPES.get(kind, _TYPES[kind]) if in_key else _TYPES[kind]
@@ -112,7 +113,7 @@ class MysqlWriter(Writer):
         return isinstance(error, pymysql.MySQLError) and bool(error.args) and error.args[0] in _ROW_ERRORS
 
     def statements(self, target: Target, step: Step) -> Iterator[str]:
-        """The statements that do a step."""
+        """Yield the statements that carry out a step."""
         table, key = self.dialect.quoted(target.table), target.key_names
         if step.action is Action.UPDATE:
             yield from self._updates(table, target, step)
@@ -151,13 +152,13 @@ class MysqlWriter(Writer):
 
 
 class MariadbWriter(MysqlWriter):
-    """Writes to MariaDB, whose collations have other names."""
+    """Writes to MariaDB, whose collations have different names."""
 
     table_options: ClassVar[str] = " DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin"
 
 
 def _portions(rows: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Rows for one statement each: some megabyte, however long a row is."""
+    """Yield rows for one statement each: about a megabyte, however long a row is."""
     start, size = 0, 0
     for place, row in enumerate(rows):
         size += len(row)
@@ -168,7 +169,7 @@ def _portions(rows: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def _times(write: Encode, column: Column | None) -> Encode:
-    """Times as texts; those with more digits of a second than the column keeps are refused, not rounded."""
+    """Format times; refuse, not round, those with more fractional digits than the column keeps."""
     kept = (
         6 if column is None or column.type.name not in ("datetime", "timestamp", "time") else column.type.precision or 0
     )
@@ -177,7 +178,7 @@ def _times(write: Encode, column: Column | None) -> Encode:
     def encode(values: Sequence[Any]) -> Sequence[Any]:
         if unit > 1 and any(value.microsecond % unit for value in values):
             assert column is not None
-            raise DataError(f"A time has more digits of a second than column {column.name} keeps, which are {kept}.")
+            raise DataError(f"A time has more fractional digits than column {column.name} keeps ({kept}).")
         return [f"'{text}'" for text in write(values)]
 
     return encode
@@ -193,7 +194,7 @@ def _texts(values: Sequence[str]) -> Sequence[str]:
 def _floats(values: Sequence[float]) -> list[str]:
     floats = list(map(float, values))
     if not all(map(math.isfinite, floats)):
-        raise DataError("MySQL keeps no infinite number and no NaN.")
+        raise DataError("MySQL cannot store infinity or NaN.")
     # With an exponent it is a DOUBLE, without one a DECIMAL.
     return [text if "e" in text else f"{text}e0" for text in map(repr, floats)]
 

@@ -1,7 +1,7 @@
-"""PostgreSQL: rows go in by COPY, upserts, updates and deletes through a temporary table.
+"""PostgreSQL: rows go in by COPY; upserts, updates and deletes go through a temporary table.
 
-COPY has each value as text, which the server reads as it reads the type of the column. So a text goes into columns of
-uuid, json, enums and whatever else has a text form, and a value that has none is refused by the server.
+COPY sends each value as text, which the server parses according to the type of the column. So a string can go into
+columns of type uuid, json, enum and anything else with a text form, and the server refuses an invalid one.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class PostgresqlWriter(Writer):
         return nulls_apart(plain, _NULL)
 
     def prepare_table(self, connection: Connection, target: Target) -> None:
-        """Make the temporary table, whose columns are of the types of the table's."""
+        """Create the temporary table, whose columns have the types of the table's."""
         if not target.key_size:
             return
         columns = self.quoted(target.names)
@@ -107,7 +107,7 @@ class PostgresqlWriter(Writer):
         )
 
     def release_tables(self, connection: Connection) -> None:
-        """Drop the temporary tables: each of them costs something at the end of every transaction."""
+        """Drop the temporary tables, each of which adds to the cost of every commit."""
         run(connection, "DISCARD TEMP")
 
     def write(self, connection: Connection, target: Target, step: Step) -> None:
@@ -130,7 +130,7 @@ class PostgresqlWriter(Writer):
         return state.startswith(_ROW_CLASSES) or state in _ROW_STATES
 
     def statement(self, target: Target, stage: str, action: Action) -> str:
-        """The statement that does with the rows of the temporary table what the step says."""
+        """Return the statement that applies a step to the rows of the temporary table."""
         table, key = self.dialect.quoted(target.table), target.key_names
         same = " AND ".join(f"t.{name} = s.{name}" for name in map(self.dialect.quote, key))
         if action is Action.DELETE:
@@ -147,7 +147,7 @@ class PostgresqlWriter(Writer):
         )
 
     def _element(self, schema: Schema) -> Callable[[Any], str]:
-        """What writes an element of an array."""
+        """Return the encoder of an array element."""
         element = schema.value_schema
         assert element is not None
         if element.type is Type.ARRAY:
@@ -157,7 +157,7 @@ class PostgresqlWriter(Writer):
         return lambda value: _quoted_element(plain([value])[0])
 
     def _plain(self, schema: Schema) -> Callable[[Sequence[Any]], list[str]]:
-        """What writes values that are not null as the server reads them."""
+        """Return the encoder of non-null values in the server's text form."""
         kind = kind_of(schema)
         if kind in (TIMESTAMP_NAME, PRECISE_NAME):
             return local_times(self.zone)
@@ -170,7 +170,7 @@ def _texts(values: Sequence[str]) -> list[str]:
 
 
 def _escaped(values: list[str]) -> list[str]:
-    """Texts as COPY has them."""
+    """Escape strings for COPY."""
     joined = "".join(values)
     if "\\" in joined or "\n" in joined or "\t" in joined or "\r" in joined:
         return [value.translate(_SPECIAL) for value in values]
@@ -186,7 +186,7 @@ def _float(value: float) -> float:
         return value
     if isinstance(value, (int, float)):
         return float(value)
-    raise DataError(f"{value!r} is no number.")
+    raise DataError(f"{value!r} is not a number.")
 
 
 def _instants(values: Sequence[dt.datetime]) -> list[str]:
@@ -225,7 +225,7 @@ def _escaped_literal(text: str) -> str:
 
 
 def _stage(target: Target) -> str:
-    """The name of the temporary table, which stands for the table and its columns."""
+    """Return the name of the temporary table, derived from the table and its columns."""
     identity = repr((target.table, [(column.name, str(column.type)) for column in target.columns], target.key_size))
     return f"pg_temp.sluice_{hashlib.sha256(identity.encode()).hexdigest()[:24]}"
 

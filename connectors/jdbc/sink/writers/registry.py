@@ -1,11 +1,11 @@
-"""The writers there are: ours, and those that installed packages bring."""
+"""The registry of writers: built-in ones, and those of installed packages."""
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
 from typing import Final
 
 from connectors.jdbc.dialects.dialect import Dialect
+from connectors.jdbc.dialects.registry import available, installed
 from connectors.jdbc.sink.writers.mysql import MariadbWriter, MysqlWriter
 from connectors.jdbc.sink.writers.postgresql import PostgresqlWriter
 from connectors.jdbc.sink.writers.sqlite import SqliteWriter
@@ -25,21 +25,18 @@ _OURS: Final[dict[str, type[Writer]]] = {
 
 
 def writer_class(backend: str) -> type[Writer]:
-    """The writer for SQLAlchemy's name of a database; a ``LookupError``, whose text says what there is, if none."""
+    """Return the writer for SQLAlchemy's name of a database. Raises ``LookupError`` with the known ones."""
     if backend in _OURS:
         return _OURS[backend]
-    found = entry_points(group=ENTRY_POINTS)
-    for each in found:
-        if each.name == backend:
-            loaded: type[Writer] = each.load()
-            return loaded
-    known = ", ".join(sorted({*_OURS, *(each.name for each in found)}))
-    raise LookupError(
-        f"The sink cannot write to {backend}; it can write to {known}. Install a package that has a writer in its "
-        f"entry points {ENTRY_POINTS}."
-    )
+    loaded: type[Writer] | None = installed(ENTRY_POINTS, backend)
+    if loaded is None:
+        raise LookupError(
+            f"The sink cannot write to {backend}; it can write to {available(ENTRY_POINTS, _OURS)}. Use one of them, "
+            f"or install a package that provides a writer in its entry points {ENTRY_POINTS}."
+        )
+    return loaded
 
 
 def writer_of(dialect: Dialect) -> Writer:
-    """The writer for a dialect."""
+    """Return the writer for a dialect."""
     return writer_class(dialect.backend)(dialect)

@@ -1,7 +1,7 @@
 """SQLite: rows go in by ``executemany``.
 
-A column of SQLite turns texts that look like numbers into numbers, if its type says so, and keeps 15 digits of them.
-What would lose something by that is refused.
+Depending on its type, a SQLite column turns strings that look like numbers into numbers, with 15 digits. Whatever would
+lose digits that way is refused.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class SqliteWriter(Writer):
         )
 
     def statement(self, target: Target, action: Action) -> str:
-        """The statement of an action for one row."""
+        """Return the statement of an action for one row."""
         table, key = self.dialect.quoted(target.table), target.key_names
         if action is Action.DELETE:
             return f"DELETE FROM {table} WHERE {self.matching(key, '?')}"
@@ -107,7 +107,7 @@ class SqliteWriter(Writer):
         return f"{insert} ON CONFLICT ({self.quoted(key)}) DO " + (f"UPDATE SET {changes}" if changes else "NOTHING")
 
     def parameters(self, target: Target, step: Step) -> Sequence[Sequence[Any]]:
-        """The parameters of the statement, for each row."""
+        """Return the parameters of the statement for each row."""
         if step.action is not Action.UPDATE:
             return step.rows
         size = target.key_size
@@ -129,7 +129,7 @@ class SqliteWriter(Writer):
 def _milliseconds(values: Sequence[dt.datetime]) -> list[int]:
     for value in values:
         if value.microsecond % 1000:
-            raise DataError(f"{value} is finer than a millisecond, and the column keeps milliseconds.")
+            raise DataError(f"{value} is more precise than the milliseconds that the column keeps.")
     return list(map(milliseconds_from_timestamp, values))
 
 
@@ -141,14 +141,14 @@ def _texts(values: Sequence[str]) -> Sequence[str]:
 def _integers(values: Sequence[int]) -> Sequence[int]:
     least, most = INTEGER_RANGES[Type.INT64]
     if values and not least <= min(values) <= max(values) <= most:
-        raise DataError("A whole number does not fit into 64 bits.")
+        raise DataError("An integer does not fit into 64 bits.")
     return values
 
 
 def _floats(values: Sequence[float]) -> list[float]:
     floats = list(map(float, values))
     if any(map(math.isnan, floats)):
-        raise DataError("SQLite would keep NaN as null.")
+        raise DataError("SQLite would store NaN as null.")
     return floats
 
 
@@ -163,9 +163,7 @@ def _number(value: decimal.Decimal, name: str) -> int | str:
         return int(value)
     digits = value.as_tuple().digits
     if len(digits) > _DIGITS and len(value.normalize(_EXACT).as_tuple().digits) > _DIGITS:
-        raise DataError(
-            f"{value} has more digits than column {name} keeps, which are {_DIGITS}: make it a TEXT column."
-        )
+        raise DataError(f"{value} has more digits than the {_DIGITS} that column {name} keeps. Make it a TEXT column.")
     return format(value, "f")
 
 

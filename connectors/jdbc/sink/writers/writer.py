@@ -1,4 +1,4 @@
-"""What writing does differently from one kind of database to the next."""
+"""The interface of a writer, and what writers share."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ _DECIMALS: Final = ("numeric", "decimal", "dec", "fixed")
 
 
 def kind_of(schema: Schema) -> Kind:
-    """The kind of values of a schema."""
+    """Return the kind of a schema's values."""
     return schema.name if schema.name in _KINDS else schema.type
 
 
 def precision_of(schema: Schema) -> int | None:
-    """The digits of a Decimal, if its schema tells."""
+    """Return the number of digits of a Decimal, if its schema has it."""
     text = schema.parameters.get(PRECISION, "")
     return int(text) if text.isascii() and text.isdecimal() and int(text) > 0 else None
 
@@ -82,12 +82,12 @@ class Target:
 
     @property
     def other_names(self) -> tuple[str, ...]:
-        """The names of the columns beside the key."""
+        """The names of the columns that are not in the key."""
         return self.names[self.key_size :]
 
 
 class Writer(ABC):
-    """Writes rows to a kind of database. It keeps no connection: each method is given one, in a transaction."""
+    """Writes rows to a kind of database. It holds no connection: each method gets one, in a transaction."""
 
     has_arrays: ClassVar[bool] = False
     """Whether there are columns that hold arrays."""
@@ -104,14 +104,14 @@ class Writer(ABC):
 
     @abstractmethod
     def column_type(self, schema: Schema, *, in_key: bool) -> str:
-        """The type of a new column for values of ``schema``; a ``DataError`` if there is none."""
+        """Return the type of a new column for values of ``schema``. Raises ``DataError`` if there is none."""
 
     @abstractmethod
     def literal(self, schema: Schema, value: Any) -> str:
-        """A default value in SQL."""
+        """Return a default value in SQL."""
 
     def prepare(self, connection: Connection) -> None:  # noqa: B027 - most need nothing
-        """Set a new connection up."""
+        """Set up a new connection."""
 
     def prepare_table(self, connection: Connection, target: Target) -> None:  # noqa: B027 - as above
         """Prepare to write to a table, in a transaction of its own."""
@@ -123,36 +123,36 @@ class Writer(ABC):
 
     @abstractmethod
     def encoder(self, schema: Schema, column: Column) -> Encode:
-        """What makes cells of values of ``schema`` for a column.
+        """Return a function that encodes values of ``schema`` as cells of a column.
 
-        It raises for values that do not fit; then it is called for each of them alone.
+        It raises for values that do not fit, and is then called for each value separately.
         """
 
     @abstractmethod
     def write(self, connection: Connection, target: Target, step: Step) -> None:
-        """Do a step in the transaction of the connection."""
+        """Carry out a step in the connection's transaction."""
 
     @abstractmethod
     def blames_row(self, error: Exception) -> bool:
-        """Whether the driver's error is about a row: a constraint, or a value that does not fit."""
+        """Whether a driver's error is about a row: a constraint, or a value that does not fit."""
 
     # -- statements ----------------------------------------------------------------------------------------------
 
     def quoted(self, names: Sequence[str], between: str = ", ", form: str = "{}") -> str:
-        """Names as SQL has them, each within ``form``."""
+        """Return names for SQL, each formatted with ``form``."""
         return between.join(form.replace("{}", self.dialect.quote(name)) for name in names)
 
     def matching(self, names: Sequence[str], placeholder: str) -> str:
-        """The condition that each of these columns equals a parameter."""
+        """Return the condition that each of these columns equals a parameter."""
         return " AND ".join(f"{self.dialect.quote(name)} = {placeholder}" for name in names)
 
     def insert(self, target: Target) -> str:
-        """The head of an INSERT, up to its rows."""
+        """Return the beginning of an INSERT, up to its rows."""
         return f"INSERT INTO {self.dialect.quoted(target.table)} ({self.quoted(target.names)})"
 
 
 def run(connection: Connection, statement: str) -> None:
-    """Run a statement that has no parameters, whatever characters the names in it have."""
+    """Run a statement without parameters, whatever characters the names in it contain."""
     driver: Any = connection.connection.driver_connection
     cursor = driver.cursor()
     try:
@@ -162,7 +162,7 @@ def run(connection: Connection, statement: str) -> None:
 
 
 def nulls_apart(encode: Encode, null: Any) -> Encode:
-    """``encode`` for columns that may hold null, which becomes the cell ``null``."""
+    """Return ``encode`` for nullable columns, with null as the cell ``null``."""
 
     def encode_some(values: Sequence[Any]) -> Sequence[Any]:
         missing = [value is None for value in values]
@@ -175,7 +175,7 @@ def nulls_apart(encode: Encode, null: Any) -> Encode:
 
 
 def checked_texts(values: Sequence[str]) -> str:
-    """The texts joined; raises if one of them is none, or cannot be written as UTF-8."""
+    """Join the strings; raise if one is not a string or cannot be encoded in UTF-8."""
     joined = "".join(values)
     if not joined.isascii():
         joined.encode()
@@ -186,11 +186,11 @@ def check_scale(schema: Schema) -> None:
     """Refuse decimals that would be written with thousands of zeros."""
     scale = decimal_scale(schema)
     if abs(scale) > _MOST_SCALE:
-        raise DataError(f"A Decimal with a scale of {scale} has no column: it must be from -1000 to 1000.")
+        raise DataError(f"A Decimal with a scale of {scale} has no column type. The scale must be from -1000 to 1000.")
 
 
 def local_times(zone: dt.tzinfo) -> Callable[[Sequence[dt.datetime]], list[str]]:
-    """Writes instants as times of a zone, without it."""
+    """Return a function that writes instants as local times of a zone."""
     if zone is dt.UTC:
         return _utc_texts
     return lambda values: [value.astimezone(zone).replace(tzinfo=None).isoformat(" ") for value in values]
@@ -217,7 +217,7 @@ def _in_utc(value: dt.datetime) -> str:
 
 
 def checked_decimals(schema: Schema, column: Column | None, write: Encode) -> Encode:
-    """``write`` for decimals, refusing those with more digits after the point than the column keeps.
+    """Return ``write`` for decimals that refuses those with more decimal places than the column keeps.
 
     The database would round them.
     """
@@ -229,7 +229,7 @@ def checked_decimals(schema: Schema, column: Column | None, write: Encode) -> En
     def encode(values: Sequence[Any]) -> Sequence[Any]:
         for value in values:
             if value.is_finite() and exact.scaleb(value, kept) % 1:
-                raise DataError(f"{value} has more digits after the point than column {name} keeps, which are {kept}.")
+                raise DataError(f"{value} has more decimal places than the {kept} that column {name} keeps.")
         return write(values)
 
     return encode

@@ -1,4 +1,4 @@
-"""Which files of a folder are sent, told by a text of bounded length however many there are.
+"""Remembers which files of a folder are sent, in a text of bounded length however many there are.
 
 A file is what its path, its size and its time of modification say: one that was changed is another file, and is sent
 again as a whole. Files are sent in the order of these times, and of a digest of the three where times are equal. So all
@@ -100,7 +100,7 @@ class Bookmark:
 
     @classmethod
     def of(cls, offset: Mapping[str, Any] | None) -> Bookmark:
-        """The bookmark that a source offset tells; the beginning if there is none."""
+        """Return the bookmark in a source offset; the beginning if there is none."""
         if offset is None:
             return cls()
         for key, kind in _KEYS.items():
@@ -122,7 +122,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """What a look at a folder has found: the files to send now, the first of the rest, and how many are left."""
+    """The result of listing a folder: the files to send now, the first of the rest, and how many are left."""
 
     files: Sequence[FoundFile] = ()
     next: Place | None = None

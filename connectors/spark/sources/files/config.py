@@ -48,79 +48,93 @@ class SparkFileSourceConfig(BulkSourceConfig, StoreOptions, RowOptions):
         default=None,
         importance=HIGH,
         group=_FILES,
-        doc="The folder of the files: a path or a file: URL; hdfs://HOST:PORT/FOLDER; s3://BUCKET/FOLDER; or "
-        "abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER. A relative path starts at the worker's working "
-        "directory.",
+        doc=(
+            "The folder with the files: a path or a file: URL; hdfs://HOST:PORT/FOLDER; s3://BUCKET/FOLDER; "
+            "or abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER. A relative path starts at the worker's "
+            "working directory."
+        ),
     )
     topics_dir: str = option(
         default="",
         importance=LOW,
         validator=matches(r"([^_./][^/]*(/[^_./][^/]*)*)?", "relative path whose parts do not begin with _ or ."),
         group=_FILES,
-        doc="Folder in the store below which the files are, as the Spark sink has its tables; if empty, the store "
-        "itself.",
+        doc=(
+            "The folder in the store with the files, as for the tables of the Spark sink. If empty, the top "
+            "of the store."
+        ),
     )
     format_class: str = option(
         default="ParquetFormat",
         importance=HIGH,
         group=_FILES,
-        doc="The format of the files: ParquetFormat, OrcFormat, AvroFormat, JsonFormat (an object a line), CsvFormat, "
-        "or StringFormat (lines of text, each of which is a value).",
+        doc=(
+            "The format of the files: ParquetFormat, OrcFormat, AvroFormat, JsonFormat (one object per line), "
+            "CsvFormat, or StringFormat (each line of text is a value)."
+        ),
     )
     pattern: str = option(
         default="*",
         importance=MEDIUM,
         validator=non_empty,
         group=_FILES,
-        doc="Which files to read: a pattern of their names with *, ? and [...]; if it contains a slash, of their paths "
-        "below the folder. What begins with _ or . is never read.",
+        doc=(
+            "The files to read: a pattern for their names with *, ? and [...], or, if it contains a slash, "
+            "for their paths below the folder. Names that begin with _ or . are never read."
+        ),
     )
     recursive: bool = option(
-        default=True, importance=MEDIUM, group=_FILES, doc="Whether files in subfolders are read too."
+        default=True, importance=MEDIUM, group=_FILES, doc="Whether to read files in subfolders too."
     )
     schema: str | None = option(
         default=None,
         importance=MEDIUM,
         validator=non_empty,
         group=_FILES,
-        doc="The columns of the files and their types, as in CREATE TABLE: id BIGINT, at TIMESTAMP. Without it they "
-        "are what the files say; the columns of CSV are texts then, and those of JSON are inferred for each load.",
+        doc=(
+            "The columns of the files and their types, as in CREATE TABLE: id BIGINT, at TIMESTAMP. Without "
+            "it, the files decide; then CSV columns are strings, and JSON columns are inferred for each load."
+        ),
     )
     partition_fields: PartitionFields = option(
         default=PartitionFields.NONE,
         importance=MEDIUM,
         group=_FILES,
-        doc="Whether folders such as year=2013 become columns: string, as texts; inferred, as whole numbers, dates and "
-        "the like where all of a load are.",
+        doc=(
+            "How folders such as year=2013 become columns: string, as strings; inferred, as integers, dates "
+            "and the like if all values in a load are."
+        ),
     )
     file_age_ms: Long = option(
         default=5_000,
         importance=MEDIUM,
         validator=at_least(0),
         group=_FILES,
-        doc="How long ago a file has to be modified before it is read, so that whoever writes it has ended.",
+        doc="The time since a file's last modification before it is read, so that its writer has finished.",
     )
     file_late_ms: Long = option(
         default=_HOUR_MS,
         importance=LOW,
         validator=at_least(0),
         group=_FILES,
-        doc="How far behind the newest file that was sent the time of modification of a file may be that turns up "
-        "later. A file that is further behind is not sent, and the log says so.",
+        doc=(
+            "How far the modification time of a file may be behind that of the newest file sent. A file that "
+            "appears later than this allows is not sent, and the log says so."
+        ),
     )
     load_max_files: int = option(
         default=1_000,
         importance=LOW,
         validator=at_least(1),
         group=_FILES,
-        doc="Most files of one load, after which the offset is committed.",
+        doc="The maximum number of files in one load, after which the offset is committed.",
     )
     load_max_bytes: Long = option(
         default=10 * _GIB,
         importance=LOW,
         validator=at_least(1),
         group=_FILES,
-        doc="Most bytes of the files of one load, if there is more than one.",
+        doc="The maximum size of the files in one load, in bytes, if there is more than one.",
     )
 
     @property
@@ -131,7 +145,7 @@ class SparkFileSourceConfig(BulkSourceConfig, StoreOptions, RowOptions):
 
     @property
     def source(self) -> str:
-        """What Spark calls the format."""
+        """The format's name in Spark."""
         return _SOURCES[self.format][0]
 
     @property

@@ -26,7 +26,7 @@ _STATUS: Final = re.compile(
 
 
 class FileFilter:
-    """Tells by its path below the folder whether a file is to be read."""
+    """Decides by its path below the folder whether to read a file."""
 
     def __init__(self, pattern: str, *, recursive: bool) -> None:
         self._pattern = pattern
@@ -50,7 +50,7 @@ def listed_files(spark: SparkSession, folder: str, chosen: FileFilter) -> Iterat
     path = jvm.org.apache.hadoop.fs.Path(_as_path(folder))
     files = path.getFileSystem(session.sessionState().newHadoopConf())
     if not files.exists(path):
-        raise ConnectError(f"There is no folder {folder}: check store.url and topics.dir, or make it.")
+        raise ConnectError(f"The folder {folder} does not exist: check store.url and topics.dir, or create it.")
     python = jvm.org.apache.spark.api.python.PythonUtils
     sources = jvm.org.apache.spark.sql.execution.datasources
     uncached = getattr(getattr(sources, "NoopCache$"), "MODULE$")
@@ -69,8 +69,8 @@ def parse_statuses(text: str, root: str, chosen: FileFilter) -> Iterator[FoundFi
         match = _STATUS.match(status)
         if match is None:
             raise ConnectError(
-                f"Hadoop tells of a file in a form that is not known ({status[:200]}): use the version of PySpark that "
-                "Sluice asks for."
+                f"Hadoop describes a file in an unknown form ({status[:200]}): use the version of PySpark that "
+                "Sluice requires."
             )
         path, size, modified = match[1], int(match[2]), int(match[3])
         name = path.removeprefix(prefix)

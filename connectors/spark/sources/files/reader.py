@@ -1,8 +1,8 @@
-"""The rows of files as Spark reads them: whole files, or none of their rows.
+"""Reads the rows of files with Spark: whole files, or none of their rows.
 
-Spark alone would publish half of a file that turns out to be broken in its middle. So the files of a load are read once
-before: where they cannot be read together, they are read by halves, until the file is found that cannot be read by
-itself. That also keeps apart files whose columns have types that do not go together.
+Spark alone would publish half of a file that turns out to be broken in the middle. So the files of a load are read once
+beforehand. If they cannot be read together, they are halved until the file is found that cannot be read by itself. That
+also separates files whose columns have incompatible types.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from connect.errors import ConfigError, ConnectError, DataError, RetriableError
 from connectors.spark.errors import root_cause
 from connectors.spark.sources.files.bookmark import FoundFile
 from connectors.spark.sources.files.config import PartitionFields, SparkFileSourceConfig
-from connectors.spark.sources.marks import shares
+from connectors.spark.sources.marks import divide_evenly
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -117,12 +117,12 @@ class FileReader:
         return readable_parts(group.files, lambda files: self._whole(group, files))
 
     def error(self, bad: BadFile) -> DataError:
-        """What is told of a file that cannot be read."""
+        """Return the error for a file that cannot be read."""
         return DataError(f"The file {bad.file.path} cannot be read, and none of its rows is sent: {bad.reason}")
 
     def divided(self, group: FileGroup, part: FilePart, count: int) -> Sequence[FilePart]:
         """A part in at most so many, of about the same size, that have the columns of the whole."""
-        divided = shares(part.files, count, lambda file: file.size)
+        divided = divide_evenly(part.files, count, lambda file: file.size)
         return [part] if len(divided) == 1 else [self._part(group, files, part.columns) for files in divided]
 
     def _whole(self, group: FileGroup, files: Sequence[FoundFile]) -> FilePart:
@@ -158,8 +158,6 @@ def _check_passing(error: Exception) -> None:
     if isinstance(error, ConnectError) and not isinstance(error, DataError):
         raise error
     if any(name in text for name in _CHANGED):
-        raise RetriableError(
-            f"Files have changed while they were read: {root_cause(error)}", retry_after=1.0
-        ) from error
+        raise RetriableError(f"Files changed while they were read: {root_cause(error)}", retry_after=1.0) from error
     if "Py4JNetworkError" in text or any(name in text for name in _PASSING):
-        raise RetriableError(f"Files could not be read: {root_cause(error)}") from error
+        raise RetriableError(f"The files could not be read: {root_cause(error)}") from error

@@ -28,7 +28,7 @@ _INFERENCE: Final = "spark.sql.sources.partitionColumnTypeInference.enabled"
 
 
 class SparkFileSourceTask(BulkSourceTask[SparkFileSourceConfig]):
-    """Publishes the rows of the files that turn up in a folder, each file once and as a whole."""
+    """Publishes the rows of files that appear in a folder, each file once and as a whole."""
 
     def __init__(self, config: SparkFileSourceConfig, context: BulkSourceTaskContext) -> None:
         super().__init__(config, context)
@@ -69,7 +69,7 @@ class SparkFileSourceTask(BulkSourceTask[SparkFileSourceConfig]):
         self._is_drained = due.ripe_in is None
         if not due.files:
             return False
-        logger.info("Sending %d files; %d more are left.", len(due.files), due.left)
+        logger.info("Sending %d files; %d more are waiting.", len(due.files), due.left)
         self._send(due)
         return True
 
@@ -78,8 +78,8 @@ class SparkFileSourceTask(BulkSourceTask[SparkFileSourceConfig]):
         due = files_due(found, self._bookmark, self._limits, time.time_ns() // 1_000_000)
         if due.late > self._told_late:
             logger.warning(
-                "%d files in %s have turned up with a time of modification more than file.late.ms before that of files "
-                "that are sent: they are not sent. Touch them to have them sent, or set file.late.ms higher.",
+                "Not sending %d files in %s: their modification times are more than file.late.ms behind that "
+                "of files sent already. To send them, touch them, or set file.late.ms higher.",
                 due.late,
                 self.config.folder,
             )
@@ -88,7 +88,7 @@ class SparkFileSourceTask(BulkSourceTask[SparkFileSourceConfig]):
 
     def _send(self, due: Due) -> None:
         """Publish the files, and commit the offset after each part of them that is read together."""
-        from connectors.spark.sources.row_publisher import Load, Unit  # noqa: PLC0415 - brings pyspark
+        from connectors.spark.sources.row_publisher import Load, Share  # noqa: PLC0415 - brings pyspark
 
         publisher, load = self._session.publisher, Load(self._partition, _LOAD)
         reader = FileReader(self._session.spark, publisher, self.config)
@@ -100,11 +100,11 @@ class SparkFileSourceTask(BulkSourceTask[SparkFileSourceConfig]):
             if isinstance(part, BadFile):
                 publisher.give_up(group.topic, part.file.path, reader.error(part))
             else:
-                units = [
-                    Unit(each.records, tuple(file.piece for file in each.files))
+                shares = [
+                    Share(each.records, tuple(file.piece for file in each.files))
                     for each in reader.divided(group, part, publisher.width)
                 ]
-                publisher.publish(units, load, f"publishing {group.topic}")
+                publisher.publish(shares, load, f"publishing {group.topic}")
             done = part.files if isinstance(part, FilePart) else [part.file]
             for file in done:
                 del places[file.digest]
@@ -114,7 +114,7 @@ class SparkFileSourceTask(BulkSourceTask[SparkFileSourceConfig]):
 
 
 class SparkFileSourceConnector(SourceConnector[SparkFileSourceConfig]):
-    """Publishes the rows of files in a folder of any Hadoop file system with Spark. It is one task."""
+    """Publishes the rows of files in a folder of any Hadoop file system with Spark. It runs as a single task."""
 
     task_class = SparkFileSourceTask
     watches = False

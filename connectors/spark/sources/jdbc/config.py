@@ -24,8 +24,10 @@ class SparkJdbcSourceConfig(BulkSourceConfig, RowOptions):
     connection_url: Password = option(
         importance=HIGH,
         group=_DATABASE,
-        doc="The database: jdbc:postgresql://HOST:PORT/DATABASE, jdbc:mariadb://..., jdbc:mysql://..., or "
-        "jdbc:sqlite:/PATH. The user and the password have keys of their own.",
+        doc=(
+            "The URL of the database: jdbc:postgresql://HOST:PORT/DATABASE, jdbc:mariadb://..., "
+            "jdbc:mysql://..., or jdbc:sqlite:/PATH. Set the user and the password by their own keys."
+        ),
     )
     connection_user: str | None = option(default=None, importance=HIGH, group=_DATABASE, doc="The user to log in as.")
     connection_password: Password | None = option(
@@ -35,7 +37,7 @@ class SparkJdbcSourceConfig(BulkSourceConfig, RowOptions):
         default=(),
         importance=HIGH,
         group=_DATABASE,
-        doc="The tables to read, by their names in the database, with the schema before a dot: public.orders.",
+        doc="The tables to read, by their names in the database, qualified by their schema: public.orders.",
     )
     query: str | None = option(
         default=None,
@@ -49,46 +51,55 @@ class SparkJdbcSourceConfig(BulkSourceConfig, RowOptions):
         importance=HIGH,
         validator=non_empty,
         group=_DATABASE,
-        doc="The column by which a table, or the result of the query, is divided, best one with an index: of numbers, "
-        "dates or times. Its least and greatest value are asked for. Without it one task of Spark reads all.",
+        doc=(
+            "The column to divide a table (or the query's result) by: of numbers, dates or times, ideally "
+            "with an index. Its minimum and maximum are queried. Without it, a single Spark task reads "
+            "everything."
+        ),
     )
     partition_count: int = option(
         default=16,
         importance=MEDIUM,
         validator=at_least(1),
         group=_DATABASE,
-        doc="Into how many partitions a table is divided, each of the same width between the bounds.",
+        doc="The number of partitions to divide a table into, all of the same width between the bounds.",
     )
     load_max_partitions: int = option(
         default=16,
         importance=LOW,
         validator=at_least(1),
         group=_DATABASE,
-        doc="Most partitions of one load, after which the offset is committed. As many as Spark has cores are read at "
-        "once, each by a connection of its own.",
+        doc=(
+            "The maximum number of partitions in one load, after which the offset is committed. As many as "
+            "Spark has cores are read at once, each over its own connection."
+        ),
     )
     fetch_size: int = option(
         default=10_000,
         importance=LOW,
         validator=at_least(1),
         group=_DATABASE,
-        doc="How many rows the driver takes from the database at once.",
+        doc="The number of rows that the driver fetches from the database at a time.",
     )
     schema: str | None = option(
         default=None,
         importance=LOW,
         validator=non_empty,
         group=_DATABASE,
-        doc="The types of columns that Spark is to read otherwise than it would by itself, as in CREATE TABLE: "
-        "id DECIMAL(38, 0), name STRING.",
+        doc=(
+            "The types of columns that Spark should read differently from its default, as in CREATE TABLE: id "
+            "DECIMAL(38, 0), name STRING."
+        ),
     )
     snapshot_interval_ms: Long = option(
         default=_NEVER,
         importance=MEDIUM,
         validator=at_least(_NEVER),
         group=_DATABASE,
-        doc="The time from the beginning of one snapshot to the beginning of the next, in which all rows are sent "
-        "again; -1 is once.",
+        doc=(
+            "The time from the start of one snapshot to the start of the next, in which all rows are sent "
+            "again; -1 means a single snapshot."
+        ),
     )
 
     @property

@@ -102,15 +102,17 @@ def driver_url(url: str) -> str:
         return f"jdbc:{driver.scheme}:{rest}"
     place, _, query = rest.partition("?")
     if "@" in rest:
-        raise ValueError("it must not contain a user or a password: give them by connection.user and .password")
+        raise ValueError(
+            "it must not contain a user or a password: set connection.user and connection.password instead"
+        )
     if not _PLACE.fullmatch(place):
-        raise ValueError("after the scheme it has //HOST:PORT/DATABASE")
+        raise ValueError("after the scheme it needs //HOST:PORT/DATABASE")
     options = parse_qsl(query, keep_blank_values=True)
     for name, value in options:
         if name not in driver.options:
             allowed = ", ".join(sorted(driver.options))
-            raise ValueError(f"the option {name!r} is not among those that it may have, which are {allowed}")
+            raise ValueError(f"the option {name!r} is not allowed; allowed are {allowed}")
         if not _VALUE.fullmatch(value):
-            raise ValueError(f"the option {name} has a value with other characters than letters, digits, _ . , and -")
+            raise ValueError(f"the option {name} has a value with characters other than letters, digits, _ . , and -")
     given = [*options, *driver.always]
     return f"jdbc:{driver.scheme}:{place}" + (f"?{urlencode(given)}" if given else "")

@@ -1,4 +1,4 @@
-"""How a table is read in partitions, and how far it is: decided without asking the database.
+"""Decides how a table is read in partitions, and how far that is, without asking the database.
 
 A snapshot is of no one moment: each partition is read in a transaction of its own, and those of one load at once. Its
 bounds are kept with the offset, so that one that was interrupted goes on with the partitions that are left.
@@ -103,7 +103,7 @@ class Snapshot:
 
     @classmethod
     def of(cls, offset: Mapping[str, Any] | None) -> Self | None:
-        """The snapshot that a source offset tells of, if there is one."""
+        """Return the snapshot in a source offset, if there is one."""
         if offset is None:
             return None
         try:

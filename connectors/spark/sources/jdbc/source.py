@@ -17,7 +17,7 @@ from connectors.spark.errors import root_cause
 from connectors.spark.sources.jdbc.config import SparkJdbcSourceConfig
 from connectors.spark.sources.jdbc.drivers import driver_url
 from connectors.spark.sources.jdbc.snapshot import Bounds, Snapshot, bounds_of, predicates
-from connectors.spark.sources.marks import numbered_pieces, shares, unmarked
+from connectors.spark.sources.marks import divide_evenly, numbered_pieces, unmarked
 from connectors.spark.sources.session import SourceSession
 from connectors.spark.stores.access import Access
 
@@ -35,7 +35,7 @@ _PASSING: Final = ("SQLTransient", "SQLNonTransientConnectionException", "Connec
 
 
 class SparkJdbcSourceTask(BulkSourceTask[SparkJdbcSourceConfig]):
-    """Publishes all rows of tables, so many partitions at once, and begins again when the interval is over."""
+    """Publishes all rows of tables, several partitions at a time, and starts again when the interval is over."""
 
     def __init__(self, config: SparkJdbcSourceConfig, context: BulkSourceTaskContext) -> None:
         super().__init__(config, context)
@@ -65,7 +65,7 @@ class SparkJdbcSourceTask(BulkSourceTask[SparkJdbcSourceConfig]):
         now = time.time_ns() // 1_000_000
         if snapshot is None or snapshot.is_due_again(now, config.interval):
             snapshot = Snapshot(now, self._bounds(table), config.partition_count)
-            logger.info("A snapshot of %s begins.", table or "the query")
+            logger.info("Starting a snapshot of %s.", table or "the query")
             publisher.begin(partition, snapshot.offset())
         if snapshot.is_complete:
             return False
@@ -82,18 +82,18 @@ class SparkJdbcSourceTask(BulkSourceTask[SparkJdbcSourceConfig]):
 
     def _publish(self, table: str, load: Load, conditions: Mapping[int, str]) -> None:
         from connectors.spark.sources.record_frame import RowReading  # noqa: PLC0415 - brings pyspark
-        from connectors.spark.sources.row_publisher import Unit  # noqa: PLC0415 - as above
+        from connectors.spark.sources.row_publisher import Share  # noqa: PLC0415 - as above
 
         publisher = self._session.publisher
         topic = self.config.topic_of(table=table)
         try:
-            units = []
-            for numbers in shares(list(conditions), publisher.width):
+            shares = []
+            for numbers in divide_evenly(list(conditions), publisher.width):
                 chosen = [conditions[number] for number in numbers]
                 frame = publisher.run(partial(self._frame, self.config.sources[table], chosen))
                 records = RowReading(self.config, frame.schema).frame(frame, topic)
-                units.append(Unit(records, tuple(map(str, numbers))))
-            publisher.publish(units, load, f"publishing {topic}")
+                shares.append(Share(records, tuple(map(str, numbers))))
+            publisher.publish(shares, load, f"publishing {topic}")
         except ConnectError:
             raise
         except Exception as error:
@@ -137,7 +137,7 @@ class SparkJdbcSourceTask(BulkSourceTask[SparkJdbcSourceConfig]):
         return partitions
 
     def _told(self, error: Exception) -> ConnectError:
-        """What the database or its driver says. The error itself may show more than it should (invariant I8)."""
+        """Return the message of the database or its driver; the error itself may show secrets (invariant I8)."""
         cause = self.config.hide(root_cause(error))
         if any(name in str(error) for name in _PASSING):
             return RetriableError(f"The database cannot be reached: {cause}.")
@@ -147,7 +147,7 @@ class SparkJdbcSourceTask(BulkSourceTask[SparkJdbcSourceConfig]):
 
 
 class SparkJdbcSourceConnector(SourceConnector[SparkJdbcSourceConfig]):
-    """Publishes all rows of tables of a database with Spark, divided by a column. It is one task."""
+    """Publishes all rows of database tables with Spark, divided by a column. It runs as a single task."""
 
     task_class = SparkJdbcSourceTask
     watches = False

@@ -25,44 +25,56 @@ class SparkTableSourceConfig(BulkSourceConfig, StoreOptions, IcebergCatalogOptio
     table_format: Literal["iceberg", "delta"] = option(
         importance=HIGH,
         group=_TABLES,
-        doc="What the tables are: iceberg, Apache Iceberg tables; delta, Delta Lake tables.",
+        doc="The format of the tables: iceberg, Apache Iceberg tables; delta, Delta Lake tables.",
     )
     tables: tuple[str, ...] = option(
         importance=HIGH,
         validator=non_empty_list,
         group=_TABLES,
-        doc="The tables to read. Of Iceberg their names in the catalog, with the namespace (lake.orders), which by "
-        "default has the parts of topics.dir; of Delta their folders below topics.dir.",
+        doc=(
+            "The tables to read. For Iceberg, their names in the catalog with the namespace (lake.orders), "
+            "which defaults to topics.dir; for Delta, their folders below topics.dir."
+        ),
     )
     snapshot_mode: Literal["initial", "no_data"] = option(
         default="initial",
         importance=MEDIUM,
         group=_TABLES,
-        doc="What is sent of a table that has no offset: initial, all its rows, then what changes; no_data, what "
-        "changes from now on.",
+        doc=(
+            "What to send of a table without an offset: initial, all its rows, then changes; no_data, only "
+            "changes from now on."
+        ),
     )
     envelope: Literal["none", "debezium"] = option(
         default="none",
         importance=MEDIUM,
         group=_TABLES,
-        doc="How a record tells of a change. none: its value is the row, and a record without a value deletes the key, "
-        "which needs key.columns. debezium: its value has the row before and after, the operation (op: r, c, u, d) and "
-        "where it comes from, as Debezium writes it and upsert.envelope=debezium reads it.",
+        doc=(
+            "How a record describes a change. none: its value is the row, and a record without a value "
+            "deletes the key, which needs key.columns. debezium: its value has the row before and after, the "
+            "operation (op: r, c, u, d) and its source, as Debezium writes it and upsert.envelope=debezium "
+            "reads it."
+        ),
     )
     load_max_versions: int = option(
         default=100,
         importance=LOW,
         validator=at_least(1),
         group=_TABLES,
-        doc="Most versions that have added rows, and nothing else, of which the rows are sent in one load. With "
-        "key.columns each version is sent by itself, so that the rows of a key keep their order.",
+        doc=(
+            "The maximum number of versions that only added rows to send in one load. With key.columns each "
+            "version is sent by itself, so that the rows of a key keep their order."
+        ),
     )
     load_max_bytes: Long = option(
         default=10 * _GIB,
         importance=LOW,
         validator=at_least(1),
         group=_TABLES,
-        doc="Most bytes of the files of one load, after which the offset is committed, if there is more than one file.",
+        doc=(
+            "The maximum size of the files in one load, in bytes, after which the offset is committed, if "
+            "there is more than one file."
+        ),
     )
 
     @property

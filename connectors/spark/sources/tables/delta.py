@@ -100,9 +100,10 @@ class DeltaSource:
         except Exception as error:
             if _NO_FEED in str(error):
                 raise ConnectError(
-                    f"Version {version} of the Delta table {self._path} replaces or deletes rows, and the table had no "
-                    "change data feed then: set its property delta.enableChangeDataFeed=true for what comes, and "
-                    "remove the offset of the table to have it sent from its present rows on."
+                    f"Version {version} of the Delta table {self._path} replaces or deletes rows, but the "
+                    "table had no change data feed at that time. Set its property "
+                    "delta.enableChangeDataFeed=true for later changes, and remove the table's offset to send "
+                    "it again from its present rows."
                 ) from error
             raise
         kind = f.when(f.col("_change_type").isin(*_BEFORE), DELETED).otherwise(INSERTED)

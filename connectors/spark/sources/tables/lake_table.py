@@ -34,7 +34,7 @@ class LakeTable(Protocol):
 
     @property
     def name(self) -> str:
-        """The table, for people."""
+        """The table's name in messages."""
 
     @property
     def remembered(self) -> str | None:

@@ -12,7 +12,7 @@ from connect.bulk_source import BulkSourceTask, BulkSourceTaskContext
 from connect.data import Offset
 from connect.errors import ConnectError
 from connect.source import ExactlyOnceSupport, SourceConnector
-from connectors.spark.sources.marks import numbered_pieces, shares, unmarked
+from connectors.spark.sources.marks import divide_evenly, numbered_pieces, unmarked
 from connectors.spark.sources.session import SourceSession
 from connectors.spark.sources.tables.config import SparkTableSourceConfig
 from connectors.spark.sources.tables.lake_table import CHANGE, LakeTable, files_within
@@ -89,7 +89,7 @@ class SparkTableSourceTask(BulkSourceTask[SparkTableSourceConfig]):
 
     def _send_files(self, name: str, table: LakeTable, step: FilesStep) -> Reached:
         """How far the table is sent when as many of its files as are read at once are."""
-        from connectors.spark.sources.row_publisher import Load, Unit  # noqa: PLC0415 - brings pyspark
+        from connectors.spark.sources.row_publisher import Load, Share  # noqa: PLC0415 - brings pyspark
 
         publisher, load = self._session.publisher, Load(_partition(name), f"{step.after}-{step.upto}")
         publisher.begin(load.partition, Reached(step.after, step.upto, step.done).offset())
@@ -97,30 +97,31 @@ class SparkTableSourceTask(BulkSourceTask[SparkTableSourceConfig]):
         end = step.done + len(files_within(files, step.done, self.config.load_max_bytes))
         pieces = numbered_pieces(step.done, end, publisher.sent(load))
         with ExitStack() as frames:
-            units = []
-            for numbers in shares(pieces.due, publisher.width, lambda number: files[number].size):
+            shares = []
+            for numbers in divide_evenly(pieces.due, publisher.width, lambda number: files[number].size):
                 frame = frames.enter_context(table.rows(step.upto, [files[number] for number in numbers]))
                 records = self._records(name, table, frame, step).rows(frame)
-                units.append(Unit(records, tuple(map(str, numbers))))
-            if units:
-                publisher.publish(units, load, f"publishing {name}")
+                shares.append(Share(records, tuple(map(str, numbers))))
+            if shares:
+                publisher.publish(shares, load, f"publishing {name}")
         is_whole = pieces.end >= len(files)
         return Reached(step.upto) if is_whole else Reached(step.after, step.upto, pieces.end)
 
     def _send_changes(self, name: str, table: LakeTable, step: RowChanges) -> None:
-        from connectors.spark.sources.row_publisher import Load, Unit  # noqa: PLC0415 - brings pyspark
+        from connectors.spark.sources.row_publisher import Load, Share  # noqa: PLC0415 - brings pyspark
 
         version = step.commit.version
         if not self.config.tells_deletes:
             raise ConnectError(
-                f"Version {version} of table {table.name} replaces or deletes rows, which records without a key cannot "
-                "tell: set key.columns to the columns by which a row is known, or envelope=debezium."
+                f"Version {version} of table {table.name} replaces or deletes rows, which records without a "
+                "key cannot express: set key.columns to the columns that identify a row, or "
+                "envelope=debezium."
             )
         publisher, load = self._session.publisher, Load(_partition(name), f"{step.after}-{version}")
         if not publisher.sent(load):
             frame = table.changes(step.after, version)
             records = publisher.computed(self._records(name, table, frame, step).changes(frame))
-            publisher.publish([Unit(records, (_CHANGES,))], load, f"publishing {name}")
+            publisher.publish([Share(records, (_CHANGES,))], load, f"publishing {name}")
 
     def _records(self, name: str, table: LakeTable, frame: DataFrame, step: FilesStep | RowChanges) -> TableRecords:
         from pyspark.sql.types import StructType  # noqa: PLC0415 - pyspark takes half a second to import

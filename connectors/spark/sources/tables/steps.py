@@ -1,7 +1,7 @@
-"""What is to be sent of a table next: decided from its history and from how far it is sent.
+"""Decides what to send of a table next, from its history and from how far it is sent.
 
-A table is sent as it is at first, and then version by version. Versions that add rows alone are sent by their files,
-several versions together unless their rows have keys, whose order counts; a load that would be too large ends between
+A table is first sent as it is, and then version by version. Versions that only add rows are sent by their files,
+several versions together unless their rows have keys, whose order matters; a load that would be too large ends between
 two files. A version that changes or deletes rows is sent by itself.
 """
 
@@ -56,21 +56,23 @@ class Reached:
 
     @classmethod
     def of(cls, offset: Mapping[str, Any] | None) -> Reached:
-        """How far a source offset says; nothing if there is none."""
+        """Return the position in a source offset; nothing if there is none."""
         if offset is None:
             return cls()
         version, upto, files = (offset.get(key) for key in _KEYS)
         for key, value in (("version", version), ("upto", upto)):
             if not (value is None or _is_number(value)):
-                raise ConfigError(key, value, "It is the number of a version of the table, or null.")
+                raise ConfigError(key, value, "It must be the number of a version of the table, or null.")
         if not _is_number(files or 0) or (version is None and upto is None):
-            raise ConfigError("version", version, "The offset of a table has its version: remove it to begin again.")
+            raise ConfigError(
+                "version", version, "The offset of a table needs its version: remove the offset to begin again."
+            )
         return cls(version, upto, files or 0)
 
 
 @dataclass(frozen=True, slots=True)
 class FilesStep:
-    """Send the rows of the files that were added after a version up to another, but for so many first ones."""
+    """Send the rows of files added after one version up to another, skipping the first ``done`` files."""
 
     after: int | None
     upto: int
@@ -127,9 +129,9 @@ def check_history(table: str, reached: Reached, first: int | None) -> None:
     """
     if reached.version is not None and first != reached.version:
         raise ConnectError(
-            f"The history of table {table} no longer tells what came after version {reached.version}, up to which it "
-            "is sent: that was rolled back, or has expired. Remove the offset of the table to have it sent from its "
-            "present rows on."
+            f"The history of table {table} no longer shows what came after version {reached.version}, up to "
+            "which it was sent: that version was rolled back or has expired. Remove the table's offset to "
+            "send it again from its present rows."
         )
 
 

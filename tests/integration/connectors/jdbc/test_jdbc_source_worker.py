@@ -184,7 +184,7 @@ def test_the_worker_says_which_drivers_and_options_there_are(standalone: MakeWor
         return list(found["connection.url"])
 
     (refused,) = errors_for("jdbc:mysql://u:s3cret@h/d")
-    assert "the driver mysql+pymysql is not among those that this worker allows (postgresql, sqlite)" in refused
+    assert "the driver mysql+pymysql is not allowed on this worker; use one of postgresql, sqlite" in refused
     (refused,) = errors_for("jdbc:postgresql://u:s3cret@h/d?service=x")
     assert "the option service of postgresql+psycopg is not allowed" in refused
     assert errors_for("jdbc:postgresql://u:s3cret@h/d?sslmode=require") == []

@@ -193,7 +193,7 @@ def test_what_is_gone_is_told_and_what_was_aborted_is_left_out(flow: Flow) -> No
     flow.worker.start()
     assert [int(one.value()) for one in flow.wait_for(15)] == [*range(10), *range(15, 20)]
     assert flow.worker.terminate() == 0
-    assert f"Offsets 10 to 14 of {topic}-0 are gone at the source" in flow.worker.log()
+    assert f"Offsets 10 to 14 of {topic}-0 were deleted before they could be mirrored" in flow.worker.log()
     (mark,) = [json.loads(one.value()) for one in read_topic(flow.target, f"mm2-gaps.{flow.alias}.internal")]
     assert [mark[key] for key in ("topic", "partition", "reason", "first", "last", "next")] == [
         topic, 0, "expired", 10, 14, 15,
@@ -256,12 +256,12 @@ def test_topics_made_anew_while_a_task_runs_are_noticed(flow: Flow) -> None:
         lambda: [one.value() for one in flow.mirrored()[-50:]] == every,
         seconds=SECONDS,
     )
-    assert f"Topic {topic} was made anew at the source" in flow.worker.log()
+    assert f"Topic {topic} was recreated at the source" in flow.worker.log()
 
     # At the target the copies are gone: that is told, and mirroring goes on.
     target, admin = AdminClient({"bootstrap.servers": flow.target}), AdminClient({"bootstrap.servers": source})
     target.delete_topics([flow.remote])[flow.remote].result(30)
-    told = f"The topic that {topic}-0 is mirrored to was made anew at the target"
+    told = f"The topic that {topic}-0 is mirrored to was recreated at the target"
     wait_until("the new target is noticed", lambda: told in flow.worker.log(), seconds=SECONDS)
     produce(source, topic, [b"last"])
     assert [one.value() for one in flow.wait_for(1)][-1:] == [b"last"]

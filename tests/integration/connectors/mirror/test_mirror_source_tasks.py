@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
 from connectors.mirror.run_records import StoredRuns
 from connectors.mirror.runs import Run, Runs
@@ -171,6 +171,32 @@ def test_a_record_that_the_target_does_not_take_is_left_out_if_that_is_tolerated
     task.stop()
     assert runs().runs == (Run(0, 0, 1, 0), Run(2, 1, 2, 2))
     assert task.metric("total-records-skipped") == 1
+
+
+def test_a_record_that_is_too_large_for_the_target_becomes_a_dead_letter(
+    bootstrap: str,
+    second_broker: BrokerInfo,
+    topic: str,
+    start: Start,
+    values: Callable[[int], list[bytes]],
+    runs: Callable[[], Runs],
+) -> None:
+    target, letters, large = second_broker.bootstrap_servers, f"{topic}-letters", b"x" * 5000
+    limit = ConfigEntry("max.message.bytes", "1000", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ConfigResource.Type.TOPIC, f"A.{topic}", incremental_configs=[limit])
+    AdminClient({"bootstrap.servers": target}).incremental_alter_configs([resource])[resource].result(30)
+    produce(bootstrap, topic, [b"a", large, b"b"])
+    task = start(
+        errors_tolerance="all",
+        **{
+            "errors.deadletterqueue.topic.name": letters,
+            "errors.deadletterqueue.topic.replication.factor": "1",
+        },
+    )
+    assert values(2) == [b"a", b"b"]
+    task.stop()
+    assert [letter.value() for letter in read_topic(target, letters)] == [large]
+    assert [(run.upstream, run.length) for run in runs().runs] == [(0, 1), (2, 1)]
 
 
 def test_records_that_have_been_at_the_target_are_left_out_and_numbers_are_told(

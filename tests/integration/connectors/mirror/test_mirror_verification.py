@@ -80,11 +80,11 @@ def test_verify_counts_what_is_equal_and_tells_the_first_difference(flow: Writte
     assert "FIRST DIFFERENCE" in _sluice("verify", tmp_path, flow, "--kept").stdout
     with closing(_following(flow)) as followed:
         wait_until("it is measured", lambda: _measured(followed) == {"records": 6.0, "differs": 1.0})
-    assert _report(bad)["difference"] == {"offset": 9, "offset_there": 11, "what": "another value"}
+    assert _report(bad)["difference"] == {"offset": 9, "offset_there": 11, "what": "different value"}
     text = _sluice("verify", tmp_path, flow)
     assert text.stdout.splitlines()[1].split() == [
         *(flow.topic, "0", flow.remote, "6", "0", "3", "0"),
-        *("offset", "9,", "11", "there:", "another", "value"),
+        *("offset", "9,", "11", "there:", "different", "value"),
     ]
 
 

@@ -153,4 +153,6 @@ def create(worker: StandaloneWorker, name: str, **config: str) -> None:
 
 
 def restarts_of(worker: StandaloneWorker, unit: str) -> int:
-    return len(re.findall(rf"{re.escape(unit)} is restarted: its config has expired", worker.log()))
+    return len(
+        re.findall(rf"{re.escape(unit)} is restarted: the values of its config providers have expired", worker.log())
+    )

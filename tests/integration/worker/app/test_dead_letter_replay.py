@@ -160,7 +160,7 @@ def test_the_state_of_kafka_is_no_queue(pipeline: Pipeline) -> None:
     answer = pipeline.ask("GET", "/dlq")
     assert (answer.status_code, answer.json()["message"].partition(":")[0]) == (
         400,
-        "Topic __consumer_offsets is no dead letter queue",
+        "Topic __consumer_offsets cannot be a dead letter queue",
     )
 
 

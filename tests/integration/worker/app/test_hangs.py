@@ -111,7 +111,7 @@ def test_a_put_that_hangs_is_shown_until_it_returns(
     wait_until("it is shown no more", lambda: not sink.hanging(), PATIENCE)
     assert sink.state()["state"] == "RUNNING"
     wait_until("it goes on", lambda: file.exists() and file.read_text() == "a\nb\n", PATIENCE)
-    assert sink.lines("put goes on")
+    assert sink.lines("put has returned")
 
 
 def test_what_keeps_a_task_from_stopping_in_time_is_told_before_it_is_killed(

@@ -162,8 +162,8 @@ def test_each_connector_has_its_own_libraries_and_version(
 def test_a_plugin_of_another_interpreter_is_refused_with_the_remedy(worker: StandaloneWorker, plugins: Path) -> None:
     """In a connector of the worker's interpreter, and in one of a folder that has another."""
     for connector, transformation, told in (
-        ("FileStreamSource", "left.Marks", f"is in {plugins / 'left'}, which has an interpreter of its own"),
-        ("left.SaysConnector", "right.Marks", f"is in {plugins / 'right'}, which has an interpreter of its own"),
+        ("FileStreamSource", "left.Marks", f"is in {plugins / 'left'}, which has its own interpreter"),
+        ("left.SaysConnector", "right.Marks", f"is in {plugins / 'right'}, which has its own interpreter"),
         ("left.SaysConnector", "no.such.Marks", f"run sluice plugins install PACKAGE --into {plugins / 'left'}"),
     ):
         config = {"name": "n", "connector.class": connector, "topic": "t", "file": "/f"}

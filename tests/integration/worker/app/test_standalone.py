@@ -448,7 +448,7 @@ def test_without_a_file_lines_come_from_and_go_to_the_worker_itself(
     with file.open() as stdin:
         worker.start(stdin=stdin)
     wait_until("they are printed as they are", lambda: {"one", "two"} <= set(worker.log().splitlines()), 60)
-    assert f"WARNING [in-{topic}|task-0] There is no file in the configuration" in worker.log()
+    assert f"WARNING [in-{topic}|task-0] The configuration has no 'file'" in worker.log()
     assert worker.terminate() == 0
 
 

@@ -63,8 +63,8 @@ def test_a_connector_begins_in_its_initial_state(
     ("text", "reason"),
     [
         ('{"name": "a", "config": {}, "initial_state": "FLYING"}', "none of RUNNING, PAUSED, STOPPED"),
-        ('{"name": "a", "config": {"name": "b"}}', "is not the name beside it"),
-        ('{"connector.class": "FileStreamSource"}', "gives no name"),
+        ('{"name": "a", "config": {"name": "b"}}', "differs from the name next to it"),
+        ('{"connector.class": "FileStreamSource"}', "has no name"),
     ],
 )
 def test_a_wrong_file_stops_the_worker(standalone: MakeWorker, text: str, reason: str) -> None:

@@ -79,7 +79,7 @@ def test_what_pip_says_is_shown_as_it_is(wheels: Path, tmp_path: Path, capfd: py
     sluice = next(str(file) for file in wheels.glob("sluice_connect-*"))
     refused = run("install", "no-such-plugin", "--into", tmp_path / "one", "--sluice", sluice)
     assert refused.exit_code == 1
-    assert "Error: pip has not installed all of it; what it says of that is above." in refused.output
+    assert "Error: pip has not installed all of it; see its output above." in refused.output
     assert "No matching distribution found for no-such-plugin" in capfd.readouterr().err
     without = run("install", "clash", "--into", tmp_path / "one", "--sluice", sluice)
     assert without.exit_code == 1

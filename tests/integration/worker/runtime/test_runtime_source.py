@@ -282,12 +282,12 @@ def test_a_poll_that_gives_no_records_fails_the_task_and_says_what_it_gives(
     start: Start, script: Script, polled: Any, given: str
 ) -> None:
     script.polls = [lambda task: polled]
-    assert f"gave {given}; let it give records (SourceRecord)" in start().trace()
+    assert f"returned {given}; it has to return records (SourceRecord)" in start().trace()
 
 
 def test_a_record_without_a_topic_fails_the_task(start: Start, script: Script) -> None:
     script.polls = [lambda task: [SourceRecord("", "value")]]
-    assert "A record is for the topic ''" in start().trace()
+    assert "A record has the invalid topic name ''" in start().trace()
 
 
 @pytest.mark.parametrize("tolerance", ["none", "all"])

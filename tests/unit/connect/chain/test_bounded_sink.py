@@ -141,7 +141,7 @@ def test_a_task_that_answers_with_no_offsets_is_told_what_to_return() -> None:
     answer: Any = "all"
     run.task.on_flush = lambda at: answer
     run.sink.take(records([0]))
-    with pytest.raises(ConnectError, match="returned a value of type str; have it return the offsets to commit"):
+    with pytest.raises(ConnectError, match="returned a value of type str; it must return the offsets to commit"):
         run.sink.finish()
 
 
@@ -211,7 +211,7 @@ def test_a_flush_that_fails_has_all_records_put_again() -> None:
     run = Run({T0: 0})
     run.sink.take(records([0]))
     run.task.on_flush = times(1, ValueError("the disk is full"))
-    with pytest.raises(RetriableError, match="could not make its records durable: the disk is full"):
+    with pytest.raises(RetriableError, match="could not flush its records: the disk is full"):
         run.sink.finish()
     assert run.sink.flushed == {}
 
@@ -230,7 +230,7 @@ def test_a_task_that_never_lets_go_is_told_of() -> None:
     run = Run({T0: 0}, patience=0.0)
     run.task.on_flush = lambda _: {}
     run.sink.take(records([0]))
-    with pytest.raises(ConnectError, match=r"holds records of t-0 back .* engine=worker"):
+    with pytest.raises(ConnectError, match=r"holds back records of t-0 .* engine=worker"):
         run.sink.finish()
 
 

@@ -127,5 +127,5 @@ def test_a_plain_function_is_refused_where_the_option_is_declared() -> None:
     def absolute_path(key: str, value: str) -> None:
         """Looks like a validator, but does not say what it allows."""
 
-    with pytest.raises(TypeError, match=r'validator=absolute_path .* decorate the function with @validator\("'):
+    with pytest.raises(TypeError, match=r"validator=absolute_path .* decorate the function with @validator "):
         option(importance=HIGH, validator=absolute_path, doc="A path.")  # type: ignore[arg-type]

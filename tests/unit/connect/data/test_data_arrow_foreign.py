@@ -93,7 +93,7 @@ def test_nothing_but_nulls() -> None:
         (pa.duration("s"), "cast it to int64"),
         (pa.month_day_nano_interval(), "cast it to a struct"),
         (pa.dense_union([pa.field("a", pa.int8())]), "cast it to a struct"),
-        (pa.uuid(), r"use its storage, which is fixed_size_binary\[16\]"),
+        (pa.uuid(), r"use its storage type, fixed_size_binary\[16\]"),
     ],
 )
 def test_types_that_connect_lacks(data_type: pa.DataType, advice: str) -> None:
@@ -255,7 +255,7 @@ def test_metadata_that_cannot_be_read() -> None:
     with pytest.raises(SchemaError):
         schema_from_arrow(schema)
     broken = pa.schema([pa.field("a", pa.int8(), metadata={"connect.version": "{"})])
-    with pytest.raises(SchemaError, match="Remove it to use the type alone"):
+    with pytest.raises(SchemaError, match="Remove it to use the Arrow type alone"):
         schema_from_arrow(broken)
 
 
@@ -266,7 +266,7 @@ def test_a_table_needs_a_struct() -> None:
 
 @pytest.mark.parametrize("precision", ["0", "77", "many"])
 def test_precisions_that_arrow_lacks(precision: str) -> None:
-    with pytest.raises(SchemaError, match="within 1 and 76"):
+    with pytest.raises(SchemaError, match="between 1 and 76"):
         arrow_type(decimal_schema(2, parameters={PRECISION: precision}))
 
 

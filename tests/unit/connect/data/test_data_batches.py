@@ -135,7 +135,7 @@ def test_from_a_record_batch() -> None:
 
 def test_from_arrow_says_what_to_cast() -> None:
     table = pa.table({"at": pa.array([dt.datetime(2020, 1, 1)], pa.timestamp("us"))})  # noqa: DTZ001
-    with pytest.raises(SchemaError, match=r'"at" is timestamp\[us\].*assume_timezone'):
+    with pytest.raises(SchemaError, match=r'"at" has the Arrow type timestamp\[us\].*assume_timezone'):
         SourceBatch.from_arrow("t", table, source_partition={}, source_offsets=[{}])
 
 

@@ -130,7 +130,7 @@ def test_an_arrow_map_of_decimals_of_one_hash_is_refused() -> None:
     kind = pa.map_(pa.decimal128(38, 0), pa.int64())
 
     def refuse(array: Any) -> None:
-        with pytest.raises(DataError, match="keys of one hash"):
+        with pytest.raises(DataError, match="keys with the same hash"):
             to_values(array, Schema.map(decimal_schema(0), Schema.int64()))
 
     def make(size: int) -> Any:

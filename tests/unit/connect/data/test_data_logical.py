@@ -50,7 +50,7 @@ def test_decimals_of_another_scale_have_no_bytes(text: str, message: str) -> Non
 
 
 def test_a_decimal_of_no_bytes_is_none() -> None:
-    with pytest.raises(DataError, match="without bytes"):
+    with pytest.raises(DataError, match="An empty byte string is not a Decimal"):
         logical.decimal_from_unscaled(b"", 2)
 
 

@@ -157,7 +157,7 @@ def test_fields_in_order() -> None:
         ({"type": Type.INT8, "fields": {"a": Schema.int8()}}, "cannot have fields"),
         ({"type": Type.STRUCT, "fields": {"": Schema.int8()}}, "has no name"),
         ({"type": Type.STRUCT, "fields": [Field("a", Schema.int8(), 0)] * 2}, "duplication a"),
-        ({"type": Type.INT8, "parameters": {"scale": 2}}, "which is no string: quote it"),
+        ({"type": Type.INT8, "parameters": {"scale": 2}}, "must be a string, but it is 2: quote it"),
         ({"type": Type.INT8, "default": 128}, "Invalid default value"),
         ({"type": Type.INT32, "name": date_schema().name, "default": 5}, "Invalid default value"),
     ],

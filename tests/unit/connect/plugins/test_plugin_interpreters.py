@@ -57,7 +57,7 @@ def test_what_the_folder_itself_lists_runs_in_its_interpreter_too(tmp_path: Path
 
 def test_no_other_process_loads_them(folder: Path) -> None:
     registry = PluginRegistry.discover([folder])
-    with pytest.raises(PluginError, match=r"is in .*other, which has an interpreter of its own"):
+    with pytest.raises(PluginError, match=r"is in .*other, which has its own interpreter"):
         registry.load(PluginKind.TRANSFORMATION, "other.Its")
 
 
@@ -154,18 +154,21 @@ def remove_sluice(site: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        (remove_sluice, r"Its interpreter has no sluice-connect, .* Run sluice plugins install --into {folder}$"),
+        (
+            remove_sluice,
+            r"Its interpreter cannot run plugins because sluice-connect is not installed in it. .* --into {folder}$",
+        ),
         (
             lambda site: (site.parents[2] / "pyvenv.cfg").write_text("version = 3.9.2\n"),
-            r"Its interpreter is Python 3.9, and Sluice needs 3.11. Remove its .venv and run .* --into {folder}",
+            r"Its interpreter is Python 3.9, but Sluice needs 3.11. Remove its .venv and run .* --into {folder}",
         ),
         (
             lambda site: (site.parents[2] / "pyvenv.cfg").unlink(),
-            r"Its .venv is no virtual environment: No such file or directory. Remove it and run .* --into {folder}",
+            r"Its .venv is not a virtual environment: No such file or directory. Remove it and run .* --into {folder}",
         ),
         (
             lambda site: add_package(site, "acme", "1.0", {}, "acme"),
-            r"Package acme is installed in it and has no plugins.toml; install it again",
+            r"Its installed package acme has no plugins.toml; install the package again",
         ),
     ],
 )
@@ -182,7 +185,7 @@ def test_a_sluice_with_other_messages_is_refused(tmp_path: Path) -> None:
     folder_with_interpreter(tmp_path / "one", sluice="99.0")
     (broken,) = PluginRegistry.discover([tmp_path]).broken
     assert broken.error == (
-        f"Its interpreter has sluice-connect 99.0, and this worker speaks with {spoken_versions()}. "
+        f"Its interpreter has sluice-connect 99.0, but this worker needs {spoken_versions()}. "
         f"Run sluice plugins install --into {tmp_path / 'one'}"
     )
 
@@ -196,4 +199,4 @@ def test_this_worker_speaks_with_its_own_version() -> None:
 def test_a_folder_without_packages_is_told_of(tmp_path: Path) -> None:
     bare_folder(tmp_path / "one")
     (broken,) = PluginRegistry.discover([tmp_path]).broken
-    assert "has no sluice-connect" in broken.error
+    assert "sluice-connect is not installed" in broken.error

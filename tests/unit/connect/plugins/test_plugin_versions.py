@@ -82,7 +82,7 @@ def test_a_class_is_loaded_from_the_folder_of_its_version(three: PluginRegistry,
     entry = three.find(PluginKind.PREDICATE, "Mine", "1.9")
     assert entry.folder == tmp_path / "v1.9"
     assert load_class(entry) is loaded
-    with pytest.raises(PluginError, match=r"Class several.Its of .*v1.0 is hidden by .*v1.9.*Choose versions that are"):
+    with pytest.raises(PluginError, match=r"Class several.Its of .*v1.0 is hidden by .*v1.9.*Choose versions from"):
         three.load(PluginKind.TRANSFORMATION, "Its", "1.0")
 
 

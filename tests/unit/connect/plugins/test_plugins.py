@@ -46,7 +46,7 @@ def test_a_plugin_is_loaded_from_its_folder(tmp_path: Path) -> None:
 def test_a_module_that_another_folder_has_too_is_not_taken_for_it(tmp_path: Path) -> None:
     one, two = folder(tmp_path / "one", "same_name"), folder(tmp_path / "two", "same_name")
     PluginRegistry(read_entries(one / "plugins.toml", folder=one)).load(PluginKind.PREDICATE, "Mine")
-    with pytest.raises(PluginError, match=r"is hidden by .*rename its module same_name"):
+    with pytest.raises(PluginError, match=r"is hidden by .*rename the module same_name"):
         PluginRegistry(read_entries(two / "plugins.toml", folder=two)).load(PluginKind.PREDICATE, "Mine")
 
 
@@ -62,7 +62,7 @@ def test_a_module_that_another_folder_has_too_is_not_taken_for_it(tmp_path: Path
         ),
         (
             '[[connector]]\nclass = "m.C"\ntype = "sink"\naliases = ["a.A", "b.B"]\ntask_aliases = ["a.T"]\n',
-            "m.C has 2 aliases and 1 task_aliases; give one for each",
+            "m.C has 2 aliases but 1 task_aliases; give one for each",
         ),
     ],
 )
@@ -110,10 +110,10 @@ LISTED = '[[predicate]]\nclass = "{}.mine.Mine"\n'
 @pytest.mark.parametrize(
     ("files", "wrong"),
     [
-        ({"half/__init__.py": ""}, "There is no .*half/plugins.toml. Write one, and have it packed with the package"),
+        ({"half/__init__.py": ""}, "There is no .*half/plugins.toml. Write one and include it in the package"),
         ({"half/__init__.py": "", "half/plugins.toml": "[["}, "plugins.toml cannot be read as TOML"),
-        ({"half.py": ""}, "half is a module and no package, so it cannot hold plugins.toml"),
-        ({}, "There is no package half. Install it again"),
+        ({"half.py": ""}, "half is a module, which cannot contain plugins.toml"),
+        ({}, "The package half does not exist. Install it again"),
     ],
 )
 def test_a_package_that_is_broken_is_skipped_and_told_of(tmp_path: Path, files: dict[str, str], wrong: str) -> None:
@@ -276,7 +276,8 @@ def test_a_class_that_is_neither_listed_nor_allowed_is_not_imported(package: Pat
     with pytest.raises(UnlistedPluginError) as refused:
         registry.load(PluginKind.CONNECTOR, "acme.inner.plugins.Mine")
     assert str(refused.value) == (
-        "Class acme.inner.plugins.Mine is listed by no plugins.toml of this worker, and plugin.import.allowlist does "
+        "Class acme.inner.plugins.Mine is not listed in any plugins.toml of this worker, and plugin.import.allowlist "
+        "does "
         "not allow it. List it in the plugins.toml of a folder on plugin.path or of a package with an entry point in "
         "sluice.plugins, or add it to plugin.import.allowlist in the worker's file."
     )
@@ -309,13 +310,17 @@ def test_the_source_of_an_allowed_class_tells_what_it_is(
 @pytest.mark.parametrize(
     ("kind", "name", "wrong"),
     [
-        (PluginKind.CONNECTOR, "acme.inner.plugins.Nothing", "is not a Connector as far as its source says"),
-        (PluginKind.CONNECTOR, "acme.inner.plugins.Trim.Value", "is not a Connector as far as its source says"),
-        (PluginKind.TRANSFORMATION, "acme.inner.plugins.Mine", "is not a Transformation as far as its source says"),
-        (PluginKind.CONNECTOR, "acme.inner.plugins.Made", "no module that can be imported defines it"),
-        (PluginKind.CONNECTOR, "acme.inner.plugins.nothing", "no module that can be imported defines it"),
-        (PluginKind.CONNECTOR, "acme.nowhere.Mine", "no module that can be imported defines it"),
-        (PluginKind.CONNECTOR, "acme.inner.plugins", "no module that can be imported defines it"),
+        (PluginKind.CONNECTOR, "acme.inner.plugins.Nothing", "According to its source, class .* is not a Connector"),
+        (PluginKind.CONNECTOR, "acme.inner.plugins.Trim.Value", "According to its source, class .* is not a Connector"),
+        (
+            PluginKind.TRANSFORMATION,
+            "acme.inner.plugins.Mine",
+            "According to its source, class .* is not a Transformation",
+        ),
+        (PluginKind.CONNECTOR, "acme.inner.plugins.Made", "no importable module defines it"),
+        (PluginKind.CONNECTOR, "acme.inner.plugins.nothing", "no importable module defines it"),
+        (PluginKind.CONNECTOR, "acme.nowhere.Mine", "no importable module defines it"),
+        (PluginKind.CONNECTOR, "acme.inner.plugins", "no importable module defines it"),
     ],
 )
 def test_an_allowed_path_that_is_no_such_plugin_is_not_imported(
@@ -339,7 +344,7 @@ def test_names_that_lead_in_a_circle_lead_nowhere(package: Path) -> None:
     (package / "three.py").write_text("from four import Four\nclass Three(Four): pass\n")
     (package / "four.py").write_text("from three import Three\nclass Four(Three): pass\n")
     for name in ("one.Mine", "one.That", "one.Other", "three.Three"):
-        with pytest.raises(UnlistedPluginError, match=r"no module that can be imported defines it|is not a Connector"):
+        with pytest.raises(UnlistedPluginError, match=r"no importable module defines it|is not a Connector"):
             PluginRegistry.discover((), ["*"]).find(PluginKind.CONNECTOR, name)
 
 

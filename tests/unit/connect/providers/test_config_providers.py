@@ -71,7 +71,7 @@ class TestFile:
 
     def test_a_missing_file_is_told_with_its_path(self, tmp_path: Path) -> None:
         missing = str(tmp_path / "missing.properties")
-        with pytest.raises(ConnectError, match=r"No such file.*Repair") as raised:
+        with pytest.raises(ConnectError, match=r"No such file.*Correct") as raised:
             configured(FileConfigProvider()).get(missing)
         assert missing in str(raised.value)
 

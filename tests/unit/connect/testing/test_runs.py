@@ -236,7 +236,7 @@ def test_paused_partitions_are_left_until_they_are_resumed() -> None:
 
 def test_a_sink_that_commits_what_it_was_not_given_is_told() -> None:
     Story.on_pre_commit = lambda offsets: {SECOND: 7}
-    with pytest.raises(ConnectError, match="pre_commit of TellingSinkTask answered 7"):
+    with pytest.raises(ConnectError, match="pre_commit of TellingSinkTask returned offset 7"):
         run_sink(TellingSink, {}, sink_records("a"))
     assert Story.told[-1] == "stop"
 

@@ -220,7 +220,7 @@ def test_an_error_never_shows_what_is_in_a_file(source_context: Context, tmp_pat
 
 @pytest.mark.parametrize("name", ["/dev/zero", "/nowhere/x.avsc", "."])
 def test_a_file_that_is_none_is_refused(source_context: Context, name: str) -> None:
-    with pytest.raises(ConnectError, match="There is no file"):
+    with pytest.raises(ConnectError, match="is not an existing file"):
         task_of(source_context(), quickstart="", schema_filename=name)
 
 
@@ -228,14 +228,14 @@ def test_a_large_file_is_not_read_whole(source_context: Context, tmp_path: Path)
     file = tmp_path / "large"
     with file.open("wb") as sparse:
         sparse.truncate(1 << 40)
-    with pytest.raises(ConnectError, match="is not an Avro schema"):
+    with pytest.raises(ConnectError, match="is not a usable Avro schema"):
         task_of(source_context(), quickstart="", schema_filename=str(file))
 
 
 def test_a_key_that_the_file_does_not_have_is_refused(source_context: Context, tmp_path: Path) -> None:
     file = tmp_path / "s.avsc"
     file.write_text(json.dumps({"type": "record", "name": "r", "fields": [{"name": "a", "type": "int"}]}))
-    with pytest.raises(ConnectError, match=r"correct schema\.keyfield"):
+    with pytest.raises(ConnectError, match=r"Correct schema\.keyfield"):
         task_of(source_context(), quickstart="", schema_filename=str(file), schema_keyfield="b")
 
 

@@ -188,21 +188,21 @@ EMPTY = {"type": "record", "name": "e", "fields": []}
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (container("bytes", "deflate", (1, deflated(bytes(1 << 28)))), "more than 4194304 bytes when it is unpacked"),
-        (container("bytes", "snappy", (1, b"\xff\xff\xff\xff\x0f" + bytes(8))), "when it is unpacked"),
-        (container("bytes", "lz4", (1, b"\xff\xff\xff\xff" + bytes(8))), "when it is unpacked"),
-        (container("bytes", "zstandard", (1, packed("zstandard", bytes(1 << 26)))), "when it is unpacked"),
+        (container("bytes", "deflate", (1, deflated(bytes(1 << 28)))), "more than 4194304 bytes after decompression"),
+        (container("bytes", "snappy", (1, b"\xff\xff\xff\xff\x0f" + bytes(8))), "after decompression"),
+        (container("bytes", "lz4", (1, b"\xff\xff\xff\xff" + bytes(8))), "after decompression"),
+        (container("bytes", "zstandard", (1, packed("zstandard", bytes(1 << 26)))), "after decompression"),
         (container("long", "null", (6, b"\0" * 5)), "it ends too early"),
         (container("long", "null", (1 << 40, b"\0" * 5)), "1099511627776 values in 5 bytes"),
         (container(EMPTY, "null", (1 << 50, b"")), "1125899906842624 values in 0 bytes"),
-        (container("long", "null", (1, b"\0" * 5)), "4 bytes more than its values"),
+        (container("long", "null", (1, b"\0" * 5)), "4 bytes after its values"),
         (container("long", "null")[:-17] + b"\x02\xfe\xff\xff\xff\xff\xff\xff\xff\x7f", "its header is damaged"),
         (container("long", "nul", (1, b"\0")), "its codec is 'nul'"),
         (container({"type": "strin"}, "null"), "uses the type strin"),
         (container({"type": "array", "items": EMPTY}, "null", (1, long(1 << 40) + b"\0")), "elements and fields"),
         (b"Obj\x01" + b"\xff" * 30, "too many bytes"),
-        (b"PAR1", "no Avro container file"),
-        (b"", "no Avro container file"),
+        (b"PAR1", "not an Avro container file"),
+        (b"", "not an Avro container file"),
     ],
     ids=range(15),
 )
@@ -283,7 +283,7 @@ def test_nothing_of_a_damaged_file_is_published(
     assert rows(start(context)) == []
     ((record, error),) = context.errant_record_reporter.reported
     assert record.value.endswith("a.avro")
-    assert "a.avro is not read, for it is damaged or of another form: the block at byte" in str(error)
+    assert "a.avro, which is damaged or in another format: the block at byte" in str(error)
 
 
 @pytest.mark.parametrize("name", ["a.avro.gz", "a.parquet.gz"])
@@ -294,4 +294,4 @@ def test_a_table_that_is_packed_once_more_is_refused(
     context = source_context(tolerate=True)
     assert rows(start(context)) == []
     ((_, error),) = context.errant_record_reporter.reported
-    assert "Unpack it" in str(error)
+    assert "Decompress it" in str(error)

@@ -89,7 +89,7 @@ def test_texts_are_refused(name: str, text: str) -> None:
 
 @pytest.mark.parametrize("name", ["int128", "decimal", "decimal(39)", ""])
 def test_there_are_no_other_types(name: str) -> None:
-    with pytest.raises(SchemaError, match="There is no type"):
+    with pytest.raises(SchemaError, match="Unknown type"):
         column_type(name)
 
 

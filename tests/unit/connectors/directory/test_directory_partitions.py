@@ -98,12 +98,12 @@ def test_rows_and_columns_agree(folder: Any, start: Any, context: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "props", "reason"),
     [
-        ("x=1/a.csv", "x\n1\n", {}, "its rows have a field x of their own"),
-        ("k=1/a.jsonl", '{"k": 1}\n', {}, "its rows have a field k of their own"),
-        ("k=1/a.jsonl", "[1]\n", {}, "its rows are not all objects"),
+        ("x=1/a.csv", "x\n1\n", {}, "its rows already have a field x"),
+        ("k=1/a.jsonl", '{"k": 1}\n', {}, "its rows already have a field k"),
+        ("k=1/a.jsonl", "[1]\n", {}, "not all of its rows are objects"),
         ("k=1/a.txt", "line\n", {}, "its rows are not structs"),
-        ("k=1/k=2/a.csv", "x\n1\n", {}, "lies in two folders that stand for k"),
-        ("k=x/a.csv", "x\n1\n", {"types": "k:int8"}, "k is 'x' and int8 is expected"),
+        ("k=1/k=2/a.csv", "x\n1\n", {}, "is in two folders for the field k"),
+        ("k=x/a.csv", "x\n1\n", {"types": "k:int8"}, "k is 'x', which is not of type int8"),
     ],
 )
 def test_what_cannot_be_added_is_refused(

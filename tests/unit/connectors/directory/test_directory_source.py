@@ -118,7 +118,7 @@ def test_malformed_rows_are_reported_with_file_and_line(
     assert "id is 'x' where int64 is expected" in texts[0]
     assert "id:string" in texts[0]
     assert "it has 1 columns, not 2" in texts[1]
-    assert "quotes" in texts[2]
+    assert "a quote is not closed" in texts[2]
     assert "decode" in texts[3]
     record = reported[0][0]
     assert record.topic == "rows"
@@ -203,7 +203,7 @@ def test_a_file_of_an_unknown_kind_is_told_once(
     folder.write("a.dat", "x\n")
     task = start(source_context())
     assert values(task) == values(task) == []
-    assert caplog.text.count("does not tell its format") == 1
+    assert caplog.text.count("its format cannot be told from its name") == 1
     assert task.drained()
     assert values(start(source_context(), format="text")) == ["x"]
 
@@ -402,7 +402,7 @@ def test_an_empty_file_and_a_header_alone_have_no_rows(folder: Any, context: Any
         ("id,id\n1,2\n", {}, "column 'id' twice"),
         ("id,\n1,2\n", {}, "column without a name"),
         ("id\n1\n", {"types": "nr:int8"}, "has no column nr"),
-        ("id\n1\n", {"columns": "a,b"}, "has 1 columns, but 'columns' names 2"),
+        ("id\n1\n", {"columns": "a,b"}, "has 1 columns, but 'columns' has 2 names"),
         ('"id"x\n1\n', {}, "header of"),
         ("x" * 200_000 + "\n", {"record.max.bytes": "1024", "format": "text"}, "longer than"),
         ("id\n" + "x" * 3_000_000 + "\n", {"record.max.bytes": "1024"}, r"a\.csv, after line 1: a row is longer than"),

@@ -240,7 +240,7 @@ def test_malformed_rows_cost_a_small_multiple(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "reason"),
     [
-        (pa.map_(pa.list_(pa.string()), pa.int8()), "a map whose keys are nested"),
+        (pa.map_(pa.list_(pa.string()), pa.int8()), "a map with nested keys"),
         (pa.month_day_nano_interval(), "which Connect lacks"),
         (pa.dense_union([pa.field("a", pa.int8())]), "which Connect lacks"),
     ],
@@ -254,7 +254,7 @@ def test_very_deep_columns_are_refused() -> None:
     kind: Any = pa.int8()
     for _ in range(150):
         kind = pa.list_(kind)
-    with pytest.raises(DataError, match="nested more than 100 deep"):
+    with pytest.raises(DataError, match="nested more than 100 levels deep"):
         ArrowRows(pa.schema([("x", kind)]), "rows", fine_as_numbers=False)
 
 

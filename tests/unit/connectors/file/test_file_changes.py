@@ -155,7 +155,7 @@ def test_many_files_of_a_process_take_one_instance_of_inotify(tmp_path: Path, to
 
 
 def test_the_kernel_does_not_tell_of_every_file_system() -> None:
-    with pytest.raises(OSError, match="a file system of the type proc may change unnoticed"):
+    with pytest.raises(OSError, match="changes on a file system of type proc are not reported"):
         Followed(Path("/proc/version"))
 
 

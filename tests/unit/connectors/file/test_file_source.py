@@ -173,7 +173,7 @@ def test_a_truncated_file_is_read_from_its_beginning(
         writer.write("new\n")
     records = read(task)
     assert [(record.value, record.source_offset) for record in records] == [("new", {"position": 4})]
-    assert "was truncated" in caplog.text
+    assert "replaced or truncated" in caplog.text
 
 
 def test_a_file_shorter_than_its_offset_is_read_from_its_beginning(tmp_path: Path, context: Any, start: Start) -> None:

@@ -187,7 +187,7 @@ def test_a_server_that_fails_is_asked_again_as_often_as_is_allowed(api: HttpApi)
 
 def test_a_total_that_is_no_number_is_an_error(api: HttpApi) -> None:
     api.route("/items", Answer(200, {"items": ITEMS[:2], "total": "many"}))
-    with pytest.raises(ConnectError, match=r"total of the list is 'many'.*http\.paging\.total\.pointer"):
+    with pytest.raises(ConnectError, match=r"total number of records is 'many'.*http\.paging\.total\.pointer"):
         splits_of(props_of(api.url))
 
 

@@ -45,7 +45,7 @@ def test_an_installed_package_brings_a_dialect(tmp_path: Path, monkeypatch: pyte
     (info / "entry_points.txt").write_text("[sluice.jdbc.dialects]\nacme = acme_dialect:AcmeDialect\n")
     monkeypatch.syspath_prepend(tmp_path)
     assert dialect_class("acme").backend == "acme"
-    with pytest.raises(LookupError, match="There is no dialect for other; there are acme, mariadb, mysql"):
+    with pytest.raises(LookupError, match="Unknown dialect other; available are acme, mariadb, mysql"):
         dialect_class("other")
 
 

@@ -114,7 +114,7 @@ def test_a_locked_file_is_tried_again(file: Path, execute: Run) -> None:
         assert wait_until("the row is read", task.poll)
         other.execute("INSERT INTO a DEFAULT VALUES")
         other.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(ConnectError, match=r"tried again query\.retry\.attempts=1 times"):
+        with pytest.raises(ConnectError, match=r"retried query\.retry\.attempts=1 times"):
             wait_until("it gives up", lambda: (_poll_quietly(task.task.poll), None)[1])
 
 
@@ -128,9 +128,9 @@ def _poll_quietly(poll: Callable[[], object]) -> None:
 @pytest.mark.parametrize(
     ("statements", "options", "reason"),
     [
-        (["CREATE TABLE a (id INT)"], {}, "Table a has no columns that the database numbers by itself"),
+        (["CREATE TABLE a (id INT)"], {}, "Table a has no auto-increment columns"),
         (["CREATE TABLE a (id INT)"], {"incrementing_column_name": "id"}, "incrementing column id of a may be null"),
-        (["CREATE TABLE a (id INT)"], {"incrementing_column_name": "no"}, "a has no column no; it has id"),
+        (["CREATE TABLE a (id INT)"], {"incrementing_column_name": "no"}, "a has no column no; its columns are id"),
         (
             ["CREATE TABLE a (id INTEGER PRIMARY KEY, at TIMESTAMP)"],
             {"mode": "timestamp", "timestamp_column_name": "at"},
@@ -139,7 +139,7 @@ def _poll_quietly(poll: Callable[[], object]) -> None:
         (
             ["CREATE TABLE a (id INTEGER PRIMARY KEY)"],
             {"incrementing_column_mapping": "b:id"},
-            "No regular expressions of incrementing.column.mapping match table a",
+            "No regular expressions in incrementing.column.mapping match table a",
         ),
         (
             ["CREATE TABLE a (id TEXT NOT NULL)", "INSERT INTO a VALUES ('x')"],
@@ -167,7 +167,7 @@ def test_a_file_that_is_not_there_fails_the_connector(file: Path) -> None:
     connector.start()
     try:
         wait_until("the connector fails", lambda: context.errors)
-        assert f"There is no file {file}" in str(context.errors[0])
+        assert f"File {file} does not exist" in str(context.errors[0])
         assert connector.task_configs(1) == []
     finally:
         connector.stop()

@@ -37,9 +37,9 @@ def test_keys_that_do_less_are_warned_of() -> None:
     )
     assert list(config.warnings()) == [
         "The key date.timezone has no effect: dates are written as they are, whatever db.timezone is.",
-        "The key date.calendar.system has no effect: dates are of the Gregorian calendar, those before 1582 as well.",
-        "The key trim.sensitive.log has no effect: what a database says of a row that it refuses is told, and some "
-        "tell values of the row.",
+        "The key date.calendar.system has no effect: dates follow the Gregorian calendar, even before 1582.",
+        "The key trim.sensitive.log has no effect: the database's message about a refused row is shown, and may "
+        "contain values of the row.",
     ]
 
 

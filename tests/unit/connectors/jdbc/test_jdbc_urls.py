@@ -101,21 +101,24 @@ def test_options_that_load_code_or_files_are_refused_by_name_for_postgresql(name
     ("url", "reason"),
     [
         ("jdbc:postgresql://h/d?sslrootcert=/etc/passwd", "the option sslrootcert of postgresql.psycopg must match"),
-        ("jdbc:postgresql://h/d?currentSchema=a%20-csession_preload_libraries=x", "must be names of schemas"),
+        (
+            "jdbc:postgresql://h/d?currentSchema=a%20-csession_preload_libraries=x",
+            "must be a comma-separated list of schema names",
+        ),
         ("jdbc:postgresql://h/d?sslmode=none", "must match"),
-        ("jdbc:sqlite::memory:", "name a file"),
-        ("jdbc:sqlite:", "name a file"),
-        ("jdbc:sqlite:file:/a?mode=ro", "not by a file: URI"),
-        ("sqlite:///file:/a", "not by a file: URI"),
+        ("jdbc:sqlite::memory:", "use a file"),
+        ("jdbc:sqlite:", "use a file"),
+        ("jdbc:sqlite:file:/a?mode=ro", "file: URIs are not allowed"),
+        ("sqlite:///file:/a", "file: URIs are not allowed"),
         ("sqlite://a.db", "sqlite:////absolute/path"),
         ("jdbc:sqlite:/a?enable_load_extension=true", "the option enable_load_extension"),
-        ("sqlite+pysqlcipher:////a", "the driver sqlite.pysqlcipher is not among those that this worker allows"),
-        ("jdbc:oracle:thin:@h:1521:o", "the driver oracle is not among those"),
+        ("sqlite+pysqlcipher:////a", "the driver sqlite.pysqlcipher is not allowed on this worker"),
+        ("jdbc:oracle:thin:@h:1521:o", "the driver oracle is not allowed"),
         ("oracle+oracledb://h/d", "add it to jdbc.allowed.drivers"),
         ("postgresql+asyncpg://h/d", "the driver postgresql.asyncpg"),
         ("jdbc:postgresql://u:p/w@h/d", "percent-encoded|%2F"),
         ("jdbc:postgresql://h:port/d", "host or port is invalid"),
-        ("jdbc:postgresql://h/d#x", "it has a #"),
+        ("jdbc:postgresql://h/d#x", "it contains a #"),
         ("jdbc:postgresql://h\r\n/d", "control character"),
         ("jdbc:postgresql://h/d%00", "control character"),
         ("postgresql:d", "followed by ://"),
@@ -125,7 +128,7 @@ def test_options_that_load_code_or_files_are_refused_by_name_for_postgresql(name
         ("jdbc:mysql://(host=h,allowLoadLocalInfile=true)/d", "host or port is invalid"),
         ("jdbc:mysql://address=(host=h)/d", "host or port is invalid"),
         ("jdbc:mysql://h/d?user=%ff", "not UTF-8"),
-        ("jdbc:mysql://a,b/d", "mysql.pymysql takes one host"),
+        ("jdbc:mysql://a,b/d", "mysql.pymysql supports only one host"),
     ],
 )
 def test_a_url_that_is_refused_says_why(url: str, reason: str) -> None:
@@ -138,9 +141,9 @@ def test_the_worker_allows_more() -> None:
     oracle = parse_url("oracle+oracledb://u@h/d?tns_admin=/etc", allowed=allowed)
     assert place(oracle) == ("oracle+oracledb", (("h", None),), "d", "u", None, {"tns_admin": "/etc"})
     assert parse_url("jdbc:postgresql://h/d?sslrootcert=/ca", allowed=allowed).options == {"sslrootcert": "/ca"}
-    with pytest.raises(ValueError, match=r"the driver mysql\+pymysql is not among those"):
+    with pytest.raises(ValueError, match=r"the driver mysql\+pymysql is not allowed"):
         parse_url("jdbc:mysql://h/d", allowed=allowed)
-    with pytest.raises(ValueError, match="is written as SQLAlchemy's"):
+    with pytest.raises(ValueError, match="write SQLAlchemy's URL"):
         parse_url("jdbc:oracle+oracledb://h/d", allowed=allowed)
 
 

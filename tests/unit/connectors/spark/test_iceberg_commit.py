@@ -49,4 +49,4 @@ def test_a_metastore_without_locks_is_told_instead_of_tried_again_and_again() ->
 
 def test_another_writer_is_a_conflict_and_anything_else_is_in_doubt() -> None:
     assert "changed" in refused("CommitFailedException", "somebody has changed it")
-    assert "did not say" in refused("CommitStateUnknownException", "cut off")
+    assert "did not confirm" in refused("CommitStateUnknownException", "cut off")

@@ -16,7 +16,7 @@ from connectors.spark.config import SparkSinkConfig
 from connectors.spark.iceberg.catalog import TableName
 from connectors.spark.iceberg.layout import partitions_of, write_options
 from connectors.spark.iceberg.partitions import PartitionBy, parse_partition_by
-from connectors.spark.iceberg.table_names import Naming
+from connectors.spark.iceberg.table_names import TableNames
 from connectors.spark.iceberg.types import columns_of
 from connectors.spark.schema import table_schema
 from connectors.spark.session import without_doubles
@@ -65,13 +65,13 @@ def test_secrets_are_not_shown() -> None:
 
 
 def test_names() -> None:
-    naming = Naming.of(config(topics_dir="a/b", topics="x, y"))
+    naming = TableNames.of(config(topics_dir="a/b", topics="x, y"))
     assert naming.known == [TableName(("a", "b"), "x"), TableName(("a", "b"), "y")]
-    named = Naming.of(config(table_name_format="lake.${topic}_raw", topics="x", transforms="t"))
+    named = TableNames.of(config(table_name_format="lake.${topic}_raw", topics="x", transforms="t"))
     assert named.known is None
     assert str(named.table("x")) == "lake.x_raw"
     assert named.parsed("lake.x_raw") == named.table("x")
-    one = Naming.of(config(iceberg_tables="lake.events", topics_regex=".*"))
+    one = TableNames.of(config(iceberg_tables="lake.events", topics_regex=".*"))
     assert one.known == [one.table("any")] == [TableName(("lake",), "events")]
 
 
@@ -88,7 +88,7 @@ def test_partitions() -> None:
             parse_partition_by(text)
     fields = Schema.struct({"at": Schema.int64(), "a": Schema.struct({"b": Schema.string()})})
     PartitionBy("a.b").check(fields)
-    with pytest.raises(SchemaError, match=r"divided by a\.c"):
+    with pytest.raises(SchemaError, match=r"partitioned by a\.c"):
         PartitionBy("a.c").check(fields)
 
 

@@ -42,5 +42,5 @@ def test_changes_reach_a_table_under_one_name() -> None:
     # Another attempt at the same rows.
     staging.write(nothing, "events", CHANGES, 2)
     assert merged == [CHANGES] * 3
-    with pytest.raises(ConnectError, match=r"to events and elsewhere, and both are table lake\.e"):
+    with pytest.raises(ConnectError, match=r"to events and elsewhere, which are both table lake\.e"):
         staging.write(nothing, "elsewhere", CHANGES, 2)

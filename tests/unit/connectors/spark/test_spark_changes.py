@@ -64,7 +64,7 @@ def test_named_keys_come_from_the_key_or_the_value() -> None:
     assert [row["id"] for row in rows] == ["a", "b", "c", "d", "e"]
     assert refused == []
     _, refused, _, _ = changes(ChangePlan(keys=("id", "part")), ("a", {"id": 1}))
-    assert refused == ["0: neither its key nor its value has the field part of upsert.keys"]
+    assert refused == ["0: neither its key nor its value has the field part listed in upsert.keys"]
 
 
 @pytest.mark.parametrize(
@@ -72,8 +72,8 @@ def test_named_keys_come_from_the_key_or_the_value() -> None:
     [
         (None, "the record's key is null: set upsert.keys"),
         ("a", "the record's key is one value without a name: set upsert.keys"),
-        ({"id": None}, "the key of the row has no value for id"),
-        ({"id": {"x": 1}}, "the field id of the key has fields or elements itself"),
+        ({"id": None}, "the row's key has no value for id"),
+        ({"id": {"x": 1}}, "the key field id has fields or elements itself"),
     ],
 )
 def test_a_row_without_a_key_is_a_bad_record(key: Any, reason: str) -> None:

@@ -22,7 +22,7 @@ from connectors.spark.decoding.decoder import DecodePlan, Decoder, Mode
 from connectors.spark.decoding.failures import FAILURE_ROWS, Examiner, failures_of
 from connectors.spark.decoding.field_names import adjusted_name
 from connectors.spark.decoding.report import LoadStop, Report
-from connectors.spark.schema import BesideColumns, Evolution
+from connectors.spark.schema import Evolution, KafkaColumns
 
 BYTE_KEYS = {"key.converter": "converters.byte_array.ByteArrayConverter"}
 JSON = {"value.converter": "converters.json.JsonConverter", "value.converter.schemas.enable": "false", **BYTE_KEYS}
@@ -206,9 +206,9 @@ def test_values_that_are_no_structs_are_the_column_value() -> None:
 def test_keys_have_a_column_of_their_own() -> None:
     table = Schema.struct({"key": Schema.bytes(optional=True), "a": LONG})
     keys = pa.array([b"k", None], pa.binary())
-    rows, report = decode(JSON, [raw([{"a": 1}, {"a": 2}], key=keys)], table, beside=BesideColumns("key"))
+    rows, report = decode(JSON, [raw([{"a": 1}, {"a": 2}], key=keys)], table, kafka_columns=KafkaColumns("key"))
     assert rows == [{"key": b"k", "a": 1}, {"key": None, "a": 2}]
-    rows, report = decode(JSON, [raw([{"key": 1}], key=keys[:1])], beside=BesideColumns("key"))
+    rows, report = decode(JSON, [raw([{"key": 1}], key=keys[:1])], kafka_columns=KafkaColumns("key"))
     assert len(report.rejected) == 1
     assert "ReplaceField" in report.rejections[0].reason
 
@@ -222,11 +222,11 @@ WHOLE = {
 
 
 def test_headers_and_origin_have_columns_of_their_own() -> None:
-    beside = BesideColumns("k", "h", "m")
-    _, report = decode(JSON, [raw([{"a": 1}, {"a": 2}, {"a": 3}], **WHOLE)], beside=beside)
+    kafka_columns = KafkaColumns("k", "h", "m")
+    _, report = decode(JSON, [raw([{"a": 1}, {"a": 2}, {"a": 3}], **WHOLE)], kafka_columns=kafka_columns)
     table = report.seen["t"]
     assert table.field_names == ("k", "h", "m", "a")
-    rows, report = decode(JSON, [raw([{"a": 1}, b"{", {"a": 3}], first=7, **WHOLE)], table, beside=beside)
+    rows, report = decode(JSON, [raw([{"a": 1}, b"{", {"a": 3}], first=7, **WHOLE)], table, kafka_columns=kafka_columns)
     assert [rejection.offset for rejection in report.rejections] == [8]
     at = datetime(1970, 1, 1, 0, 0, 1, 500_000, tzinfo=UTC)
     assert rows == [
@@ -241,16 +241,18 @@ def test_headers_and_origin_have_columns_of_their_own() -> None:
 
 
 def test_columns_beside_values_that_are_read_by_column() -> None:
-    beside = BesideColumns(None, "h", "m")
-    _, report = decode(JSON, [raw([{"a": 1}, {"a": 2}, {"a": 3}], **WHOLE)], beside=beside)
-    rows, report = decode(JSON, [raw([{"a": 1}, {"a": 2}, {"a": 3}], **WHOLE)], report.seen["t"], beside=beside)
+    kafka_columns = KafkaColumns(None, "h", "m")
+    _, report = decode(JSON, [raw([{"a": 1}, {"a": 2}, {"a": 3}], **WHOLE)], kafka_columns=kafka_columns)
+    rows, report = decode(
+        JSON, [raw([{"a": 1}, {"a": 2}, {"a": 3}], **WHOLE)], report.seen["t"], kafka_columns=kafka_columns
+    )
     assert not report.grown
     assert [(row["a"], row["m"]["offset"], row["h"]) for row in rows] == [
         (1, 0, [{"key": "h", "value": b"v"}, {"key": "h", "value": None}]),
         (2, 1, None),
         (3, 2, []),
     ]
-    rows, report = decode(JSON, [raw([{"a": 1}] * 3, **WHOLE)], Schema.struct({"a": LONG}), beside=beside)
+    rows, report = decode(JSON, [raw([{"a": 1}] * 3, **WHOLE)], Schema.struct({"a": LONG}), kafka_columns=kafka_columns)
     assert (rows, report.grown) == ([], True)
 
 
@@ -347,7 +349,7 @@ def test_no_more_bad_records_are_told_at_once_than_there_is_room_for() -> None:
 
 def test_a_record_that_is_bad_only_sometimes_is_told_all_the_same() -> None:
     (failure,) = examine(JSON, [raw([{"a": 1}])], [0])
-    assert "does not always give the same answer" in str(failure.error)
+    assert "does not always give the same result" in str(failure.error)
 
 
 def test_records_that_are_bad_for_one_of_several_tables_are_told() -> None:
@@ -484,5 +486,5 @@ def structured(name: str, kind: Any) -> dict[str, Any]:
 
 def test_names_that_become_the_same_are_bad() -> None:
     _, report = decode(JSON, [raw([{"a": 1, "A": 2}, {"b": 1}])], names="hive")
-    assert '"a" and "A" would both be column "a"' in report.rejections[0].reason
+    assert '"a" and "A" would both become column "a"' in report.rejections[0].reason
     assert list(report.rejected) == [0]

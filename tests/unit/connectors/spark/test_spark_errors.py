@@ -23,7 +23,7 @@ COMMAND = "kafka-acls.sh --add --allow-principal User:NAME --operation Read"
     ],
 )
 def test_a_right_that_kafkas_client_of_java_lacks_is_told(cause: str, told: str) -> None:
-    assert missing_right(cause) == f"Give the consumer's user the right Read on {told}"
+    assert missing_right(cause) == f"Grant the consumer's user the right Read on {told}"
 
 
 def test_other_causes_are_about_no_right() -> None:
@@ -46,6 +46,6 @@ def test_what_the_readers_of_ranges_say_is_told_as_it_is() -> None:
 def test_the_cause_of_a_failure_comes_after_its_remedy() -> None:
     crash = RuntimeError("Job aborted.\nCaused by: org.apache.spark.SparkException: Python worker exited unexpectedly")
     told = failure_cause(crash)
-    assert told.startswith("The Python of an executor was killed")
+    assert told.startswith("The Python process of an executor was killed")
     assert told.endswith("(org.apache.spark.SparkException: Python worker exited unexpectedly)")
     assert failure_cause(RuntimeError("Job aborted.\nCaused by: no disk")) == "no disk"

@@ -111,8 +111,8 @@ def test_the_fields_of_a_file_are_told_as_those_of_a_table() -> None:
 @pytest.mark.parametrize(
     ("format_class", "field", "reason"),
     [
-        ("AvroFormat", Schema.map(Schema.int64(), Schema.string()), "a map whose keys are not text"),
-        ("JsonFormat", Schema.map(Schema.float64(), Schema.string()), "keys are neither text nor whole numbers"),
+        ("AvroFormat", Schema.map(Schema.int64(), Schema.string()), "a map whose keys are not strings"),
+        ("JsonFormat", Schema.map(Schema.float64(), Schema.string()), "keys are neither strings nor integers"),
         ("CsvFormat", Schema.struct({"x": Schema.string()}), "of type struct"),
         ("CsvFormat", Schema.bytes(), "of type bytes"),
         ("StringFormat", Schema.int64(), "of type int64"),

@@ -32,14 +32,14 @@ def launch(patience: float = 60.0) -> None:
 
 def test_a_java_that_ends_is_not_waited_for(spark_home: Path) -> None:
     submit(spark_home, f'echo "$@" > {spark_home}/arguments; exit 7')
-    with pytest.raises(ChildProcessError, match="Java has ended with the status 7"):
+    with pytest.raises(ChildProcessError, match="Java exited with status 7"):
         launch()
     assert (spark_home / "arguments").read_text() == "--conf spark.master=local[2] pyspark-shell\n"
 
 
 def test_a_java_that_does_not_come_up_is_ended(spark_home: Path) -> None:
     submit(spark_home, f"echo $$ > {spark_home}/pid; exec sleep 600")
-    with pytest.raises(TimeoutError, match="Java has not come up within 5 s, and was ended"):
+    with pytest.raises(TimeoutError, match="Java did not start within 5 s and was killed"):
         launch(patience=5)
     pid = int((spark_home / "pid").read_text())
     with pytest.raises(ProcessLookupError):

@@ -81,5 +81,5 @@ def test_a_state_that_is_gone_or_changed_names_the_table(tmp_path: Path) -> None
     with pytest.raises(ConnectError, match="cannot be read"):
         rows.read(number, "lake.t")
     path.unlink()
-    with pytest.raises(ConnectError, match=r"Table lake\.t names .* which is gone"):
+    with pytest.raises(ConnectError, match=r"Table lake\.t refers to .* which is missing"):
         rows.read(number, "lake.t")

@@ -30,6 +30,6 @@ def test_the_log_is_bounded_and_says_so(caplog: pytest.LogCaptureFixture) -> Non
     with java_output() as descriptor:
         text = "".join(f"|WARN| A: {number % 500}\n" for number in range(1000)) + "|WARN| A: no end"
         os.write(descriptor, text.encode())
-    last = "801 more lines of Spark were left out, which were there already or too many for a minute."
+    last = "801 more lines from Spark were left out: repeated, or beyond the limit per minute."
     wait_until("the end is read", lambda: caplog.records and caplog.records[-1].message == last)
     assert len(caplog.records) == 201

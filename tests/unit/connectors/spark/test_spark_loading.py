@@ -132,7 +132,7 @@ def test_a_stop_cancels_the_jobs_and_lets_the_load_be_made_again() -> None:
     def stop() -> None:
         session.stop = True
 
-    with pytest.raises(RetriableError, match="the task stops"):
+    with pytest.raises(RetriableError, match="the task is stopping"):
         session.jobs(3).run_all([work(session.endless), work(stop, session.endless), work(session.endless)])
     assert session.cancelled.is_set()
 

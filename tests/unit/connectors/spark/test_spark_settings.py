@@ -104,7 +104,7 @@ def test_offsets_can_be_set_forward_but_not_back(tmp_path: Path) -> None:
     one, two = TopicPartition("t", 0), TopicPartition("t", 1)
     assert SparkSinkConnector.alter_offsets(config, {one: 7, two: None})
     for back in (6, None):
-        with pytest.raises(ConnectError, match="would double records"):
+        with pytest.raises(ConnectError, match="would duplicate records"):
             SparkSinkConnector.alter_offsets(config, {one: back})
     ledger = Ledger(LocalStore(tmp_path), "sink")
     ledger.open()

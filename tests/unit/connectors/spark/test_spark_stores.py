@@ -55,9 +55,9 @@ def test_the_keys_of_the_s3_sink_name_a_store() -> None:
 @pytest.mark.parametrize(
     ("props", "reason"),
     [
-        ({}, "It names where the tables are to be"),
+        ({}, "It must name the location of the tables"),
         ({"store.url": "gs:///a"}, "has no bucket: write gs"),
-        ({"store.url": "gs://lake", "gcs.credentials.json": "hush"}, "It is no JSON"),
+        ({"store.url": "gs://lake", "gcs.credentials.json": "hush"}, "This is not JSON"),
         ({"store.url": "gs://lake", "gcs.credentials.json": '{"type": "hush"}'}, "not the key of a service account"),
         (
             {"store.url": "gs://lake", "gcs.credentials.json": '{"type": "service_account"}'},
@@ -70,10 +70,16 @@ def test_the_keys_of_the_s3_sink_name_a_store() -> None:
         ({"store.url": "abfss://lake:hush@account.dfs.core.windows.net/x"}, "must not contain a user or a key"),
         ({"store.url": "wasbs://lake@account.blob.core.windows.net/x"}, "must not contain a user"),
         ({"store.url": "adl://lake/x"}, "an old way to Azure: write abfss"),
-        ({"store.url": AZURE, "azblob.account.key": "hush!"}, "It is not the key of an account"),
-        ({"store.url": AZURE, "azblob.connection.string": "hush"}, "It is no connection string"),
-        ({"store.url": AZURE, "azblob.connection.string": "AccountName=account"}, "It needs AccountKey or"),
-        ({"store.url": AZURE, "azblob.connection.string": "AccountName=b;AccountKey=aHVzaA=="}, "It is of account b,"),
+        ({"store.url": AZURE, "azblob.account.key": "hush!"}, "This is not an account key"),
+        ({"store.url": AZURE, "azblob.connection.string": "hush"}, "This is not a connection string"),
+        (
+            {"store.url": AZURE, "azblob.connection.string": "AccountName=account"},
+            "It needs exactly one of AccountKey and",
+        ),
+        (
+            {"store.url": AZURE, "azblob.connection.string": "AccountName=b;AccountKey=aHVzaA=="},
+            "It belongs to account b,",
+        ),
         ({"store.url": AZURE, "azblob.account.key": "aHVzaA==", "azblob.sas.token": "sig=hush"}, "give one of the two"),
         (
             {
@@ -83,7 +89,7 @@ def test_the_keys_of_the_s3_sink_name_a_store() -> None:
             },
             "has it as BlobEndpoint",
         ),
-        ({"store.url": AZURE.replace("ss:", "s:"), "azblob.endpoint": "http://localhost/a"}, "only shown to an https:"),
+        ({"store.url": AZURE.replace("ss:", "s:"), "azblob.endpoint": "http://localhost/a"}, "only sent to an https:"),
         (
             {"store.url": AZURE, "azblob.sas.token": "sig=hush", "azblob.endpoint": "http://localhost/account"},
             "reached by https: alone",
@@ -97,7 +103,7 @@ def test_the_keys_of_the_s3_sink_name_a_store() -> None:
         ({"store.url": "s3://lake/a", "s3.bucket.name": "other"}, "is another bucket"),
         ({"store.url": "http://minio:9000"}, "needs s3.bucket.name"),
         ({"store.url": "ftp://host/a"}, "Use a path"),
-        ({"store.url": "s3://lake", "aws.access.key.id": "id"}, "give both of them or neither"),
+        ({"store.url": "s3://lake", "aws.access.key.id": "id"}, "set both or neither"),
         ({"store.url": "s3://lake", "s3.endpoint": "minio:9000"}, "http"),
         ({"store.url": "s3://lake", "s3.part.size": "1"}, "5242880"),
     ],

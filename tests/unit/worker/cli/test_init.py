@@ -47,5 +47,5 @@ def test_what_is_there_is_left_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "lines-in.properties").write_text("mine")
     refused = init(tmp_path, str(tmp_path))
     assert refused.exit_code == 1
-    assert "lines-in.properties exists already" in refused.output
+    assert "lines-in.properties already exists" in refused.output
     assert [file.name for file in tmp_path.glob("*.properties")] == ["lines-in.properties"]

@@ -42,7 +42,7 @@ def test_a_plugin_gives_the_values_of_the_worker_file_from_another_process(
     assert f"looked up [hidden] in {os.getpid()}" not in caplog.text
     assert "looked up [hidden] in " in caplog.text, "what the plugin logs is heard"
     assert "s3cret" not in caplog.text
-    assert "The values that config provider vault gave for the worker's file expire after 60 s" in caplog.text
+    assert "The values from config provider vault in the worker's file expire after 60 s" in caplog.text
 
 
 @pytest.mark.parametrize(

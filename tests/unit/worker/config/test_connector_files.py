@@ -64,7 +64,7 @@ def test_the_name_of_a_request_is_beside_its_config_or_in_it(tmp_path: Path) -> 
     "text", ["connector.class=x", "{}", "name=", '{"config": {"a": "b"}}', '{"name": null, "config": {}}']
 )
 def test_a_file_without_a_name_is_refused(tmp_path: Path, text: str) -> None:
-    with pytest.raises(ConnectError, match="connector gives no name"):
+    with pytest.raises(ConnectError, match="connector has no name"):
         read_connector(write(tmp_path, text))
 
 
@@ -73,9 +73,12 @@ def test_a_file_without_a_name_is_refused(tmp_path: Path, text: str) -> None:
     [
         ('{"name": "a", "config": {"s3cret": [1]}}', "write config as an object"),
         ('{"name": "a", "nested": {}}', "write config as an object"),
-        ('{"name": "a", "config": {"name": "b"}}', "is not the name beside it"),
-        ('{"name": "a", "config": {}, "initial_state": "FLYING"}', "'FLYING' is none of RUNNING, PAUSED, STOPPED"),
-        ('{"name": "a", "config": {}, "initial_state": {}}', "is none of RUNNING, PAUSED, STOPPED"),
+        ('{"name": "a", "config": {"name": "b"}}', "differs from the name next to it"),
+        (
+            '{"name": "a", "config": {}, "initial_state": "FLYING"}',
+            "'FLYING'; it must be one of RUNNING, PAUSED, STOPPED",
+        ),
+        ('{"name": "a", "config": {}, "initial_state": {}}', "must be one of RUNNING, PAUSED, STOPPED"),
         ('{"name": "a", "file": "s3cret",}', "starts with a brace but is not valid JSON: .*line 1 column 32"),
         ('{"name": "a", "rate": NaN}', "NaN is not a JSON number"),
         ("{" * 100_000, "starts with a brace but is not valid JSON"),

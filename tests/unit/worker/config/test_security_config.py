@@ -29,7 +29,7 @@ def test_without_any_key_nothing_is_asked() -> None:
 @pytest.mark.parametrize(
     ("props", "said"),
     [
-        ({"rest.extension.classes": "com.example.Guard"}, "The only extension"),
+        ({"rest.extension.classes": "com.example.Guard"}, "The only supported extension"),
         ({"rest.authorization.file": "/x"}, "nobody can sign in"),
         ({"rest.authentication.oidc.issuer": "https://a.example"}, "name the audience"),
         ({"rest.authentication.oidc.issuer": "http://a.example", "rest.authentication.oidc.audience": "x"}, "https://"),
@@ -50,7 +50,7 @@ def test_a_broken_file_of_roles_stops_the_start(tmp_path: Path) -> None:
     roles = tmp_path / "roles.toml"
     roles.write_text("[roles.a]\n")
     props = {"rest.authentication.tokens.file": str(tmp_path / "t"), "rest.authorization.file": str(roles)}
-    with ExitStack() as stack, pytest.raises(ConfigError, match=r"This file is broken: .*Name its members"):
+    with ExitStack() as stack, pytest.raises(ConfigError, match=r"This file is invalid: .*Name its members"):
         GuardPlan(props, ADDRESS, Redaction(), stack)
     roles.unlink()
     with ExitStack() as stack, pytest.raises(ConfigError, match="No such file"):

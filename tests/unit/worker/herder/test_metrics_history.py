@@ -7,6 +7,7 @@ from concurrent.futures import Future
 import pytest
 
 from equipment.fakes.herding import Place, WorkedInbox
+from worker.herder.cluster.other_workers import OtherWorkers
 from worker.herder.inbox import Request
 from worker.herder.metrics_history import Histories
 from worker.metrics.history import Part, Recorded, Series
@@ -37,9 +38,8 @@ class Worker:
     def __init__(self) -> None:
         self.inbox, self.far, self.statuses = WorkedInbox(), FarWorkers(), MemoryStatusStore()
         self.measurements = Measurements(HERE, self.statuses, Place(), self.inbox, None)
-        self.histories = Histories(
-            HERE, self.statuses, Place(), self.measurements, self.inbox, self.far, self.inbox.time
-        )
+        others = OtherWorkers(HERE, self.statuses, Place(), self.inbox, self.far)
+        self.histories = Histories(HERE, self.statuses, self.measurements, others, self.inbox, self.inbox.time)
         self.runs(Unit("sink", 0), HERE)
         self.runs(Unit("sink", 1), THERE)
         self.runs(Unit("source", 0), HERE)

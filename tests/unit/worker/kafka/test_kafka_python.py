@@ -228,6 +228,6 @@ def test_a_provider_that_gives_no_token_is_a_broker_that_is_away(identity_provid
         sasl_oauthbearer_client_credentials_client_id="id",
         sasl_oauthbearer_client_credentials_client_secret="s3cret",
     )["sasl_oauth_token_provider"]
-    with pytest.raises(KafkaConnectionError, match=r"No token could be had from https://127\.0\.0\.1:") as caught:
+    with pytest.raises(KafkaConnectionError, match=r"No token could be fetched from https://127\.0\.0\.1:") as caught:
         provider.token()
     assert "s3cret" not in str(caught.value)

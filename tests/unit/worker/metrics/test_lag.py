@@ -85,4 +85,4 @@ class Telling(SourceTask[Config]):
 def test_a_task_that_cannot_tell_goes_on(caplog: pytest.LogCaptureFixture) -> None:
     assert remaining_gauges(Telling({"bytes": 7})) == {"source-remaining-bytes": 7.0}
     assert remaining_gauges(Telling(5)) == {}
-    assert "does not tell what remains" in caplog.text
+    assert "failed to report what remains" in caplog.text

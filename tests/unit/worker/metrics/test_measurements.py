@@ -113,3 +113,18 @@ def test_a_worker_that_does_not_answer_is_not_waited_for_and_has_no_numbers() ->
     worker.measurements.forget("c")
     worker.measurements.refresh("c")
     assert len(worker.far.asked) == 2
+
+
+def test_values_that_a_task_says_are_unchanged_stay_fresh() -> None:
+    worker = Worker()
+    unit = Unit("c", 0)
+    worker.measurements.take_unchanged(unit)
+    assert worker.measurements.reports() == {}, "it has reported nothing yet"
+    worker.measurements.take(unit, {"sink-record-lag": 7.0})
+    worker.measurements.take_report(unit, {"partition-count": 1.0}, {}, {})
+    before = worker.measurements.reports()[unit]
+    worker.measurements.take_unchanged(unit)
+    after = worker.measurements.reports()[unit]
+    assert after.at > before.at
+    assert after.values == before.values == {"sink-record-lag": 7.0, "partition-count": 1.0}
+    assert worker.measurements.fresh() == {unit: {"sink-record-lag": 7.0}}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from connect.chain.tolerance import ErrorCounts
+from connect.measurement import Measurement
 from worker.metrics.histograms import POLL
 from worker.runtime.metrics import TaskMetrics
 from worker.runtime.reports import ReportPace
-from worker.supervisor.messages.messages import Metrics
+from worker.supervisor.messages.messages import Metrics, Unchanged
 
 
 class Reporting:
@@ -14,8 +15,16 @@ class Reporting:
 
     def __init__(self) -> None:
         self.now = 0.0
-        self.told: list[Metrics] = []
-        self.metrics = TaskMetrics(self.told.append, ErrorCounts(), pace=ReportPace(lambda: self.now, 0.0))
+        self.sent: list[Metrics | Unchanged] = []
+        self.cpu = 0.0
+        self.metrics = TaskMetrics(
+            self.sent.append, ErrorCounts(), lambda: self.cpu, pace=ReportPace(lambda: self.now, 0.0)
+        )
+
+    @property
+    def told(self) -> list[Metrics]:
+        """The reports with figures."""
+        return [report for report in self.sent if isinstance(report, Metrics)]
 
     def report(self) -> float:
         """Report; the seconds until the next report."""
@@ -27,7 +36,7 @@ class Reporting:
 
 def test_a_task_reports_less_and_less_often_until_something_is_counted_or_measured() -> None:
     task = Reporting()
-    assert [task.report() for _ in range(4)] == [2.5, 7.5, 10.0, 20.0]
+    assert [task.report() for _ in range(4)] == [2.5, 2.5, 5.0, 10.0]
     task.metrics.gauge("sink-record-lag", 7.0)
     assert task.report() < 5.0
     assert task.told[-1].values["sink-record-lag"] == 7.0
@@ -40,5 +49,23 @@ def test_rates_and_means_that_pass_away_make_no_task_report_more_often() -> None
     task = Reporting()
     task.metrics.count("sink-record-read-total", 5)
     task.metrics.timings.took(POLL, 0.1)
-    assert [task.report() for _ in range(4)] == [2.5, 7.5, 10.0, 20.0]
+    assert [task.report() for _ in range(4)] == [2.5, 2.5, 5.0, 10.0]
     assert task.told[0].values["sink-record-read-rate"] > 0.0
+
+
+def test_a_task_whose_figures_are_those_of_its_last_report_says_only_that() -> None:
+    task = Reporting()
+    task.metrics.gauge("sink-record-lag", 7.0)
+    task.metrics.own([Measurement("queue_length", 3, "Waiting.")])
+    task.report()
+    task.report()
+    task.cpu = 0.25
+    task.report()
+    assert [type(report) for report in task.sent] == [Metrics, Unchanged, Unchanged]
+    assert task.sent[-1] == Unchanged(0.25)
+    task.metrics.own([Measurement("queue_length", 4, "Waiting.")])
+    task.report()
+    assert task.told[-1].own == [("queue_length", [], "Waiting.", 4.0)]
+    task.metrics.gauge("sink-record-lag", 8.0)
+    task.report()
+    assert task.told[-1].values["sink-record-lag"] == 8.0

@@ -67,7 +67,7 @@ class Reporting:
 
 def test_a_task_that_rests_reports_less_and_less_often_until_something_moves() -> None:
     task = Reporting(start=0.0)
-    assert [task.report(changed=False) for _ in range(5)] == [5.0, 15.0, 20.0, 20.0, 20.0]
+    assert [task.report(changed=False) for _ in range(5)] == [5.0, 5.0, 10.0, 20.0, 20.0]
     task.now -= 10.0
     task.pace.counted(1)
     assert task.pace.next_report == task.now + 1.0
@@ -95,6 +95,15 @@ def test_one_that_comes_to_move_much_does_not_wait_for_the_report_of_little() ->
     task.now += 0.5
     task.pace.counted(100)
     assert task.pace.next_report == task.now + 0.5
+
+
+def test_a_task_at_rest_is_never_later_than_its_pause() -> None:
+    for start in range(40):
+        task = Reporting(start=start / 3, phase=7.0)
+        task.report(changed=True)
+        pauses = [task.report(changed=False) for _ in range(6)]
+        assert all(pause <= most for pause, most in zip(pauses, (5.0, 10.0, 20.0, 20.0, 20.0, 20.0), strict=True))
+        assert all(pause >= least for pause, least in zip(pauses, (2.0, 4.0, 8.0, 20.0, 20.0, 20.0), strict=True))
 
 
 def test_tasks_of_one_process_report_at_the_same_moments() -> None:

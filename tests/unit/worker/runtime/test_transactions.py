@@ -88,7 +88,7 @@ def test_to_commit_and_to_abort_is_a_mistake(what: SourceRecord | None) -> None:
     requests.commit_transaction(what)
     requests.abort_transaction(what)
     boundary = ConnectorBoundary(requests)
-    with pytest.raises(ConnectError, match="both to commit and to abort the transaction after the same"):
+    with pytest.raises(ConnectError, match="requested a commit and an abort of the transaction after the same"):
         if what is None:
             boundary.after_batch(0.0)
         else:

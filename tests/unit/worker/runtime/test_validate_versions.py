@@ -126,8 +126,8 @@ def test_a_version_of_the_connector_that_there_is_not_is_all_that_is_said(worker
 @pytest.mark.parametrize(
     ("own", "wrong"),
     [
-        ({"connector__plugin__version": "[1.0"}, "is no range of versions"),
-        ({"transforms__a__plugin__version": "[1.0"}, "is no range of versions"),
+        ({"connector__plugin__version": "[1.0"}, "is not a version range"),
+        ({"transforms__a__plugin__version": "[1.0"}, "is not a version range"),
         ({"value__converter__plugin__version": "(1.0)"}, "A single version must be surrounded by"),
         ({"transforms__a__plugin__version": "3"}, "kept.Its not found that matches the version range [3,3]"),
         ({"value__converter__plugin__version": "3"}, "kept.TextConverter not found that matches the version range"),
@@ -147,7 +147,7 @@ def test_a_mistake_is_said_once_of_its_key(worker: dict[str, str], own: dict[str
 def test_two_versions_of_one_module_are_refused(worker: dict[str, str]) -> None:
     shown = by_key(validated(worker, connector__plugin__version="1.0", transforms__a__plugin__version="2.0"))
     (error,) = shown["transforms.a.type"]["value"]["errors"]
-    assert "which has one module kept. Choose versions that are in one folder" in error
+    assert "which can load only one module kept. Choose versions from the same folder" in error
 
 
 def test_the_worker_has_versions_for_its_own_converters(worker: dict[str, str]) -> None:

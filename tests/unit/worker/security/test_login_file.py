@@ -63,5 +63,5 @@ def test_only_basic_authentication_is_an_extension() -> None:
     assert asks_for_password([EXTENSION])
     assert asks_for_password([" BasicAuthSecurityRestExtension"])
     assert not asks_for_password([])
-    with pytest.raises(ConfigError, match="The only extension"):
+    with pytest.raises(ConfigError, match="The only supported extension"):
         asks_for_password(["io.confluent.connect.security.ConnectSecurityExtension"])

@@ -90,7 +90,7 @@ def test_client_overrides_are_those_of_the_rules_that_let_edit() -> None:
         ("roles = 5", r"write each role as a table|Write each role as a table"),
         ("[role.a]", "There is no key 'role'; the keys are roles"),
         ("[roles.a]\nallow = []", r"roles\.a.*Name its members"),
-        ("[roles.a]\nusers = 'alice'", r"roles\.a\.users.*list of texts"),
+        ("[roles.a]\nusers = 'alice'", r"roles\.a\.users.*list of strings"),
         ("[roles.a]\nusers = ['b']\nrights = ['view']", "There is no key 'rights'"),
         ("[roles.a]\nusers = ['b']\nallow = 'view'", r"\[\[roles\.a\.allow\]\]"),
         ("[roles.a]\nusers = ['b']\n[[roles.a.allow]]", r"roles\.a\.allow\[0\].*Name its rights"),

@@ -126,7 +126,7 @@ def test_what_could_not_be_written_is_written_later(
     service.saw(SECOND)
     with pytest.raises(ConnectError, match="the store is away"):
         read(service, "c")
-    assert "are not in their history yet, which is tried again: the store is away" in caplog.text
+    assert "could not be added to their history; the worker will try again: the store is away" in caplog.text
     store.fails = False
     service.saw(END)
     assert [version.seen for version in read(service, "c")] == [FIRST, SECOND, END]

@@ -170,7 +170,7 @@ def test_nonsense_on_the_pipe_ends_the_child_not_the_worker(world: World) -> Non
     notice = world.next()
     assert isinstance(notice, Changed)
     assert notice.phase is Phase.FAILED
-    assert "is not a message" in str(notice.trace)
+    assert "are not a message" in str(notice.trace)
 
 
 def test_reports_reach_who_they_are_for(world: World, caplog: pytest.LogCaptureFixture) -> None:

@@ -90,7 +90,7 @@ def test_whoever_comes_and_goes_a_merge_is_seldom_and_there_is_an_end_to_it(step
                 each.units &= wanted
             for unit in sorted(wanted - lives):
                 open_hosts = [each for each in hosts.values() if not vacancies.is_closing(each.number)]
-                number = place_for(AUTO, open_hosts)
+                number = place_for(unit, AUTO, open_hosts)
                 if number is None:
                     number, unused = unused, unused + 1
                 hosts.setdefault(number, House(number, AUTO)).units.add(unit)

@@ -208,7 +208,7 @@ def test_a_task_that_answers_a_commit_with_no_offsets_fails_and_is_told_what_to_
     produce(bootstrap, topic, numbers(0, 3))
     script.durable = lambda offsets: "all"
     trace = start().trace()
-    assert "ScriptedTask returned a value of type str; have it return the offsets to commit" in trace
+    assert "ScriptedTask returned a value of type str; it must return the offsets to commit" in trace
     assert committed(bootstrap, group, topic) == [-1001]
 
 

@@ -29,7 +29,7 @@ def test_statuses_become_files_whatever_their_names_look_like() -> None:
 
 
 def test_an_unknown_form_is_an_error() -> None:
-    with pytest.raises(ConnectError, match="form that is not known"):
+    with pytest.raises(ConnectError, match="unknown form"):
         list(parse_statuses("Nonsense{}", "file:/lake", FileFilter("*", recursive=True)))
 
 

@@ -6,7 +6,14 @@ import pytest
 
 from connect.errors import ConfigError
 from connectors.spark.sources.files.bookmark import Bookmark, FoundFile, Limits, files_due
-from connectors.spark.sources.marks import Mark, NumberedPieces, marked_partition, numbered_pieces, shares, unmarked
+from connectors.spark.sources.marks import (
+    Mark,
+    NumberedPieces,
+    divide_evenly,
+    marked_partition,
+    numbered_pieces,
+    unmarked,
+)
 from equipment.growth import assert_grows_evenly
 
 
@@ -32,10 +39,10 @@ def test_pieces_that_are_sent_are_not_due_and_a_load_goes_on_to_the_last_of_them
 
 def test_shares_are_of_about_the_same_size_and_keep_the_order() -> None:
     sizes = {"a": 5, "b": 1, "c": 9, "d": 4}
-    assert shares(list(sizes), 2, sizes.__getitem__) == [["b", "c"], ["a", "d"]]
-    assert shares([1, 2, 3], 1) == [[1, 2, 3]]
-    assert shares([1, 2], 5) == [[1], [2]]
-    assert shares([], 1) == shares([], 4) == []
+    assert divide_evenly(list(sizes), 2, sizes.__getitem__) == [["b", "c"], ["a", "d"]]
+    assert divide_evenly([1, 2, 3], 1) == [[1, 2, 3]]
+    assert divide_evenly([1, 2], 5) == [[1], [2]]
+    assert divide_evenly([], 1) == divide_evenly([], 4) == []
 
 
 def test_files_of_marks_are_sent() -> None:
@@ -47,4 +54,4 @@ def test_files_of_marks_are_sent() -> None:
 
 @pytest.mark.growth
 def test_dividing_grows_with_the_pieces() -> None:
-    assert_grows_evenly(lambda items: shares(items, 32), range, 20_000)
+    assert_grows_evenly(lambda items: divide_evenly(items, 32), range, 20_000)

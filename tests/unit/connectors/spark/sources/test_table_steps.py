@@ -70,7 +70,7 @@ def test_the_history_of_an_iceberg_table_is_its_parents() -> None:
     }
     found = snapshot_commits(document, 5, Reached(1), "t")
     assert [(each.version, each.kind) for each in found] == [(2, APPEND), (3, NOTHING), (4, CHANGE), (5, NOTHING)]
-    with pytest.raises(ConnectError, match="no longer tells what came after version 9"):
+    with pytest.raises(ConnectError, match="no longer shows what came after version 9"):
         snapshot_commits(document, 5, Reached(9), "t")
 
 

@@ -75,8 +75,8 @@ def test_every_file_that_is_wrong_is_told(tmp_path: Path) -> None:
     assert [line for line in lines if "b.json starts with a brace but is not valid JSON" in line]
     assert [line for line in lines if "c.yaml is not YAML: " in line]
     assert [line for line in lines if "d.yaml holds a list: write key: value lines" in line]
-    assert [line for line in lines if "e.yaml is not YAML: " in line and "the key topic comes twice" in line]
-    assert [line for line in lines if "f.properties gives no name" in line]
-    assert [line for line in lines if "g.json: state asleep is none of running, paused, stopped" in line]
+    assert [line for line in lines if "e.yaml is not YAML: " in line and "the key topic appears twice" in line]
+    assert [line for line in lines if "f.properties has no name" in line]
+    assert [line for line in lines if "g.json: state is asleep; it must be one of running, paused, stopped" in line]
     assert [line for line in lines if "h.properties and" in line and "both describe the connector same" in line]
     assert len(lines) == 7

@@ -146,7 +146,7 @@ def test_tasks_that_change_during_a_round_are_not_recorded() -> None:
     cluster.fencing.fence(request, "source")
     cluster.store.put_task_configs("source", [{"n": "0"}, {"n": "1"}, {"n": "2"}])
     cluster.fenced()
-    assert "have changed meanwhile" in str(request.exception(0))
+    assert "were changed while" in str(request.exception(0))
     assert cluster.store.pending_fencing("source")
 
 
@@ -164,7 +164,7 @@ def test_tasks_that_are_being_written_are_not_taken_for_fenced() -> None:
     cluster.store.put_task_configs("source", [{"n": "0"}, {"n": "1"}])
     slow.set_result(None)
     cluster.inbox.work()
-    assert "have changed meanwhile" in str(asked.exception(0))
+    assert "were changed while" in str(asked.exception(0))
     assert cluster.store.pending_fencing("source")
     assert begun == [True], "what waited comes after the record"
 
@@ -209,7 +209,7 @@ def test_a_leader_that_leads_no_more_fences_nobody() -> None:
     cluster.fencing.fence(request, "source")
     cluster.place.is_leader = False
     cluster.leadership.changed()
-    assert "ceased to lead" in str(request.exception(0)), "what runs by now may be the next leader's"
+    assert "lost the lead" in str(request.exception(0)), "what runs by now may be the next leader's"
     assert cluster.given_up == [cluster.inquiries[-1][0]]
     gone: list[str] = []
     cluster.answering.when_done(lambda: gone.append("its process"))

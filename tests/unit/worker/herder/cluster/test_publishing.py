@@ -306,7 +306,7 @@ def test_what_the_leader_calls_wrong_fails_the_connector_unless_the_key_was_miss
     worker.publish(CONFIGS)
     worker.far.refuse(BadRequestError("These are larger than a record of the config topic may be."))
     worker.inbox.work(seconds=10)
-    reason = "Its task configs cannot be kept: These are larger than a record of the config topic may be."
+    reason = "Its task configs cannot be stored: These are larger than a record of the config topic may be."
     assert worker.failed == ([("source", reason)] if signs else [])
     assert len(worker.far.posted) == (1 if signs else 2)
 

@@ -263,7 +263,7 @@ def test_what_was_begun_ends_with_the_lead_and_is_told(leader: Leader, how: str)
         leader.place.tell(Lost(stopped, 0))
     else:
         leader.herder.close()
-    with pytest.raises(ConnectError, match=r"broken off while modifying the offsets .* Part of it may be done"):
+    with pytest.raises(ConnectError, match=r"cancelled while modifying the offsets .* It may be partly done"):
         altering.result(DEADLINE)
     with pytest.raises((NotLeaderError, RebalanceInProgressError)):
         resumed.result(DEADLINE)
@@ -280,7 +280,7 @@ def test_a_replay_to_the_topic_ends_with_the_lead_too(leader: Leader) -> None:
     replaying = leader.herder.dead_letters.replay("sink", {"to": "topic", "selection": "all"})
     wait_until("it is under way", leader.asked.is_set)
     leader.joins(leads=False)
-    with pytest.raises(ConnectError, match=r"broken off while replaying records .* Part of it may be done"):
+    with pytest.raises(ConnectError, match=r"cancelled while replaying records .* It may be partly done"):
         replaying.result(DEADLINE)
     assert leader.ended.wait(DEADLINE), "the next leader may be asked for it again"
 

@@ -62,7 +62,7 @@ def test_what_nobody_has_told_is_not_guessed() -> None:
     for config in (DOTTED, {key: value for key, value in DOTTED.items() if key != "topics"}):
         follower = followed(records.connector_record("c", config))
         assert follower.type("c") == "unknown"
-        with pytest.raises(ConnectError, match="not known whether connector c is a source or a sink"):
+        with pytest.raises(ConnectError, match="unknown whether connector c is a source or a sink"):
             follower.is_source("c")
 
 

@@ -29,7 +29,7 @@ def test_each_wait_is_twice_as_long_up_to_the_longest() -> None:
 
 def test_a_policy_that_cannot_be_read_is_none(caplog: pytest.LogCaptureFixture) -> None:
     assert RestartPolicy.of(CONFIG | {"restart.limit": "${env:LIMIT}"}) == RestartPolicy()
-    assert "Connector c has no restart policy now: Invalid value ${env:LIMIT}" in caplog.text
+    assert "because its restart.policy is invalid: Invalid value ${env:LIMIT}" in caplog.text
 
 
 def test_what_is_restarted_without_end_waits_the_longest_wait() -> None:

@@ -106,8 +106,8 @@ def test_a_schedule_that_cannot_be_read_is_told_of_once_and_holds_up_no_other(ca
     assert target(store) is TargetState.STARTED
     told = [record.getMessage() for record in caplog.records]
     assert [line.partition(",")[0] for line in told] == [
-        "Connector a does not run by its schedule",
-        "Connector b does not run by its schedule",
+        "Connector a will not be started by its schedule",
+        "Connector b will not be started by its schedule",
     ]
 
 

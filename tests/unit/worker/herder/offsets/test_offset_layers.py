@@ -118,7 +118,7 @@ def test_a_copy_that_fails_does_no_harm(caplog: pytest.LogCaptureFixture) -> Non
     layers = Layers([], [])
     layers.refuses = lambda offsets: any(offset is not None for _, offset in offsets)
     assert layers.write([(A, {"p": 1})], own_topic=True, transactional=False).result(0)
-    assert "not in the worker's copy: no brokers" in caplog.text
+    assert "but not to the worker's copy: no brokers" in caplog.text
 
 
 def test_nothing_is_asked_where_there_is_nothing_to_write() -> None:

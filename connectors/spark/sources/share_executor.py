@@ -1,7 +1,7 @@
-"""The work of an executor for a unit: the rows of one frame, published in one transaction, or none of them.
+"""The executor's work for a share: publishes the rows of a frame in one transaction, all or none.
 
-Python cannot tell whether Spark has given it all rows of a frame, or only ceased to, because the job was cancelled or
-could not read on. So the frame has one more row, its end, and nothing is committed before that has been seen.
+Python cannot tell whether Spark has given it all rows of a frame or has stopped early, because the job was cancelled or
+reading failed. So the frame has one more row, its end, and nothing is committed before that has been seen.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 __all__ = [
+    "OUTCOME_COLUMNS",
     "TASK",
-    "UNIT_COLUMNS",
-    "UnitOrders",
-    "UnitOutcome",
+    "ShareOrders",
+    "ShareOutcome",
     "outcome_of",
     "publish_rows",
-    "publish_unit",
+    "publish_share",
     "whole_frame",
 ]
 
@@ -40,13 +40,13 @@ TASK: Final = "connectors.spark.sources.rows"
 """What a row that cannot become a record has failed in."""
 _END: Final = "is_end"
 _COLUMN: Final = "outcome"
-UNIT_COLUMNS: Final = f"{_COLUMN} binary"
-"""What the job of a unit gives: one row, the outcome."""
+OUTCOME_COLUMNS: Final = f"{_COLUMN} binary"
+"""What the job of a share gives: one row, the outcome."""
 
 
 @dataclass(frozen=True, slots=True)
-class UnitOrders:
-    """The orders of the driver for one unit; plain data, for they are sent to an executor.
+class ShareOrders:
+    """The orders of the driver for one share; plain data, because they are sent to an executor.
 
     The ``marks`` are committed with the rows. The records that are left out and ``told`` of already may be passed.
     """
@@ -58,8 +58,8 @@ class UnitOrders:
 
 
 @dataclass(frozen=True, slots=True)
-class UnitOutcome:
-    """What became of a unit: what was published of it, and whether that is committed.
+class ShareOutcome:
+    """The outcome of a share: what was published, and whether that is committed.
 
     It ``is_untold`` if nothing counts before the failures are told of; and ``is_superseded`` if nothing was done, as
     somebody else may have. ``checked`` is how far the offsets topic was looked through for claims.
@@ -93,20 +93,20 @@ def publish_rows(publisher: Publisher, batch: pa.RecordBatch, plan: RowPlan) -> 
         publisher.give_up(Failure(Stage.TASK_POLL, TASK, DataError(bad.reason), record))
 
 
-def publish_unit(orders: UnitOrders, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Publish a unit: the function for ``mapInArrow`` over a :func:`whole_frame`."""
+def publish_share(orders: ShareOrders, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Publish a share: the function for ``mapInArrow`` over a :func:`whole_frame`."""
     publisher = Publisher(orders.publication)
     try:
         outcome = _published(publisher, orders, batches)
     except SupersededError:
-        outcome = UnitOutcome(Published(), is_superseded=True)
+        outcome = ShareOutcome(Published(), is_superseded=True)
     except ConnectError as error:
         publisher.abort()
-        outcome = UnitOutcome(publisher.published(error=error))
+        outcome = ShareOutcome(publisher.published(error=error))
     yield pa.RecordBatch.from_pydict({_COLUMN: pa.array([pickle.dumps(outcome)], pa.binary())})
 
 
-def _published(publisher: Publisher, orders: UnitOrders, batches: Iterable[pa.RecordBatch]) -> UnitOutcome:
+def _published(publisher: Publisher, orders: ShareOrders, batches: Iterable[pa.RecordBatch]) -> ShareOutcome:
     missing: Sequence[str] = ()
     is_committed = is_untold = False
     context: Any = TaskContext.get()
@@ -123,7 +123,7 @@ def _published(publisher: Publisher, orders: UnitOrders, batches: Iterable[pa.Re
     except UntoldError:
         is_untold = True
     publisher.abort()
-    return UnitOutcome(publisher.published(missing), is_committed, is_untold, checked=publisher.checked)
+    return ShareOutcome(publisher.published(missing), is_committed, is_untold, checked=publisher.checked)
 
 
 def _until_end(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -139,11 +139,11 @@ def _until_end(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     else:
         if ended:
             return
-    raise ConnectError("Spark has not given all rows of a unit, or not in their order: nothing of it is committed.")
+    raise ConnectError("Spark did not deliver all rows of a share, or not in order; nothing of it is committed.")
 
 
-def outcome_of(rows: Sequence[Any]) -> UnitOutcome:
-    """The outcome in the row that a unit's job gave."""
+def outcome_of(rows: Sequence[Any]) -> ShareOutcome:
+    """The outcome in the row that a share's job gave."""
     (row,) = rows
-    outcome: UnitOutcome = pickle.loads(bytes(row[0]))  # noqa: S301 - from our own executor
+    outcome: ShareOutcome = pickle.loads(bytes(row[0]))  # noqa: S301 - from our own executor
     return outcome
