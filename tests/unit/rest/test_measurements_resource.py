@@ -73,7 +73,7 @@ def test_an_unknown_connector_has_none(client: FlaskClient) -> None:
 
 def test_the_page_has_them_as_a_table(client: FlaskClient) -> None:
     page = client.get("/ui/connectors/c/measurements").text
-    assert "What the plugin measures, by topic" in page
+    assert "Measurements of the plugin, by topic" in page
     assert re.findall(
         r'<td class="code">(.*?)</td><td class="number">(.*?)</td><td class="number">(.*?)</td>', page
     ) == [

@@ -95,7 +95,7 @@ def test_what_connectors_may_do_is_for_the_worker_to_say(worker: dict[str, str],
 
 def test_a_rule_that_was_tightened_fails_a_stored_task() -> None:
     assembly = Assembly.resolve(WORKER | {"jdbc.allowed.drivers": "mysql"}, JDBC, Redaction())
-    with pytest.raises(ConfigError, match=r"the driver sqlite\+pysqlite is not among those"):
+    with pytest.raises(ConfigError, match=r"the driver sqlite\+pysqlite is not allowed on this worker"):
         assembly.task_config(JDBC)
 
 
