@@ -55,7 +55,7 @@ class _NumberConverter(UniversalConverter[ConverterConfig]):
     schema: ClassVar[Schema]
 
     def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:  # noqa: ARG002
-        """The bytes of ``value``; a :class:`~connect.errors.DataError` when it, or its schema, is of another kind."""
+        """Return the bytes of ``value``; raise :class:`~connect.errors.DataError` if it or its schema does not fit."""
         if value is None:
             return None
         if schema is not None and schema.type is not self.schema.type:

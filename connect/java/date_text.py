@@ -13,7 +13,7 @@ _DAY_MS: Final = 86_400_000
 
 
 def milliseconds_of(value: dt.date | dt.time) -> int:
-    """The milliseconds since the epoch that stand for a date, a time of the first day or an instant."""
+    """Return the milliseconds since the epoch that represent a date, an instant, or a time on the first day."""
     if isinstance(value, dt.datetime):
         aware = value if value.tzinfo is not None else value.replace(tzinfo=dt.UTC)
         return milliseconds_from_timestamp(aware)
@@ -23,9 +23,9 @@ def milliseconds_of(value: dt.date | dt.time) -> int:
 
 
 def date_text(value: dt.date | dt.time) -> str:
-    """The text of a date in Kafka Connect: a time before the second day, a date at midnight, else both.
+    """Return the text of a date in Kafka Connect: a time before the second day, a date at midnight, otherwise both.
 
-    It goes by the instant, not by the type, so a date in 1969 is written as a time of day.
+    It depends on the instant, not on the type, so a date in 1969 is written as a time of day.
     """
     milliseconds = milliseconds_of(value)
     days, rest = divmod(milliseconds, _DAY_MS)

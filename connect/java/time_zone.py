@@ -75,7 +75,7 @@ _BY_NAME: Final = {name.lower(): minutes for name, minutes in _ZONES.items()}
 
 
 def read_zone(text: str, start: int) -> tuple[int, int]:
-    """The offset in milliseconds of a zone such as ``+0200``, ``GMT+2:00`` or ``PST``, and the position of its end."""
+    """Return the offset in milliseconds of a zone such as ``+0200``, ``GMT+2:00`` or ``PST``, and where it ends."""
     if match := _OFFSET.match(text, start):
         return _offset(match), match.end()
     if match := _NAMED.match(text, start):

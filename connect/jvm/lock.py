@@ -20,7 +20,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class Jar:
-    """One jar of a lock file: its Maven coordinates and the SHA-256 of its content."""
+    """A jar in a lock file: its Maven coordinates and the SHA-256 of its content."""
 
     group: str
     artifact: str
@@ -37,7 +37,7 @@ class Jar:
 
     @property
     def file_name(self) -> str:
-        """The name that Spark, too, gives a jar: ``group_artifact-version[-classifier].jar``."""
+        """The file name, which is the one that Spark gives it too: ``group_artifact-version[-classifier].jar``."""
         return f"{self.group}_{self._maven_name}"
 
     @property
@@ -52,12 +52,12 @@ class Jar:
 
 
 def read_lock(path: Path) -> tuple[Jar, ...]:
-    """The jars of the lock file at ``path``, in its order."""
+    """Return the jars of the lock file at ``path``, in order."""
     return parse_lock(path.read_text(encoding="utf-8"), str(path))
 
 
 def parse_lock(text: str, name: str = "lock file") -> tuple[Jar, ...]:
-    """The jars of a lock file's ``text``; errors show ``name`` as that of the file."""
+    """Return the jars in a lock file's ``text``; errors show ``name`` as the name of the file."""
     jars: dict[str, Jar] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         words = line.partition("#")[0].split()

@@ -32,7 +32,7 @@ _USER_INFO = re.compile(r"//[^/@\s]+@")
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """A Maven repository by ``url``, which ends with a slash, and the user and password that it asks for."""
+    """A Maven repository: its ``url``, which ends with a slash, and the user and password that it requires."""
 
     url: str
     origin: str
@@ -43,7 +43,7 @@ class Repository:
 
 
 def find_repository(environ: Mapping[str, str] = os.environ) -> Repository:
-    """The repository that the user's environment and Maven settings choose."""
+    """Return the repository selected by the user's environment and Maven settings."""
     if url := environ.get("SLUICE_MAVEN_REPOSITORY"):
         if "://" not in url and not url.startswith("file:"):
             raise ConfigError(
@@ -56,7 +56,7 @@ def find_repository(environ: Mapping[str, str] = os.environ) -> Repository:
 
 
 def local_repository(environ: Mapping[str, str] = os.environ) -> Path:
-    """The user's local Maven repository: ``localRepository`` of the settings, else ``~/.m2/repository``."""
+    """Return the user's local Maven repository: ``localRepository`` in the settings, else ``~/.m2/repository``."""
     settings = _maven_settings(environ)
     named = None if settings is None else settings.findtext("{*}localRepository")
     if named and named.strip():
@@ -66,7 +66,7 @@ def local_repository(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def redact(text: str) -> str:
-    """``text`` with the user and password of every URL hidden."""
+    """Return ``text`` with the user and password in every URL hidden."""
     return _USER_INFO.sub("//[hidden]@", text)
 
 
@@ -87,7 +87,7 @@ def _mirror_of_central(environ: Mapping[str, str]) -> Repository | None:
 
 
 def _server(settings: ET.Element, name: str, environ: Mapping[str, str]) -> tuple[str, str] | None:
-    """The user and password of the server of that name."""
+    """Return the user and password of the server with that name."""
     for server in settings.findall("{*}servers/{*}server"):
         if _text(server, "id") == name and (user := _text(server, "username")):
             password = _text(server, "password")

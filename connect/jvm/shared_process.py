@@ -1,8 +1,8 @@
-"""A process that several connectors of one worker share: it lives as long as any of them holds a membership.
+"""A process shared by several connectors of a worker, which lives as long as any of them holds a membership.
 
-Whoever starts it is a connector's process, which may end before the others. So the worker leaves it alone when that
-process ends, by its mark, and ends it with itself. It ends by itself when the last membership is given up; memberships
-are locks of files, so that the dead hold none.
+It is started by a connector's process, which may end before the others. The worker recognises the shared process by its
+mark: it does not end it with the process that started it, but when the worker itself ends. The shared process ends by
+itself when the last membership is given up. Memberships are file locks, so dead processes hold none.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ _MEMBERS: Final = "members"
 
 
 class Membership:
-    """A claim on the process of a folder that lasts until it is given up or its holder ends, whichever way."""
+    """A claim on the process of a folder that lasts until it is given up or its holder ends, in whatever way."""
 
     def __init__(self, folder: Path) -> None:
         self._file: BinaryIO = (folder / _MEMBERS).open("ab")
         fcntl.flock(self._file, fcntl.LOCK_SH)
 
     def give_up(self) -> None:
-        """Give it up; a second call does nothing."""
+        """Give up the membership; a second call does nothing."""
         self._file.close()
 
 
 def has_members(folder: Path) -> bool:
-    """Whether any living process holds a membership."""
+    """Return whether any living process holds a membership."""
     with (folder / _MEMBERS).open("ab") as members:
         try:
             fcntl.flock(members, fcntl.LOCK_EX | fcntl.LOCK_NB)

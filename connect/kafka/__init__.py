@@ -1,1 +1,1 @@
-"""Kafka clients from Java's settings, for the worker and for connectors that talk to Kafka themselves."""
+"""Kafka clients configured with Java's settings, for the worker and for connectors that talk to Kafka themselves."""

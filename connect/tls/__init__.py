@@ -1,1 +1,1 @@
-"""TLS by Java's ``ssl.*`` settings: key stores and trust stores are read and loaded into Python's ``ssl``."""
+"""TLS from Java's ``ssl.*`` settings: key stores and trust stores are loaded into Python's ``ssl``."""

@@ -1,4 +1,4 @@
-"""TLS of clients that are configured by Java's keys: their options, and the context that is made of them."""
+"""TLS of clients configured with Java's keys: their options and their SSL context."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ TLS_NAMES: Final = tuple(_DOCS)
 
 
 def tls_option(name: str) -> Any:
-    """The declaration of the option for one of :data:`TLS_NAMES`: no value unless it is set."""
+    """Declare the option for one of :data:`TLS_NAMES`, without a default."""
     importance = MEDIUM if name.endswith(".location") else LOW
     return option(default=None, importance=importance, doc=_DOCS[name])
 
 
 def unusable_stores(props: Mapping[str, str], prefix: str) -> Iterator[ConfigError]:
-    """The error for each store in ``props`` that cannot be read; their keys begin with ``prefix``."""
+    """Yield an error for each store in ``props`` that cannot be read; keys begin with ``prefix``."""
     for read in (read_trust_store, read_key_store):
         try:
             read(props, prefix)
@@ -50,14 +50,14 @@ def unusable_stores(props: Mapping[str, str], prefix: str) -> Iterator[ConfigErr
 
 
 def has_trust_store(props: Mapping[str, str], prefix: str) -> bool:
-    """Whether ``props`` say who is to be trusted."""
+    """Return whether ``props`` configure a trust store."""
     return any(props.get(f"{prefix}ssl.truststore.{name}") for name in ("location", "certificates"))
 
 
 def client_context(props: Mapping[str, str], prefix: str, *, trusts_all: bool = False) -> ssl.SSLContext:
-    """The TLS context of a client; a :class:`~connect.errors.ConfigError` if one of ``props`` is unusable.
+    """Return the SSL context of a client; raise :class:`~connect.errors.ConfigError` if one of ``props`` is unusable.
 
-    One that ``trusts_all`` does not look at who has issued a certificate, and for whom.
+    With ``trusts_all`` the issuer and the host name of certificates are not checked.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if trusts_all:

@@ -1,4 +1,4 @@
-"""The contents of key stores and trust stores, loaded into contexts of Python's ``ssl``."""
+"""Loading of key stores and trust stores into SSL contexts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["load_key", "load_trusted"]
 
 
 def load_trusted(context: ssl.SSLContext, trusted: str | None, prefix: str, purpose: ssl.Purpose) -> None:
-    """Trust these certificates, in PEM, or if there are none those of the system; errors name keys with ``prefix``.
+    """Trust these PEM certificates, or those of the system if there are none; errors name keys with ``prefix``.
 
     As in Java, every certificate in the trust store is trusted, even if it is not the end of its chain.
     """
@@ -33,7 +33,7 @@ def load_trusted(context: ssl.SSLContext, trusted: str | None, prefix: str, purp
 
 
 def load_key(context: ssl.SSLContext, entry: KeyEntry, prefix: str) -> None:
-    """Present this certificate to the other side; errors name keys with ``prefix``."""
+    """Present this certificate to the peer; errors name keys with ``prefix``."""
     with file_in_memory(entry.key + entry.certificates) as file:
         try:
             # Without a password given OpenSSL would ask for one at the terminal.

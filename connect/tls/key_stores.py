@@ -1,6 +1,6 @@
-"""Java's key stores and trust stores (JKS, PKCS12, PEM), read into PEM. No key is ever written to a file.
+"""Java's key stores and trust stores (JKS, PKCS12, PEM), converted to PEM. Keys are never written to a file.
 
-The first bytes of a store tell its type: Java reads JKS and PKCS12 files under both names.
+The type of a store is detected from its first bytes: Java reads JKS and PKCS12 files under either name.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TYPES: Final = ("JKS", "PKCS12", "PEM")
 
 @dataclass(frozen=True, slots=True)
 class KeyEntry:
-    """A private key, still encrypted if it has a ``password``, and its chain of certificates, its own first."""
+    """A private key, still encrypted if it has a ``password``, and its certificate chain, starting with its own."""
 
     key: str = field(repr=False)
     certificates: str
@@ -49,7 +49,7 @@ class _Contents:
 
 
 def is_pem(props: Mapping[str, str], name: str) -> bool:
-    """Whether the file of the store ``name``, ``ssl.keystore`` or ``ssl.truststore``, is PEM.
+    """Return whether the store ``name`` (``ssl.keystore`` or ``ssl.truststore``) is a PEM file.
 
     Raises :class:`~connect.errors.ConfigError` if it cannot be read.
     """
@@ -57,9 +57,9 @@ def is_pem(props: Mapping[str, str], name: str) -> bool:
 
 
 def read_key_store(props: Mapping[str, str], prefix: str) -> KeyEntry | None:
-    """The key that ``ssl.keystore.*`` below ``prefix`` names; ``None`` if they name none.
+    """Return the key configured by ``ssl.keystore.*`` below ``prefix``; ``None`` if there is none.
 
-    Raises :class:`~connect.errors.ConfigError`, which names the key to correct and shows no password.
+    Raises a :class:`~connect.errors.ConfigError` that names the key to correct and shows no password.
     """
     name = f"{prefix}ssl.keystore"
     key, location = props.get(f"{name}.key", ""), props.get(f"{name}.location", "").strip()
@@ -83,7 +83,7 @@ def read_key_store(props: Mapping[str, str], prefix: str) -> KeyEntry | None:
 
 
 def read_trust_store(props: Mapping[str, str], prefix: str) -> str | None:
-    """The certificates, in PEM, that ``ssl.truststore.*`` below ``prefix`` has; ``None`` if they name none."""
+    """Return the PEM certificates configured by ``ssl.truststore.*`` below ``prefix``; ``None`` if there are none."""
     name = f"{prefix}ssl.truststore"
     inline, location = props.get(f"{name}.certificates", ""), props.get(f"{name}.location", "").strip()
     if inline.strip():

@@ -1,4 +1,4 @@
-"""Certificates and keys in PEM, as properties files hold them and as OpenSSL reads them."""
+"""PEM certificates and keys, as written in properties files and as read by OpenSSL."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _LINE_LENGTH = 64
 
 
 def normalized_pem(key: str, value: str) -> str:
-    """Return the PEM blocks in ``value`` with the line ends that OpenSSL wants.
+    """Return the PEM blocks in ``value`` with the line breaks that OpenSSL requires.
 
-    A properties file often holds a certificate on one line, with blanks for line ends, and Java reads that.
-    If there is no block the error names ``key``, and never the value.
+    Properties files often contain a certificate on one line, with blanks for line breaks, which Java accepts. If there
+    is no block, the error names ``key`` and never shows the value.
     """
     blocks = [_written_out(match["label"], match["body"]) for match in _BLOCK.finditer(value)]
     if not blocks:
@@ -35,7 +35,7 @@ def normalized_pem(key: str, value: str) -> str:
 
 @contextmanager
 def file_in_memory(pem: str) -> Iterator[str]:
-    """A path at which this process can read a text, which is not on a disk: OpenSSL reads keys from files only."""
+    """Provide a path at which this process can read a text that is not on disk: OpenSSL reads keys only from files."""
     with os.fdopen(os.memfd_create("pem"), "w") as file:
         file.write(pem)
         file.flush()

@@ -122,7 +122,7 @@ class RegistryClient:
         return self._by_key.get(("register", subject, text), ask)
 
     def look_up(self, subject: str, text: str) -> RegisteredSchema:
-        """The schema with that text, with its id and version; a :class:`RegistryError` if the subject lacks it."""
+        """Return the schema with that text, its id and version; raise :class:`RegistryError` if there is none."""
         query = "?normalize=true" if self._config.normalize_schemas else ""
 
         def ask() -> RegisteredSchema:

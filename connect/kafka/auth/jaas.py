@@ -1,4 +1,4 @@
-"""The value of ``sasl.jaas.config``: a Java login module, a flag, options, a semicolon."""
+"""Parsing of ``sasl.jaas.config``: a Java login module, a control flag, options, a semicolon."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _CONTROL_CHARACTERS = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "a
 
 @dataclass(frozen=True, slots=True)
 class LoginModule:
-    """The Java class that would log in, and its options, which hold secrets."""
+    """The Java class that would log in, and its options, which contain secrets."""
 
     class_name: str
     options: Mapping[str, str] = field(repr=False)
 
     @property
     def simple_name(self) -> str:
-        """The class without its package."""
+        """The class name without its package."""
         return self.class_name.rpartition(".")[2]
 
 
@@ -52,7 +52,7 @@ class _Token:
 
 
 def parse_jaas_config(value: str) -> LoginModule:
-    """Read the one login module in ``value``. No error repeats any part of it, for it holds secrets."""
+    """Parse the single login module in ``value``. Errors never repeat any part of it, because it contains secrets."""
     tokens = list(_tokens(value))
     if not tokens:
         raise _malformed("Login module not specified in JAAS config", 0)

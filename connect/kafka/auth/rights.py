@@ -1,4 +1,4 @@
-"""What a broker's refusal is about: the right that a client's user lacks, or the login that is not accepted."""
+"""Explanations of a broker's refusals: the right that a client's user lacks, or the login that was rejected."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WORKER: Final = "the worker's user"
 
 
 class Resource(Enum):
-    """The kind of thing that a right is about; its option of ``kafka-acls.sh`` is the same with dashes."""
+    """The kind of resource that a right applies to. ``kafka-acls.sh`` has an option of the same name, with dashes."""
 
     TOPIC = "topic"
     GROUP = "group"
@@ -43,7 +43,7 @@ class Resource(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """An operation on a resource, as Kafka's ACLs have them; the cluster has no name."""
+    """An operation on a resource, as in Kafka's ACLs. The cluster resource has no name."""
 
     operation: str
     resource: Resource
@@ -54,7 +54,7 @@ class Right:
 
     @property
     def command(self) -> str:
-        """The command that gives it to a user."""
+        """Return the command that grants it to a user."""
         option = f"--{self.resource.value.replace(' ', '-')} {self.name}".rstrip()
         return f"kafka-acls.sh --add --allow-principal User:NAME --operation {self.operation} {option}"
 
@@ -78,42 +78,43 @@ _IDEMPOTENT_WRITE: Final = Right("IdempotentWrite", Resource.CLUSTER)
 
 
 def on_topic(name: str, operation: str) -> Right:
-    """A right on a topic."""
+    """Return a right on a topic."""
     return Right(operation, Resource.TOPIC, name)
 
 
 def on_topics(names: Iterable[str], operation: str) -> tuple[Right, ...]:
-    """A right on each of these topics."""
+    """Return a right on each of these topics."""
     return tuple(on_topic(name, operation) for name in dict.fromkeys(names))
 
 
 def on_group(name: str, operation: str) -> Right:
-    """A right on a consumer group."""
+    """Return a right on a consumer group."""
     return Right(operation, Resource.GROUP, name)
 
 
 def on_transactional_id(name: str, operation: str) -> Right:
-    """A right on a transactional id."""
+    """Return a right on a transactional id."""
     return Right(operation, Resource.TRANSACTIONAL_ID, name)
 
 
 def is_denial(code: int) -> bool:
-    """Whether an error of a broker says that a user may not do something."""
+    """Return whether a broker's error says that a user lacks a right."""
     return code in _RESOURCES
 
 
 def is_login_refused(error: KafkaError) -> bool:
-    """Whether a broker does not accept the login of a client, which trying again does not change.
+    """Return whether a broker rejects a client's login, in which case retrying does not help.
 
-    A token that cannot be had is another matter: the identity provider may be back soon.
+    A token that could not be obtained does not count: the identity provider may be back soon.
     """
     return error.code() in _LOGIN and _NO_TOKEN not in error.str()
 
 
 def remedy(code: int, user: str, rights: Iterable[Right]) -> str:
-    """The rights to allow after a refusal with this error code; empty if the error is about something else.
+    """Return the rights to grant after a refusal with this error code; empty if the error is about something else.
 
-    ``user`` says whose rights they are, ``rights`` all that the request needs: those of the refused kind are told.
+    ``user`` describes whose rights they are, ``rights`` lists all that the request needs: those of the refused kind are
+    named.
     """
     if code in _LOGIN:
         return f"Check the login of {user}: sasl.mechanism, and the user and password in sasl.jaas.config"
@@ -131,7 +132,7 @@ def remedy(code: int, user: str, rights: Iterable[Right]) -> str:
 
 
 def explained(error: KafkaError, user: str, *rights: Right) -> str:
-    """The text of an error of a client, with the remedy if a broker has refused something."""
+    """Return the text of a client's error, with the remedy if a broker refused something."""
     text = error.str().rstrip(".")
     if _NO_TOKEN in text:
         provider = "sasl.oauthbearer.token.endpoint.url, and the client's id and secret"

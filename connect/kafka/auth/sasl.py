@@ -1,4 +1,4 @@
-"""Java's SASL settings as librdkafka's."""
+"""Translation of Java's SASL settings to librdkafka's."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ _JWT_BEARER_KEYS = {
 
 
 def uses_sasl(java: Mapping[str, str]) -> bool:
-    """Tell whether these settings ask for SASL."""
+    """Return whether these settings enable SASL."""
     return java.get("security.protocol", "").strip().upper().startswith("SASL_")
 
 
 def sasl_properties(java: Mapping[str, str]) -> dict[str, str]:
-    """Return librdkafka's ``sasl.*`` for Java's; empty unless ``security.protocol`` asks for SASL."""
+    """Return librdkafka's ``sasl.*`` for Java's; empty unless ``security.protocol`` enables SASL."""
     if not uses_sasl(java):
         return {}
     mechanism = java.get(_MECHANISM, "").strip() or "GSSAPI"
@@ -79,7 +79,7 @@ def sasl_properties(java: Mapping[str, str]) -> dict[str, str]:
 
 
 def check_kerberos(properties: Mapping[str, PropertyValue]) -> None:
-    """Refuse a principal or keytab that would be more than one word in the command that librdkafka has a shell run."""
+    """Refuse a principal or keytab that is more than one word in the shell command that librdkafka runs."""
     for name, pattern in _IN_COMMANDS.items():
         if name in properties and not pattern.fullmatch(str(properties[name])):
             raise ConfigRuleError(
@@ -143,7 +143,7 @@ def _kerberos_properties(java: Mapping[str, str], module: LoginModule | None) ->
 
 
 def _kinit_command(path: str) -> str:
-    """The shell command that librdkafka wants, for the program that Java's setting names."""
+    """Return the shell command that librdkafka needs, for the program named by Java's setting."""
     kinit = shlex.quote(path)
     login = '-t "%{sasl.kerberos.keytab}" -k "%{sasl.kerberos.principal}"'
     return f"{kinit} -R {login} || {kinit} {login}"

@@ -1,6 +1,6 @@
-"""Java's TLS settings as librdkafka's: stores, certificates, keys, cipher suites.
+"""Translation of Java's TLS settings to librdkafka's: stores, certificates, keys, cipher suites.
 
-Stores in JKS and PKCS12 are read here, and their keys and certificates passed on as texts: nothing is written to disk.
+JKS and PKCS12 stores are read here and their keys and certificates passed on as text; nothing is written to disk.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ _TLS13_SUITES = frozenset(
 
 
 def uses_ssl(java: Mapping[str, str]) -> bool:
-    """Tell whether these settings ask for TLS."""
+    """Return whether these settings enable TLS."""
     return java.get("security.protocol", "").strip().upper() in ("SSL", "SASL_SSL")
 
 
 def ssl_properties(java: Mapping[str, str]) -> dict[str, str]:
-    """Return librdkafka's ``ssl.*`` for Java's; empty unless ``security.protocol`` asks for TLS.
+    """Return librdkafka's ``ssl.*`` for Java's; empty unless ``security.protocol`` enables TLS.
 
-    Reads the stores. Raises :class:`~connect.errors.ConfigError`, which names the key to correct and shows no secret.
+    Reads the stores. Raises a :class:`~connect.errors.ConfigError` that names the key to correct and shows no secret.
     """
     if not uses_ssl(java):
         return {}
@@ -98,7 +98,7 @@ def _own_key(java: Mapping[str, str]) -> dict[str, str]:
 
 
 def _pem_location(java: Mapping[str, str], name: str, inline: str) -> str | None:
-    """The file of a store if it is PEM: OpenSSL reads that itself, and more forms of it than we do."""
+    """Return the file of a PEM store: OpenSSL reads it itself, and supports more variants than we do."""
     location = java.get(f"{name}.location", "").strip()
     return location if location and not inline.strip() and is_pem(java, name) else None
 

@@ -1,4 +1,4 @@
-"""librdkafka's clients: made from their settings, what they log, and requests that are tried again."""
+"""librdkafka's clients: how they are made and log, and how their requests are retried."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ _PASSING: Final = re.compile(r"\[thrd:[^\]]*\]: |\(after .*")
 
 
 class ConnectionFailures(logging.Filter):
-    """Lets a failure to connect through once a minute, whichever client of the process it happened to.
+    """A log filter that passes one connection failure per minute, whichever client of the process it happened to.
 
-    Failures that the library itself says it retries, such as to get a producer's id, are left out. A logger of level
-    DEBUG gets all lines. The library logs with its facility, the name of the client and the text as arguments. May be
-    used by any thread.
+    Failures that the library says it retries itself, such as getting a producer id, are dropped. A logger of level
+    DEBUG gets all lines. The library logs with its facility, the client's name and the text as arguments. May be used
+    by any thread.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -68,7 +68,7 @@ class ConnectionFailures(logging.Filter):
         self._told: dict[str, float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the line is let through."""
+        """Return whether the line is logged."""
         is_failure = isinstance(record.args, tuple) and len(record.args) == 3 and record.args[0] == _FACILITY
         if logging.getLogger(record.name).isEnabledFor(logging.DEBUG):
             return True
@@ -93,7 +93,7 @@ def producer(
     on_error: ErrorCallback | None = None,
     on_statistics: TakeStatistics | None = None,
 ) -> Producer:
-    """Make a producer. ``on_error`` is called from ``poll``, without it errors are logged; so is ``on_statistics``."""
+    """Make a producer. ``on_error`` and ``on_statistics`` are called from ``poll``; by default errors are logged."""
     try:
         return Producer(_configuration(properties, on_error) | _statistics(PRODUCER, properties, on_statistics))
     except (KafkaException, ValueError, TypeError) as error:
@@ -105,9 +105,9 @@ def consumer(
     on_error: ErrorCallback | None = None,
     on_statistics: TakeStatistics | None = None,
 ) -> Consumer:
-    """Make a consumer. ``on_error`` is called from ``consume`` and ``poll``, without it errors are logged.
+    """Make a consumer. ``on_error`` and ``on_statistics`` are called from ``consume`` and ``poll``.
 
-    So is ``on_statistics``.
+    By default errors are logged.
     """
     try:
         return Consumer(_configuration(properties, on_error) | _statistics(CONSUMER, properties, on_statistics))
@@ -116,7 +116,7 @@ def consumer(
 
 
 def admin(properties: ClientProperties, on_error: ErrorCallback | None = None) -> AdminClient:
-    """Make an admin client. ``on_error`` is called from ``poll``; without it errors are logged."""
+    """Make an admin client. ``on_error`` is called from ``poll``; by default errors are logged."""
     try:
         return AdminClient(_configuration(properties, on_error))
     except (KafkaException, ValueError, TypeError) as error:
@@ -124,7 +124,7 @@ def admin(properties: ClientProperties, on_error: ErrorCallback | None = None) -
 
 
 def log_error(error: KafkaError) -> None:
-    """Log what a client reports outside of any call; it goes on by itself unless the error is fatal."""
+    """Log what a client reports outside any call. The client continues by itself unless the error is fatal."""
     if error.fatal():
         logger.error("Kafka client failed for good: %s", error.str())
     elif error.code() == KafkaError._TRANSPORT:
@@ -136,9 +136,9 @@ def log_error(error: KafkaError) -> None:
 
 
 def fail_without_login(user: str) -> ErrorCallback:
-    """A callback that raises ``ConnectError`` where the client is polled, as soon as its login is not accepted.
+    """Return a callback that raises ``ConnectError``, where the client is polled, once its login is rejected.
 
-    ``user`` says whose login that is. Other errors are logged.
+    ``user`` describes whose login it is. Other errors are logged.
     """
 
     def report(error: KafkaError) -> None:
@@ -150,7 +150,7 @@ def fail_without_login(user: str) -> ErrorCallback:
 
 
 def until_answered(ask: Callable[[], T], seconds: float) -> T:
-    """Call ``ask`` again after each ``RetriableError``, for so many seconds; then raise the last one. Blocks.
+    """Call ``ask`` again after each ``RetriableError`` for up to this many seconds, then raise the last one. Blocks.
 
     A broker that goes away fails every request on its connection at once, however long a request may take.
     """

@@ -1,4 +1,4 @@
-"""The statistics of librdkafka's clients, under the names that Java's clients have for the same things."""
+"""Statistics of librdkafka's clients, under the names that Java's clients use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_PARTITIONS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class ClientStatistics:
-    """The statistics of one client: its values, and the lag of each topic and partition that it consumes."""
+    """The statistics of one client: its values, and the lag of each topic partition that it consumes."""
 
     kind: str
     client_id: str
@@ -31,12 +31,12 @@ TakeStatistics = Callable[[ClientStatistics], None]
 
 
 def reading(kind: str, take: TakeStatistics) -> Callable[[str], None]:
-    """A function for librdkafka that is called with statistics and gives them to ``take``."""
+    """Return a callback for librdkafka that parses statistics and passes them to ``take``."""
     return lambda text: take(client_statistics(kind, orjson.loads(text)))
 
 
 def client_statistics(kind: str, told: Mapping[str, Any]) -> ClientStatistics:
-    """The statistics in a document of librdkafka."""
+    """Parse a statistics document of librdkafka."""
     brokers = [broker for broker in told.get("brokers", {}).values() if broker.get("nodeid", -1) >= 0]
     values = {
         "connection-count": float(sum(broker.get("state") in ("UP", "UPDATE") for broker in brokers)),
@@ -79,7 +79,7 @@ def _of_consumer(told: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _latency(brokers: list[Mapping[str, Any]]) -> dict[str, float]:
-    """How long brokers took to answer: the mean of the last interval, in ms, and the longest."""
+    """Return the brokers' response times in the last interval: average and maximum, in ms."""
     times = [broker["rtt"] for broker in brokers if broker.get("rtt", {}).get("cnt", 0)]
     if not times:
         return {}
@@ -91,7 +91,7 @@ def _latency(brokers: list[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def _lags(told: Mapping[str, Any]) -> list[tuple[str, int, int]]:
-    """The lags that are known, the greatest ones if there are many."""
+    """Return the known lags; only the greatest ones if there are many."""
     found = [
         (topic, entry["partition"], entry["consumer_lag"])
         for topic, of_topic in told.get("topics", {}).items()

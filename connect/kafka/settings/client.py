@@ -1,4 +1,4 @@
-"""The three kinds of Kafka client, and what a client is made from."""
+"""The three kinds of Kafka client, and the properties of a client."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PropertyValue = str | int | bool
 
 
 class ClientKind(Enum):
-    """A kind of client; ``value`` is also its prefix in a worker's config (``producer.``, ...)."""
+    """A kind of client. ``value`` is also its prefix in a worker's config (``producer.`` and so on)."""
 
     PRODUCER = "producer"
     CONSUMER = "consumer"
@@ -31,7 +31,7 @@ class ClientKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ClientProperties:
-    """The settings of one client, sorted by who acts on them."""
+    """The settings of one client, grouped by who applies them."""
 
     properties: Mapping[str, PropertyValue] = field(repr=False)
     """The settings for librdkafka, by its canonical names. They may hold secrets, so they are not shown."""

@@ -1,4 +1,4 @@
-"""The consumer settings that depend on each other: its group, its assignor, its limits."""
+"""Consumer settings that depend on each other: the group, its assignor, its limits."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ONLY_CLASSIC = ("heartbeat.interval.ms", _SESSION_TIMEOUT, _ASSIGNMENT)
 
 
 def consumer_properties(java: Mapping[str, str]) -> dict[str, PropertyValue]:
-    """Return the properties that several Java settings of a consumer decide together."""
+    """Return the properties that several Java settings of a consumer determine together."""
     properties: dict[str, PropertyValue] = {}
     for key in ("group.id", "group.instance.id"):
         if key in java:
@@ -81,7 +81,7 @@ def _classic_group(java: Mapping[str, str]) -> dict[str, PropertyValue]:
 
 
 def _assignors(value: str) -> str:
-    """The assignors in order; a group that also knows an eager one is eager, as in Java."""
+    """Return the assignors in order; as in Java, a group that also knows an eager one is eager."""
     names = [name.strip().removeprefix("class ") for name in value.split(",") if name.strip()]
     for name in names:
         if name not in _ASSIGNORS:
@@ -97,7 +97,7 @@ def _assignors(value: str) -> str:
 
 
 def check_consumer(properties: dict[str, PropertyValue]) -> None:
-    """Make ``properties`` agree where librdkafka requires it and Java does not."""
+    """Adjust ``properties`` where librdkafka requires consistency and Java does not."""
     _fit_session_timeout(properties)
     most = _number(properties, "fetch.max.bytes", _DEFAULT_MESSAGE_MAX_BYTES)
     if most < _number(properties, "message.max.bytes", _DEFAULT_MESSAGE_MAX_BYTES):

@@ -1,7 +1,7 @@
-"""Conversions from the value of a Java client setting to librdkafka's value.
+"""Conversions of values from Java's client settings to librdkafka's.
 
-A conversion refuses what Java refuses, in Java's words. A number that Java allows and librdkafka does not is
-brought to the nearest one that librdkafka allows: such numbers stand for "never" or "no limit".
+A conversion refuses what Java refuses, with Java's text. A number that Java allows and librdkafka does not is replaced
+with the nearest one that librdkafka allows: such numbers mean "never" or "no limit".
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SERVER = re.compile(r"(?:(?i:plaintext|ssl|sasl_plaintext|sasl_ssl)://)?(?:[\w%
 
 
 def parse_integer(key: str, value: str) -> int:
-    """Return the whole number ``value``, or refuse it."""
+    """Return ``value`` as an integer, or refuse it."""
     try:
         return int(value.strip())
     except ValueError:
@@ -44,7 +44,7 @@ def parse_integer(key: str, value: str) -> int:
 
 
 def integer(low: int, high: int, at_least: int = 0) -> Conversion:
-    """Whole numbers from ``at_least`` up, brought between ``low`` and ``high``, librdkafka's bounds."""
+    """Return a conversion for integers from ``at_least`` up, clipped to librdkafka's bounds ``low`` and ``high``."""
 
     def convert(key: str, value: str) -> PropertyValue:
         number = parse_integer(key, value)
@@ -56,7 +56,7 @@ def integer(low: int, high: int, at_least: int = 0) -> Conversion:
 
 
 def kilobytes(key: str, value: str) -> PropertyValue:
-    """Bytes, given to librdkafka in kilobytes and rounded up."""
+    """Convert bytes to kilobytes, rounded up."""
     number = parse_integer(key, value)
     if number < 0:
         raise ConfigError(key, number, "Value must be at least 0")
@@ -64,7 +64,7 @@ def kilobytes(key: str, value: str) -> PropertyValue:
 
 
 def boolean(key: str, value: str) -> PropertyValue:
-    """``true`` or ``false`` in any case."""
+    """Convert ``true`` or ``false``, in any case."""
     match value.strip().lower():
         case "true":
             return True
@@ -74,12 +74,12 @@ def boolean(key: str, value: str) -> PropertyValue:
 
 
 def text(_key: str, value: str) -> PropertyValue:
-    """Any text, without the blanks around it."""
+    """Return the text without surrounding blanks."""
     return value.strip()
 
 
 def servers(key: str, value: str) -> PropertyValue:
-    """Pairs of host and port with commas between them; a protocol may stand before each, as in Java."""
+    """Convert a comma-separated list of host:port pairs; as in Java, a protocol may precede each."""
     items = [item for item in map(str.strip, value.split(",")) if item]
     for item in items:
         if _SERVER.fullmatch(item) is None:
@@ -89,12 +89,15 @@ def servers(key: str, value: str) -> PropertyValue:
 
 
 def secret(_key: str, value: str) -> PropertyValue:
-    """A secret, exactly as it was given."""
+    """Return a secret exactly as given."""
     return value
 
 
 def one_of(choices: Mapping[str, str], remedy: str = "") -> Conversion:
-    """One of ``choices`` in any case, given as librdkafka's word; ``remedy`` is what to do with others."""
+    """Return a conversion for ``choices``, in any case, to librdkafka's words.
+
+    ``remedy`` is the advice about other values.
+    """
 
     def convert(key: str, value: str) -> PropertyValue:
         chosen = choices.get(value.strip().lower())

@@ -1,4 +1,4 @@
-"""Every client setting of Java's producer, consumer and admin client, and how it is translated."""
+"""All client settings of Java's producer, consumer and admin client, and how each is translated."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Mapped:
-    """Given to librdkafka under ``names``, converted."""
+    """Passed to librdkafka under ``names``, after conversion."""
 
     names: tuple[str, ...]
     convert: Conversion
@@ -41,7 +41,7 @@ class Mapped:
 
 @dataclass(frozen=True, slots=True)
 class Combined:
-    """Given to librdkafka as ``names``, decided together with other settings as ``note`` tells."""
+    """Passed to librdkafka as ``names``, in combination with other settings as ``note`` explains."""
 
     names: tuple[str, ...]
     note: str
@@ -49,7 +49,10 @@ class Combined:
 
 @dataclass(frozen=True, slots=True)
 class HandledByWorker:
-    """librdkafka has no such setting; the worker's own loops act on it. ``check`` refuses what Java refuses."""
+    """Applied by the worker's own loops, because librdkafka has no such setting.
+
+    ``check`` refuses what Java refuses.
+    """
 
     check: Conversion
     note: str
@@ -57,14 +60,14 @@ class HandledByWorker:
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """Accepted without effect, for a ``reason``."""
+    """Accepted without effect, for the given ``reason``."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Refused with a ``remedy``, unless the value is one of ``harmless``."""
+    """Refused with a ``remedy``, unless the value is in ``harmless``."""
 
     remedy: str
     harmless: frozenset[str] = frozenset(("",))

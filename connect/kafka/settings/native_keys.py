@@ -1,6 +1,6 @@
-"""The names of librdkafka's own settings, which may be given beside Java's.
+"""The names of librdkafka's own settings, which may be used in addition to Java's.
 
-From the properties of librdkafka 2.16, without callbacks and without those that the worker sets itself.
+Taken from the properties of librdkafka 2.16, without callbacks and without those that the worker sets itself.
 """
 
 from __future__ import annotations
@@ -206,15 +206,15 @@ _KEYS_OF_KIND = {
 
 
 def canonical_native_key(key: str) -> str:
-    """Return librdkafka's first name for a property it may know under two."""
+    """Return librdkafka's primary name for a property, which may have an alias."""
     return ALIASES.get(key, key)
 
 
 def native_keys(kind: ClientKind) -> frozenset[str]:
-    """Return the first names of what librdkafka knows for clients of this kind."""
+    """Return the primary names of the properties that librdkafka has for this kind of client."""
     return _KEYS_OF_KIND[kind]
 
 
 def is_native_key(key: str, kind: ClientKind) -> bool:
-    """Tell whether librdkafka knows ``key`` for clients of this kind."""
+    """Return whether librdkafka has the property ``key`` for this kind of client."""
     return canonical_native_key(key) in _KEYS_OF_KIND[kind]

@@ -1,8 +1,8 @@
-"""The rules about the client settings that a connector overrides.
+"""Rules about the client settings that a connector may override.
 
-``connector.client.config.override.policy`` decides, but some settings only the worker's file may have, whatever the
-policy allows: a connector's configuration comes from whoever reaches the REST API, and these settings would load code
-into the worker's process or run a program, have it send files of its machine to others, or log in as the machine
+``connector.client.config.override.policy`` decides, except that some settings are reserved for the worker's file
+whatever the policy allows. Connector configurations come from anyone who can reach the REST API, and these settings
+could load code into the worker's process, run a program, send files of its machine to others, or log in as the machine
 itself.
 """
 
@@ -69,7 +69,7 @@ _POLICIES: Mapping[str, Callable[[str, Collection[str]], bool]] = {
 
 
 def policy_name(policy: str) -> str:
-    """Return the name of a policy that may be given by its name or its Java class, in full or simple."""
+    """Return the name of a policy given by its name or its Java class, fully qualified or simple."""
     name = policy.strip().removeprefix(_PACKAGE).removesuffix(_CLASS_SUFFIX)
     if name not in _POLICIES:
         raise ConfigError(POLICY_KEY, policy, f"String must be one of: {', '.join(_POLICIES)}")
@@ -85,7 +85,7 @@ def known_policy(_key: str, value: str) -> None:
 def refused_overrides(
     worker: Mapping[str, str], connector: Mapping[str, str], kinds: Collection[ClientKind] = tuple(ClientKind)
 ) -> list[ConfigError]:
-    """Return one error for each client setting of ``connector`` that the worker's file does not allow."""
+    """Return an error for each client setting of ``connector`` that the worker's file does not allow."""
     policy, allowlist = worker.get(POLICY_KEY, "All"), _listed(worker, ALLOWLIST_KEY)
     errors = check_overrides(policy, connector, allowlist=allowlist, kinds=kinds)
     dangers = OverrideDangers(_listed(worker, ALLOWED_URLS_KEY), _listed(worker, ALLOWED_FILES_KEY))
@@ -110,11 +110,10 @@ def check_overrides(
     allowlist: Collection[str] = (),
     kinds: Collection[ClientKind] = tuple(ClientKind),
 ) -> list[ConfigError]:
-    """Return one error for each client setting of ``connector`` that ``policy`` does not allow.
+    """Return an error for each client setting of ``connector`` that ``policy`` does not allow.
 
-    ``allowlist`` holds the keys, without prefix, that the policy ``Allowlist`` allows. ``kinds`` are the
-    kinds of client the connector uses; settings of others are not looked at. Each error is shown at the
-    full key.
+    ``allowlist`` holds the keys, without prefix, that the policy ``Allowlist`` allows. ``kinds`` are the kinds of
+    client that the connector uses; settings of others are ignored. Each error is shown at the full key.
     """
     name = policy_name(policy)
     return [
@@ -132,13 +131,13 @@ def check_overrides(
 
 @dataclass(frozen=True, slots=True)
 class OverrideDangers:
-    """Settings that no policy allows, with the OAuth endpoints and files that the worker's file lists as exceptions."""
+    """Settings that no policy allows, except for OAuth endpoints and files that the worker's file lists."""
 
     urls: Collection[str] = ()
     files: Collection[str] = ()
 
     def errors(self, kind: ClientKind, overrides: Mapping[str, str]) -> Iterator[ConfigError]:
-        """One error for each of ``overrides``, given without their prefix, that a connector may not set."""
+        """Return an error for each of ``overrides``, given without prefix, that a connector may not set."""
         for name, value in overrides.items():
             key = kind.override_prefix + name
             if name in REFUSED_NATIVE_KEYS:

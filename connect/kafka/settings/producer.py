@@ -1,4 +1,4 @@
-"""The producer settings that depend on each other: partitioner, compression, idempotence, transactions."""
+"""Producer settings that depend on each other: partitioner, compression, idempotence, transactions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _JAVA_CLASSES = {
 
 
 def producer_properties(java: Mapping[str, str]) -> dict[str, PropertyValue]:
-    """Return the properties that several Java settings of a producer decide together."""
+    """Return the properties that several Java settings of a producer determine together."""
     properties: dict[str, PropertyValue] = {"partitioner": _partitioner(java)}
     level = _compression_level(java)
     if level is not None:
@@ -53,7 +53,7 @@ def producer_properties(java: Mapping[str, str]) -> dict[str, PropertyValue]:
 
 
 def _partitioner(java: Mapping[str, str]) -> str:
-    """librdkafka's ``partitioner``: records without a partition go where Java's producer puts them."""
+    """Return librdkafka's ``partitioner``, which puts records without a partition where Java's producer would."""
     name = java.get(_PARTITIONER_CLASS, "").strip()
     if name not in _JAVA_CLASSES:
         raise ConfigError(
@@ -81,10 +81,10 @@ def _compression_level(java: Mapping[str, str]) -> int | None:
 
 
 def check_producer(properties: dict[str, PropertyValue]) -> None:
-    """Settle ``enable.idempotence`` and the times of a transaction in ``properties``, as Java does.
+    """Settle ``enable.idempotence`` and the transaction times in ``properties`` as Java does.
 
-    Idempotence that was asked for is an error where another setting forbids it; left out, it is on unless
-    another setting forbids it.
+    If idempotence was requested, another setting that rules it out is an error; by default it is enabled unless another
+    setting rules it out.
     """
     refusal = _idempotence_refusal(properties)
     asked = properties.get("enable.idempotence")
@@ -116,7 +116,7 @@ def _idempotence_refusal(properties: Mapping[str, PropertyValue]) -> ConfigRuleE
 
 
 def _fit_into_transaction(properties: dict[str, PropertyValue]) -> None:
-    """librdkafka refuses to wait for a record or an answer longer than a transaction may last."""
+    """Lower waits for records and answers to the transaction timeout, as librdkafka requires."""
     limit = _number(properties, "transaction.timeout.ms", _DEFAULT_TRANSACTION_TIMEOUT_MS)
     for name in ("message.timeout.ms", "socket.timeout.ms"):
         if name in properties:
@@ -125,7 +125,7 @@ def _fit_into_transaction(properties: dict[str, PropertyValue]) -> None:
 
 
 def _fit_delivery_timeout(properties: dict[str, PropertyValue]) -> None:
-    """A record must be given more time than it lingers; where no time was given, it grows with the linger."""
+    """Make the delivery timeout longer than the linger time; a timeout that was not set grows with it."""
     linger = _number(properties, "queue.buffering.max.ms", _DEFAULT_LINGER_MS)
     if "message.timeout.ms" not in properties:
         if linger >= _DEFAULT_DELIVERY_TIMEOUT_MS:

@@ -1,4 +1,4 @@
-"""Java's client settings as librdkafka's properties."""
+"""Translation of Java's client settings to librdkafka's properties."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ JAVA_DEFAULTS: Mapping[ClientKind, Mapping[str, str]] = MappingProxyType(
 
 
 def librdkafka_properties(java: Mapping[str, str], kind: ClientKind) -> ClientProperties:
-    """Turn settings with Java's names, librdkafka's names or both into those of one client.
+    """Return the settings of a client for librdkafka, given under Java's names, librdkafka's names or both.
 
-    Where a property is given under both names, librdkafka's wins. Raises ``ConfigError`` for a value that is
-    not allowed and for a setting that cannot be translated, and says what to use in its place.
+    If a property is given under both names, librdkafka's takes precedence. Raises ``ConfigError`` for an invalid value
+    and for a setting that cannot be translated, with what to use instead.
     """
     properties = _converted(java, kind) | sasl_properties(java) | ssl_properties(java)
     if kind is ClientKind.PRODUCER:
@@ -79,10 +79,9 @@ def librdkafka_properties(java: Mapping[str, str], kind: ClientKind) -> ClientPr
 
 
 def layered(kind: ClientKind, *layers: Mapping[str, str]) -> dict[str, str]:
-    """Merge settings, the later layers over the earlier ones.
+    """Merge settings; later layers override earlier ones.
 
-    A later layer also covers what an earlier one says of the same property under its other name, Java's or
-    librdkafka's.
+    A later layer also overrides the same property under its other name, Java's or librdkafka's.
     """
     merged: dict[str, str] = {}
     for layer in layers:
@@ -94,7 +93,10 @@ def layered(kind: ClientKind, *layers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _is_other_name(key: str, other: str, kind: ClientKind) -> bool:
-    """Two Java settings are never names of one thing: those that share a property decide it together."""
+    """Return whether two keys name the same property.
+
+    Two Java settings never do: they determine a property together.
+    """
     one_is_java = (key in CLIENT_KEYS[kind]) != (other in CLIENT_KEYS[kind])
     return one_is_java and not set(_property_names(key, kind)).isdisjoint(_property_names(other, kind))
 
@@ -148,7 +150,7 @@ def _ignored(java: Mapping[str, str], kind: ClientKind) -> dict[str, str]:
 
 
 def _fit_reconnect_backoff(properties: dict[str, PropertyValue]) -> None:
-    """librdkafka refuses a first wait above the longest: the one that was given wins, else the first."""
+    """Keep the first reconnect wait below the longest, as librdkafka requires; the one that was set has priority."""
     given = {name: parse_integer(name, str(properties[name])) for name in _BACKOFF if name in properties}
     first, longest = ({**_BACKOFF, **given}[name] for name in _BACKOFF)
     if first > longest:

@@ -1,4 +1,4 @@
-"""The documentation page on how each client setting is translated."""
+"""The documentation page about the translation of client settings."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def client_properties_page() -> str:
 
 
 def _agreed(key: str) -> bool:
-    """Whether the setting means the same to every kind of client."""
+    """Return whether the setting means the same for every kind of client."""
     decisions = [keys.get(key) for keys in CLIENT_KEYS.values()]
     return all(_told(decision) == _told(decisions[0]) for decision in decisions)
 
 
 def _told(decision: Decision | None) -> tuple[str, ...]:
-    """The cells of a row: kind of decision, librdkafka's names, the note."""
+    """Return the cells of a row: kind of decision, librdkafka's names, note."""
     match decision:
         case Mapped(names, _, note):
             return "mapped", ", ".join(f"`{name}`" for name in names), note

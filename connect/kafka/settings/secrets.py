@@ -1,4 +1,4 @@
-"""The secrets among the settings of Kafka clients, under any prefix."""
+"""Secrets in the settings of Kafka clients, under any prefix."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SECRET_OPTIONS: Final = ("password", "secret", "key", "token")
 
 
 def client_secrets(props: Mapping[str, str]) -> Iterator[str]:
-    """The secrets among the client settings of a worker or connector; their keys may have prefixes."""
+    """Yield the secrets in the client settings of a worker or connector, whose keys may have prefixes."""
     for key, value in props.items():
         if key.endswith(_SECRET_KEYS):
             yield value
@@ -37,7 +37,7 @@ def client_secrets(props: Mapping[str, str]) -> Iterator[str]:
 
 
 def _options(jaas_config: str) -> Iterator[str]:
-    """The secrets within a login module's options, which show without the rest of it."""
+    """Yield the secrets in a login module's options, which could appear without the rest of it."""
     try:
         options = parse_jaas_config(jaas_config).options
     except ConfigError:

@@ -184,7 +184,8 @@ def test_a_record_that_is_too_large_for_the_target_becomes_a_dead_letter(
     target, letters, large = second_broker.bootstrap_servers, f"{topic}-letters", b"x" * 5000
     limit = ConfigEntry("max.message.bytes", "1000", incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ConfigResource.Type.TOPIC, f"A.{topic}", incremental_configs=[limit])
-    AdminClient({"bootstrap.servers": target}).incremental_alter_configs([resource])[resource].result(30)
+    admin = AdminClient({"bootstrap.servers": target})
+    admin.incremental_alter_configs([resource])[resource].result(30)
     produce(bootstrap, topic, [b"a", large, b"b"])
     task = start(
         errors_tolerance="all",

@@ -240,7 +240,7 @@ def test_a_regex_that_is_not_known_is_refused(regex: str) -> None:
         ({"type": "array", "items": annotated("int", iteration={"start": 0})}, "it cannot be in an array or a map"),
         (annotated("int", options=[]), "give a list with at least one value"),
         (annotated("int", options=["a"]), "'a' is not of the type int32"),
-        (annotated("int", options=[2**31]), "is not within"),
+        (annotated("int", options=[2**31]), "is not between"),
         (annotated("int", options=[None]), "null used for required field"),
         (annotated({"type": "fixed", "name": "f", "size": 2}, options=["abc"]), "they must have 2 bytes"),
         (annotated("double", iteration={"start": 0, "step": 10**400}), "is too large"),

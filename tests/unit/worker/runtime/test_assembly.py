@@ -55,7 +55,7 @@ def test_a_config_provider_has_to_be_listed_or_allowed(tmp_path: Path) -> None:
     )
     sys.path.insert(0, str(tmp_path))
     worker = {"config.providers": "mine", "config.providers.mine.class": "of_a_worker.Mine"}
-    with pytest.raises(PluginError, match=r"Class of_a_worker\.Mine is listed by no plugins\.toml"):
+    with pytest.raises(PluginError, match=r"Class of_a_worker\.Mine is not listed in any plugins\.toml"):
         providers_of(worker, Redaction())
     assert "told" not in sys.modules
     assert providers_of(worker | {"plugin.import.allowlist": "other.*, of_a_worker.Mine"}, Redaction()).keys() == {
@@ -95,7 +95,7 @@ def test_what_connectors_may_do_is_for_the_worker_to_say(worker: dict[str, str],
 
 def test_a_rule_that_was_tightened_fails_a_stored_task() -> None:
     assembly = Assembly.resolve(WORKER | {"jdbc.allowed.drivers": "mysql"}, JDBC, Redaction())
-    with pytest.raises(ConfigError, match=r"the driver sqlite\+pysqlite is not among those"):
+    with pytest.raises(ConfigError, match=r"the driver sqlite\+pysqlite is not allowed on this worker"):
         assembly.task_config(JDBC)
 
 
