@@ -23,7 +23,7 @@ from worker.supervisor.messages.messages import Command, Report
 __all__ = ["Control", "Reply"]
 
 Reply: TypeAlias = messages.OffsetsRead | messages.OffsetsCommitted | messages.OwnershipConfirmed
-"""What the worker answers to a request of this process."""
+"""The worker's answer to a request of this process."""
 
 
 class Control:

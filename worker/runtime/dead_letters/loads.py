@@ -1,4 +1,4 @@
-"""The dead letters of loads: those of a load that is repeated are written once.
+"""The dead letters of a bulk sink's loads; if a load is repeated, they are still written only once.
 
 A bulk sink leaves out records while it loads a range, and commits the range in its target only after that. After a kill
 between the two, the load is repeated with the same bad records. So they are written in Kafka transactions, which also
@@ -16,9 +16,10 @@ after the last, before the target's commit  the position tells that all are writ
 after the target's commit                   the position is behind what is loaded, and counts for nothing
 ==========================================  ========================================================================
 
-The position tells the bad records by a digest of their offsets too. If a load that is made again finds others, because
-the configuration was changed in between, it writes all of its own: then there may be two of one record, but never none
-(invariant I4). A process that lives on beside the one that took the task over is fenced by the transactional id.
+The position also identifies the bad records by a digest of their offsets. If a repeated load finds other bad records,
+because the configuration was changed in between, it writes all of them: then a record may be in the queue twice, but is
+never missing (invariant I4). A process that is still running after another one took the task over is fenced by the
+transactional id.
 """
 
 from __future__ import annotations
@@ -161,7 +162,7 @@ class LoadDeadLetters:
             self._writer = None
 
     def _try(self, act: Callable[[_Writer], Any]) -> Any:
-        """Call the writer. One that fails is given up, so that the repeated load gets a new one."""
+        """Call the writer. A writer that fails is discarded, so that the repeated load gets a new one."""
         try:
             if self._writer is None:
                 self._writer = _Writer(
@@ -235,7 +236,7 @@ class _Writer:
         self._consumer = clients.dlq_consumer()
 
     def positions(self, partitions: list[TopicPartition]) -> dict[TopicPartition, Position]:
-        self.give_up()  # what a load has left that was given up
+        self.give_up()  # what an abandoned load has left
         asked = [confluent_kafka.TopicPartition(*tp) for tp in partitions]
         found: dict[TopicPartition, Position] = {}
         for item in self._consumer.committed(asked, timeout=_TIMEOUT):

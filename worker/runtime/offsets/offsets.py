@@ -236,5 +236,5 @@ class OffsetCommitter:
         try:
             self._on_commit()
         except Exception:
-            # What the task is told of has happened, so nothing is wrong with its records.
+            # The commit has already happened, so nothing is wrong with the records.
             logger.exception("The task's commit failed")

@@ -105,7 +105,8 @@ class SinkPreview:
     def _read(self, records: int, deadline: float, starts: dict[Place, int], unread: dict[Place, int]) -> str:
         shown = 0
         with closing(self._consumer()) as consumer:
-            # Partitions are taken, not asked of the group: no member of it notices, and nothing can be committed.
+            # Partitions are assigned directly, without joining the group: no member notices, and nothing can be
+            # committed.
             self._check_rights(consumer, {topic for topic, _ in starts})
             consumer.assign([TopicPartition(*place, offset) for place, offset in starts.items()])
             while unread:
@@ -133,7 +134,7 @@ class SinkPreview:
             if error.code() == KafkaError._PARTITION_EOF:
                 unread.pop(place, None)
                 return 0
-            # A consumer has a group because it must; this one is never joined.
+            # A consumer must have a group id; this group is never joined.
             if error.retriable() or error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
                 return 0
             told = explained(error, CONSUMER, on_topic(message.topic() or "", "Read"))
