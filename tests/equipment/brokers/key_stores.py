@@ -1,4 +1,4 @@
-"""Java's stores of keys and certificates, made by Java's own tool."""
+"""Java key stores and trust stores, made with Java's own keytool."""
 
 from __future__ import annotations
 
