@@ -9,7 +9,7 @@ from typing import Any
 __all__ = ["assert_grows_evenly"]
 
 _UNMEASURED = 0.001
-"""Times up to this many seconds are too short to compare, and count as growing evenly."""
+"""A tolerance in seconds: shorter times are too small to compare."""
 
 
 def assert_grows_evenly(run: Callable[[Any], object], make: Callable[[int], Any], size: int) -> None:

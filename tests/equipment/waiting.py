@@ -1,4 +1,4 @@
-"""Waiting for a condition, never for a time."""
+"""Waits for conditions, never for fixed times."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LONGEST_PAUSE: Final = 0.25
 
 
 def wait_until(what: str, condition: Callable[[], T], seconds: float = 60.0) -> T:
-    """The first true answer of ``condition``; fails with ``what`` if there is none in time."""
+    """Return the first true result of ``condition``; fail with ``what`` if there is none in time."""
     asked = time.monotonic()
     deadline = asked + seconds
     while not (answer := condition()):

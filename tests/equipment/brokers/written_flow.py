@@ -60,7 +60,7 @@ class WrittenFlow:
         write(self.source, f"mm2-offset-runs.{self.b}.internal", list(self._writer.records(self._runs)))
 
     def commit(self, offset: int, group: str | None = None) -> None:
-        """Commit offsets of a group at the source."""
+        """Commit an offset of a group at the source."""
         commit(self.source, group or self.group, self.topic, offset)
 
 

@@ -1,4 +1,4 @@
-"""A Hive metastore of its own process, from the jars that come with PySpark, with a Derby database."""
+"""A Hive metastore in its own process, from the jars that come with PySpark, with a Derby database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A REST catalog: the server of Iceberg's own tests, with its tables in a folder."""
+"""A REST catalog: the server from Iceberg's own tests, with its tables in a folder."""
 
 from __future__ import annotations
 
