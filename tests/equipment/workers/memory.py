@@ -18,8 +18,8 @@ _OTHER = "other"
 class MemoryWatch(threading.Thread):
     """Checks the processes below a process five times a second.
 
-    ``kinds`` maps parts of command lines to kinds of processes; the first match counts. Memory is the resident set,
-    including shared pages.
+    ``kinds`` has a part of the command line for each kind of process; the first match counts. Memory is the resident
+    set, including shared pages.
     """
 
     def __init__(self, root: int, kinds: Mapping[str, str]) -> None:

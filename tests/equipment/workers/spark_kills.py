@@ -133,7 +133,7 @@ class Reader(threading.Thread):
             except Exception as error:
                 self.amiss.append(repr(error))
             self.looks += 1
-            # Looks that cost much leave the machine to those who are looked at.
+            # After expensive checks, pause longer: the drivers need the machine.
             pause = max(self._pause, 19 * (time.monotonic() - began))
 
     def end(self) -> None:
@@ -149,7 +149,7 @@ def watched(look: Callable[[], object], pause: float = 0.1) -> Iterator[Reader]:
     reader.start()
     try:
         yield reader
-        # How often it can look is up to the machine; that it looks at all is not.
+        # How often it checks depends on the machine, but it must check at least once.
         wait_until("the reader has looked", lambda: reader.looks)
     finally:
         reader.end()
