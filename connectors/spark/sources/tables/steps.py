@@ -41,7 +41,8 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """The position in a table: everything up to ``version``, and ``done`` of the files added after it up to ``upto``.
+    """The position in a table: everything up to ``version``, and the first ``files`` files added after it up to
+    ``upto``.
 
     Files are counted in the order of their names. Without a version, they are the files of the whole table.
     """
