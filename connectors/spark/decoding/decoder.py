@@ -39,9 +39,9 @@ class Mode(enum.Enum):
     SURVEY = "survey"
     """To determine the schemas of the records; nothing is written."""
     WRITE = "write"
-    """To write rows, as long as they fit the table or do without records."""
+    """To write rows, as long as a wider schema would not hold more of them."""
     GUESS = "guess"
-    """To write rows after a few of the records were surveyed, as long as no record is bad or misfits their schema."""
+    """To write rows after a few of the records were surveyed, as long as no record is bad or needs another schema."""
     FINAL = "final"
     """To write rows after all the records were surveyed: one that does not fit now is a bad record."""
 
