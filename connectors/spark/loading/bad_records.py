@@ -31,8 +31,7 @@ _END: Final = 2**63 - 1
 _LATE: Final = "the record came after its window was written (sql.window.late=dead-letter)"
 
 Examine = Callable[[Sequence[OffsetRange], Mapping[str, Schema], Mapping[int, OffsetSet], int], pa.Table]
-"""Reads records of ranges again: rows that tell what is wrong with those of these offsets, as far as so many bytes
-hold them."""
+"""Reads records of ranges again; returns rows that describe the failures at these offsets, up to a number of bytes."""
 
 
 class BadRecords:
@@ -79,7 +78,7 @@ class BadRecords:
         return bad
 
     def _failures(self, tables: Mapping[str, Schema], asked: Mapping[TopicPartition, OffsetSet]) -> Iterator[Failure]:
-        """What is wrong with each of these records."""
+        """Yield the failure of each of these records."""
         left = {tp.partition: offsets for tp, offsets in asked.items()}
         return told_failures(self._topic, left, partial(self._examined, tables))
 
@@ -115,7 +114,7 @@ def _log_rejections(loaded: Loaded, bad: Mapping[int, OffsetSet]) -> None:
 def told_failures(
     topic: str, left: Mapping[int, OffsetSet], examined: Callable[[Mapping[int, OffsetSet]], pa.Table]
 ) -> Iterator[Failure]:
-    """Yield what is wrong with each of these records of a topic, in batches that fit into memory (invariant I9).
+    """Yield the failures of these records of a topic, in batches that fit into memory (invariant I9).
 
     ``examined`` returns rows that describe some of the records, for each partition in the order of its offsets; the
     first ones if all are too large.
