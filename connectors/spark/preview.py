@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["TargetContents", "preview_tables"]
 
 _DELETED: Final = "(deleted)"
-"""The column that tells of a change whether it deletes its row. No column of a table has such a name."""
+"""The column that says whether a change deletes its row. No column of a table has such a name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,27 +64,28 @@ class Evolution:
     adds: bool = True
     """Whether new fields become new columns. If not, they are left out."""
     widens: bool = True
-    """Whether columns become wider."""
+    """Whether columns may become wider."""
     rewrites: bool = False
-    """Whether ``int64`` becomes ``float64``: the files of the table are rewritten."""
+    """Whether ``int64`` becomes ``float64``, for which the files of the table are rewritten."""
     branches: bool = False
-    """Whether values that a column cannot hold, now or widened, go to another one that is named after their type."""
+    """Whether values that a column cannot hold, even widened, go to another column that is named after their type."""
 
     @classmethod
     def of(cls, compatibility: str, conflict: str) -> Evolution:
-        """The evolution that these two options name."""
+        """The evolution that these two options describe."""
         adds, widens = compatibility != "FORWARD", compatibility in ("NONE", "BACKWARD")
         return cls(adds, widens, widens and conflict == "rewrite", adds and conflict == "new-column")
 
     def grown(self, table: Schema, seen: Schema) -> Schema:
-        """Return the schema for rows of ``seen`` too, as far as the table may change; it may be unchanged. Rows that
-        still do not fit are bad."""
+        """Return the schema extended for rows of ``seen``, as far as the table may change; it may be unchanged. Rows
+        that still do not fit are bad.
+        """
         if not table.fields:
             return seen
         return _widened(table, seen, "", _Rule(self._kept, self)) if self.adds else table
 
     def _kept(self, kept: Schema, seen: Schema, _path: str) -> Schema:
-        """Return what becomes of a column that has no room for values of a type."""
+        """Return what a column becomes that cannot hold values of a type."""
         is_rewritten = self.rewrites and kept.type is Type.INT64 and seen.type in (Type.FLOAT32, Type.FLOAT64)
         return kept.replace(type=Type.FLOAT64) if is_rewritten and _are_numbers(kept, seen) else kept
 
@@ -113,7 +114,7 @@ class _Rule:
     conflict: _Resolve
     evolution: Evolution
     tested_by: _Resolve | None = None
-    """Raises where a field needs a column of its own, if that may be; else any conflict is one."""
+    """Raises where a field needs its own column, if that is allowed; otherwise any conflict is an error."""
 
 
 def table_schema(value_schema: Schema) -> Schema:
