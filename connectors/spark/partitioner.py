@@ -48,7 +48,7 @@ class Partitioner(Protocol):
         """
 
     def placement(self) -> Placement | None:
-        """Return what assigns folders to the rows of a load that starts now, unless their own columns do."""
+        """Return what assigns folders to the rows of a load that starts now; ``None`` if columns of the rows do."""
 
     def check(self, table: Schema) -> None:
         """Raise :class:`~connect.errors.SchemaError` if a table with this schema cannot be partitioned this way."""

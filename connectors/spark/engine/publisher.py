@@ -281,9 +281,9 @@ class Publisher:
     ) -> Published:
         """Return the account of everything acknowledged so far.
 
-        ``at_end`` means that everything has been read: then the offsets of skipped records count as reached, even if no
-        other record follows. If work ``goes_on`` from the offsets, or topics are ``missing``, later failures will occur
-        again.
+        ``at_end`` means that everything has been read: then the offsets count as reached even in source partitions
+        whose records were all skipped. If work ``goes_on`` from the offsets, or topics are ``missing``, later failures
+        will occur again.
         """
         topics = tuple(missing)
         failures = self._failures[: self._settled] if topics or goes_on else self._failures

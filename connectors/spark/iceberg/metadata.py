@@ -67,7 +67,7 @@ class TableMetadata:
 
     @property
     def schema(self) -> Mapping[str, Any]:
-        """The current schema, as Iceberg has it in JSON."""
+        """The current schema, in Iceberg's JSON."""
         number = self.document["current-schema-id"]
         found: Mapping[str, Any] = next(item for item in self.document["schemas"] if item["schema-id"] == number)
         return found

@@ -63,7 +63,7 @@ class FilesMerger:
         return [file for file in found if file is not None and suffix.fullmatch(file.extension)]
 
     def unknown_field(self, table: str, schema: Schema, group: MergeGroup) -> str | None:
-        """Return a field of one of the files that the table does not know, and that would be lost."""
+        """Return a field of one of the files that would be lost because the table does not know it."""
         paths_in = self._format.field_paths
         if paths_in is None:
             return None

@@ -1,4 +1,6 @@
-"""Bad records of a load: they fail the load, or are left out once log, dead letter queue and tolerance have them."""
+"""Bad records of a load: they fail the load, or are left out once the log, the dead letter queue and the tolerance have
+recorded them.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,8 @@ class BadRecords:
         refuse_record(self._context, rejections[0], partial(self._failures, tables))
 
     def give_up(self, loaded: Loaded) -> Mapping[int, OffsetSet]:
-        """Leave out the bad records of a load; when this returns, log, dead letter queue and tolerance have them.
+        """Leave out the bad records of a load; when this returns, the log, the dead letter queue and the tolerance have
+        recorded them.
 
         Late records are handled in the same step: everything a load leaves out is reported at once, because separate
         steps might report it twice.
@@ -95,7 +98,7 @@ class BadRecords:
 
 
 def _with_late(rows: Any, late: Mapping[int, OffsetSet]) -> Any:
-    """Add rows that describe late records, which have no other fault."""
+    """Set the message of the rows that describe late records, which have no other fault."""
     told: list[dict[str, Any]] = rows.to_pylist()
     for row in told:
         if row["offset"] in late.get(row["partition"], OffsetSet()):

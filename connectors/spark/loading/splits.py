@@ -37,8 +37,9 @@ def _parts(item: OffsetRange, count: int) -> Iterator[OffsetRange]:
 
 
 def tasks_for(splits: Sequence[OffsetRange]) -> int:
-    """Return the number of tasks for splits of which one task may read several: starting a task costs more than reading
-    a few records."""
+    """Return the number of tasks for these splits. A task may read several of them, because starting a task costs more
+    than reading a few records.
+    """
     return min(len(splits), max(sum(map(len, splits)) // _LEAST, -(-len(splits) // _TOGETHER)))
 
 

@@ -194,7 +194,7 @@ class SqlOptions(Config):
 
     @property
     def query_text(self) -> str:
-        """The query; :class:`~connect.errors.ConfigError` if its file is not allowed or cannot be read."""
+        """The query; raises :class:`~connect.errors.ConfigError` if its file is not allowed or cannot be read."""
         key, text = ("sql", self.sql) if self.sql is not None else ("sql.file", self._read_file())
         assert text is not None
         if len(text) > _LONGEST:

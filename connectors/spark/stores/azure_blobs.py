@@ -81,7 +81,7 @@ def _client(account: AzureAccount, container: str) -> Any:
 
 
 def _identity() -> Any:
-    """Return the identity that Azure's clients sign in with if there is no key."""
+    """Return the identity with which Azure's clients sign in if there is no key."""
     try:
         from azure.identity import DefaultAzureCredential  # noqa: PLC0415 - an extra, and slow to import
     except ImportError as error:
