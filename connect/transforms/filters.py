@@ -33,7 +33,7 @@ class Filter(Transformation[Config]):
 
 
 class JsonPathFilterConfig(ConditionFilterConfig):
-    """A JSON path as the condition, met where the path selects a value."""
+    """A JSON path as the condition, which is met if the path selects a value."""
 
     def check(self) -> list[ConfigError]:
         """Refuse a malformed JSON path."""
@@ -57,7 +57,10 @@ class JsonPathFilter(ConditionFilter[JsonPathFilterConfig], KeyOrValueTransforma
         return self.side.column(batch).values()
 
     def meets(self, subject: Any) -> bool:
-        """Whether the path selects a value. Within a filter, a missing field meets no condition."""
+        """Return whether the path selects a value.
+
+        Within a filter, a missing field means that the condition is not met.
+        """
         if any(found is not None for found in self._path.select(subject)):
             return True
         if self._path.reaches(subject):

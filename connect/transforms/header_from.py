@@ -50,7 +50,9 @@ class HeaderFromConfig(Config):
 
 
 class _Extraction(NamedTuple):
-    """The steps that make headers of values of one schema, and the schema of the values without moved fields."""
+    """The steps that turn fields of values of one schema into headers, and the schema of the values without moved
+    fields.
+    """
 
     schema: Schema | None
     headers: Callable[[Mapping[str, Any]], list[Header]]

@@ -60,6 +60,6 @@ class InsertHeader(Transformation[InsertHeaderConfig]):
 
     def _with_header(self, headers: Headers) -> Headers:
         if not self._is_shared:
-            # Each record has a list or map of its own, which may be changed.
+            # Each record gets its own list or map, which others may modify.
             return Headers((*headers, replace(self._header, value=deepcopy(self._header.value))))
         return self._alone if headers is NO_HEADERS else Headers((*headers, self._header))

@@ -83,11 +83,11 @@ class TopicNameMatches(Predicate[TopicNameMatchesConfig]):
         return self._matches(record.topic)
 
     def test_batch(self, batch: Batch[Any]) -> Sequence[bool]:
-        """The same answer for all records, for they have one topic."""
+        """Return the same answer for all records, as they share one topic."""
         return Constant(self._matches(batch.topic), len(batch))
 
     def _matches(self, topic: str) -> bool:
-        # Records come in runs of one topic.
+        # Consecutive records usually share a topic.
         if topic != self._last[0]:
             self._last = (topic, self._regex.fullmatch(topic) is not None)
         return self._last[1]

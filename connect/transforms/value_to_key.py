@@ -40,7 +40,7 @@ class ValueToKeyConfig(Config):
 
 
 class _KeyMaker(NamedTuple):
-    """The steps that make keys of values of one schema."""
+    """The steps that make keys from values of one schema."""
 
     schema: Schema | None
     key: Callable[[Any], dict[str, Any]]
