@@ -75,7 +75,7 @@ def _lines(mistake: Mistake) -> Iterator[str]:
 
 
 def _without_echoes(errors: list[str]) -> list[str]:
-    """The errors of a key without those that only repeat that its value is invalid."""
+    """Return the errors of a key without those that merely repeat that its value is invalid."""
     first, *others = errors or [""]
     return [error for error in (first, *(error for error in others if not _NULL_TWICE.match(error))) if error]
 
@@ -88,7 +88,7 @@ def _remedy(error: str, config: Mapping[str, Any]) -> str | None:
 
 
 def _meaning(definition: Mapping[str, Any] | None) -> str | None:
-    """What the key means, from its definition."""
+    """Return the meaning of a key, from its definition."""
     if definition is None:
         return None
     default = definition["default_value"]

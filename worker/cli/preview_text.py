@@ -10,7 +10,7 @@ __all__ = ["changes", "end_text", "has_failed", "preview_text", "record_text", "
 
 Document: TypeAlias = Mapping[str, Any]
 Row: TypeAlias = tuple[str, str, str]
-"""The name of a part of a record, its text before a step and after it; an empty text before is none."""
+"""The name of a part of a record, its text before a step and its text after it; an empty text before means none."""
 
 _LONGEST: Final = 100
 _WIDEST_BEFORE: Final = 46
@@ -18,11 +18,11 @@ _WIDEST_CELL: Final = 30
 _ABSENT: Final = "(none)"
 _PLAIN: Final = ("topic", "key schema", "value schema")
 _WHOLE: Final = ("polled", "consumed", "converted", "produced", "put")
-"""The steps that show the whole record: the others show what they change."""
+"""The steps that show the whole record; the others show only what they change."""
 
 
 def preview_text(document: Document) -> str:
-    """The result of a preview: its records, its tables, and why there are no more."""
+    """Return the result of a preview as text: its records, its tables, and why there are no more."""
     records = [record_text(number, record) for number, record in enumerate(document["records"], 1)]
     tables = [table_text(table) for table in document["tables"]]
     return "\n\n".join([*records, *tables, end_text(document)])
@@ -128,7 +128,7 @@ def _whole(record: Document) -> Iterator[tuple[str, str]]:
     for part in ("key", "value"):
         schema = record.get(f"{part}_schema")
         if part == "value" or record[part] is not None or schema is not None:
-            # Bytes are text that stands for itself: what a record is converted from, or to.
+            # Without a schema entry these are bytes, before or after conversion, shown as plain text.
             shown = _shown(record[part]) if f"{part}_schema" in record else _bytes(record[part])
             yield part, shown
             if schema is not None:

@@ -11,8 +11,7 @@ __all__ = ["HOST", "any_port", "choose_port", "is_free"]
 
 HOST = "127.0.0.1"
 
-# Below the range that systems hand to outgoing connections: no client of anything takes the port of a server
-# that is down for a moment.
+# Below the range of ports for outgoing connections, so that no client takes the port of a server that is briefly down.
 _LOWEST, _HIGHEST = 20000, 32767
 _TRIES = 100
 

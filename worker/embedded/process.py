@@ -22,7 +22,7 @@ __all__ = [
     "wait_gone",
 ]
 
-# A server of this size is ready before the optimising compiler has paid for itself.
+# A server of this size is ready before the optimising compiler would pay off.
 JVM_FLAGS = (
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
@@ -38,7 +38,7 @@ _DAEMON = '(exec "$@" </dev/null >>"$0" 2>&1) & echo $!'
 
 
 def server_mark(kind: str, data: Path) -> str:
-    """The argument that distinguishes the process serving ``data`` from a later one with the same process id."""
+    """Return the argument that distinguishes the process serving ``data`` from a later one with the same process id."""
     return f"-Dsluice.{kind}.data={data}"
 
 
@@ -126,15 +126,17 @@ def _stat(pid: int) -> list[bytes]:
 
 
 def _is_between_programs(pid: int) -> bool:
-    """Whether a process without a command line may get one: ``execve`` drops the old one before it sets the new one."""
+    """Return whether a process without a command line may still get one: ``execve`` drops the old one before setting
+    the new.
+    """
     fields = _stat(pid)
     return bool(fields) and fields[0] not in _ENDED and not int(fields[6]) & _KERNEL_THREAD
 
 
 def _is_gone(pid: int, mark: str) -> bool:
-    """Whether nothing is left of the process: no sockets, no file locks.
+    """Return whether nothing is left of the process: no sockets, no file locks.
 
-    Its command line disappears before those do, and a process that nobody waits for stays as a zombie.
+    Its command line disappears before those do, and a process that nobody waits for remains as a zombie.
     """
     fields, arguments = _stat(pid), _arguments(pid)
     if not fields or not arguments:

@@ -27,10 +27,10 @@ __all__ = [
 ]
 
 Tell: TypeAlias = Callable[[Event], None]
-"""Takes the events of the group, in the member's thread."""
+"""Receives the group's events, in the member's thread."""
 
 Snapshot: TypeAlias = Callable[[int], Future[ConfigSnapshot]]
-"""Gets the configurations, read at least to an offset if possible; -1 means as far as they are read already."""
+"""Returns the configurations, read at least to an offset if possible; -1 means as far as they were already read."""
 
 _LEAVE_SECONDS: Final = 5.0
 
@@ -67,7 +67,7 @@ class Membership(Protocol):
         """The counts of the group member; ``None`` without a group."""
 
     def assigned(self, units: Iterable[Unit]) -> frozenset[Unit]:
-        """Return those of the units that this worker runs."""
+        """Return the subset of the units that this worker runs."""
 
     def owner_url(self, unit: Unit) -> str | None:
         """Return the URL of the worker that runs this unit. Only the leader knows other workers' units."""
@@ -214,7 +214,7 @@ class GroupMembership:
         return self._member.counts if self._member is not None else GroupCounts()
 
     def assigned(self, units: Iterable[Unit]) -> frozenset[Unit]:
-        """Return those of the units that this worker holds."""
+        """Return the subset of the units that this worker holds."""
         return self._joined.held.intersection(units) if self._joined is not None else frozenset()
 
     def owner_url(self, unit: Unit) -> str | None:
@@ -250,7 +250,7 @@ class SoloMembership:
     counts = None
 
     def assigned(self, units: Iterable[Unit]) -> frozenset[Unit]:
-        """Return all of the units."""
+        """Return all units."""
         return frozenset(units)
 
     def owner_url(self, _unit: Unit) -> str | None:

@@ -14,7 +14,7 @@ from typing import Any, Final
 __all__ = ["SECONDS", "SLOT", "History", "Part", "Point", "Recorded", "Series", "added", "document"]
 
 SLOT: Final = 2
-"""Seconds from one point to the next."""
+"""The seconds between points."""
 SECONDS: Final = 300
 """How far back the history goes."""
 
@@ -67,7 +67,7 @@ class History:
         """Record the points of connectors at this time, in seconds since 1970."""
         slot = int(at // SLOT)
         if slot < self._newest or slot - self._newest >= _SLOTS:
-            # The clock was set, or the machine slept.
+            # The clock was changed, or the machine was asleep.
             self._rings.clear()
             self._newest = slot - 1
         for missed in range(self._newest + 1, slot + 1):
@@ -175,6 +175,6 @@ def document(part: Part, step: int) -> dict[str, Any]:
 
 
 def _without_beginning(unit: str | None, rates: Sequence[float | None], lags: Sequence[float | None]) -> Series:
-    """The values from the first that is known."""
+    """Return the values from the first known one."""
     begin = next((index for index, rate in enumerate(rates) if rate is not None), len(rates))
     return Series(unit, rates[begin:], lags[begin:])

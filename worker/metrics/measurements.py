@@ -118,7 +118,7 @@ class Measurements:
         self._reports[unit] = replace(before, values=values, histograms=histograms, at=time.time(), own=changed)
 
     def take_unchanged(self, unit: Unit) -> None:
-        """Note that the latest values of a task of this worker hold on."""
+        """Note that the latest values of one of this worker's tasks still hold."""
         if (before := self._reports.get(unit)) is not None:
             self._taken[unit] = time.monotonic()
             self._reports[unit] = replace(before, at=time.time())
@@ -130,7 +130,7 @@ class Measurements:
         self._reports[unit] = replace(before, clients=(*others[-_MOST_CLIENTS:], client))
 
     def drop_report(self, unit: Unit) -> None:
-        """Forget what only scrapes show: the unit has ended."""
+        """Drop the values that only scrapes show, because the unit has ended."""
         self._reports.pop(unit, None)
 
     def reports(self) -> dict[Unit, TaskSeen]:
@@ -204,7 +204,7 @@ class Measurements:
         self._inbox.after(_PATIENCE, lambda: self._end(waiting))
 
     def _ask(self, connector: str) -> set[_Question]:
-        """Ask each worker that was not asked just now; return the open requests."""
+        """Ask each worker that was not asked a moment ago. Returns the open requests."""
         if self._owners is None or (leader := self._membership.leader_url) is None:
             return set()
         scheme, now = urlsplit(leader).scheme, time.monotonic()
@@ -229,7 +229,7 @@ class Measurements:
         self._under_way.discard(question)
         self._answered[question] = time.monotonic()
         if (error := done.exception()) is not None:
-            # Its session is about to end, or it is overloaded: its tasks are shown without numbers.
+            # Its session is about to end, or it is overloaded, so its tasks are shown without numbers.
             logger.debug("Worker %s did not report the measurements of its tasks: %s", question.worker_id, error)
         values = {} if error is not None else done.result()
         kept = {unit: told for unit, told in self._others.items() if not _answers(question, unit, told)}

@@ -27,7 +27,7 @@ class _Allowance:
 _OF_BOTH: Final = _Allowance(5, 10)
 _OF_ADDRESS: Final = _Allowance(50, 2)
 _OF_USER: Final = _Allowance(100, 1)
-"""Many addresses that try one user's password share this. It is large, so that nobody is easily kept out by others."""
+"""Shared by all addresses that try one user's password. Large, so that a user is not easily locked out by others."""
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class _Used:
 class Attempts:
     """Counts failures by address, by user and by both together. May be used by any thread.
 
-    The latest 10,000 are kept (invariant I9), so pushing out one's own failures takes as many others.
+    The latest 10,000 are kept (invariant I9), so displacing one's own failures takes as many others.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

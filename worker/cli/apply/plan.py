@@ -14,7 +14,7 @@ from connect.config import HIDDEN
 __all__ = ["STATES", "Action", "Change", "Desired", "Existing", "Planned", "plan", "plan_text"]
 
 STATES: Final = ("RUNNING", "PAUSED", "STOPPED")
-"""The states that a file may ask for."""
+"""The states that a file may request."""
 
 _SECRET: Final = re.compile(
     r"passw|passphrase|secret|token|credential|jaas|api.?key|private.?key|\.pem$|keystore.key$", re.IGNORECASE
@@ -117,7 +117,9 @@ def _planned(desired: Desired, existing: Existing | None) -> Planned:
 
 
 def _differs(desired: str | None, existing: str | None) -> bool:
-    """Whether to request the state; a failed connector that should run is not stopped, so nothing is requested."""
+    """Return whether to request the state; a failed connector that should run is not stopped, so
+    nothing is requested.
+    """
     if desired is None:
         return False
     return existing in _HALTED if desired == "RUNNING" else existing != desired

@@ -53,7 +53,7 @@ def launch_broker(
 
 
 def becomes_ready(state: BrokerState, folder: BrokerFolder, config: BrokerConfig) -> bool:
-    """Wait until the broker is ready; return whether it is, or has ended.
+    """Wait until the broker is ready; return false if its process has ended.
 
     If it does neither in time, it is killed, and the ``ConnectError`` has the end of its log.
     """

@@ -38,15 +38,15 @@ __all__ = [
 
 _OUR_DEFAULTS: Mapping[ClientKind, Mapping[str, str]] = MappingProxyType(
     {
-        # I9: a producer holds 32 MiB of records, as Java's does, and no more than 100,000 of them, for each
-        # costs some hundred bytes beside its own.
+        # I9: like Java's, a producer buffers 32 MiB of records, but no more than 100,000 of them, because each has an
+        # overhead of some hundred bytes.
         ClientKind.PRODUCER: {
             "buffer.memory": str(32 * 1024 * 1024),
             "queue.buffering.max.messages": "100000",
             "linger.ms": "5",
         },
-        # I9: 32 MiB wait to be consumed and 16 MiB are being fetched from a broker. A back-off of 10 ms in
-        # place of 1,000 triples the rate of a consumer whose queue is full.
+        # I9: 32 MiB may be queued for consumption and 16 MiB being fetched from a broker. A back-off of 10 ms in place
+        # of 1,000 triples the rate of a consumer whose queue is full.
         ClientKind.CONSUMER: {
             "queued.max.messages.kbytes": str(32 * 1024),
             "queued.min.messages": "5000",
@@ -61,7 +61,7 @@ _IN_FLIGHT = "max.in.flight.requests.per.connection"
 _INT_MAX = str(2**31 - 1)
 _LONG_MAX = str(2**63 - 1)
 
-# Of the worker's own membership, though a consumer has settings of the same names.
+# These belong to the worker's own membership, although consumers have settings with the same names.
 _WORKER_GROUP_KEYS = frozenset(("group.id", "session.timeout.ms", "heartbeat.interval.ms"))
 
 _WORKER_PREFIXES = tuple(kind.worker_prefix for kind in ClientKind)
@@ -104,7 +104,7 @@ def source_producer_properties(
 
 
 def keeps_order(properties: ClientProperties) -> bool:
-    """Whether a producer always writes the records of a partition in the order it got them."""
+    """Return whether a producer always writes the records of a partition in the order in which it got them."""
     return bool(properties.properties["enable.idempotence"]) or properties.properties.get(_IN_FLIGHT) == 1
 
 
@@ -131,7 +131,7 @@ def _task_producer_properties(
     properties = _task_client(ClientKind.PRODUCER, role, worker, connector, forced)
     if properties.properties["enable.idempotence"] or _IN_FLIGHT in properties.properties:
         return properties
-    # Idempotence keeps the order of records with many in flight; without it there may be only one.
+    # Idempotence keeps the order of records with many requests in flight; without it there may be only one.
     return _task_client(ClientKind.PRODUCER, {**role, _IN_FLIGHT: "1"}, worker, connector, forced)
 
 
@@ -144,7 +144,7 @@ def sink_consumer_properties(worker: Mapping[str, str], connector: Mapping[str, 
     }
     if connector.get("topics.regex", "").strip():
         role["exclude.internal.topics"] = "true"
-    # I2: an offset is committed by the worker, when the task says that its data is durable.
+    # I2: the worker commits an offset when the task says that its data is durable.
     forced = {"enable.auto.commit": "false", "enable.auto.offset.store": "false"}
     return _task_client(ClientKind.CONSUMER, role, worker, connector, forced)
 
@@ -227,7 +227,7 @@ def _is_meant_for_clients(key: str, kind: ClientKind) -> bool:
 
 
 def _reads_a_whole_topic(client_id: str) -> dict[str, str]:
-    # librdkafka makes no consumer without a group; this one is never joined and nothing is committed to it.
+    # librdkafka creates no consumer without a group. This group is never joined, and nothing is committed to it.
     return {
         "allow.auto.create.topics": "false",
         "auto.offset.reset": "earliest",
@@ -274,7 +274,7 @@ def _task_client(
 
 
 def _as_written(error: ConfigError, sources: Mapping[str, Mapping[str, str]]) -> ConfigError:
-    """The error with its keys as the user wrote them; ``sources`` has the configurations by key prefix."""
+    """Return the error with its keys as the user wrote them. ``sources`` has the configurations by key prefix."""
     keys = {key: prefix + key for prefix, source in sources.items() for key in keys_of(error) if prefix + key in source}
     if not isinstance(error, ConfigRuleError):
         return ConfigError(keys.get(error.key, error.key), error.value, error.reason)

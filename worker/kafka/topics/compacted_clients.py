@@ -31,21 +31,21 @@ __all__ = [
 
 _ISOLATION: Final = "isolation.level"
 
-# I9: such a topic is small, and what waits in the client is bounded by 1 MiB; one record may be larger than that.
+# I9: such a topic is small, and the client buffers at most 1 MiB, although a single record may be larger.
 _CONSUMER: Final[Mapping[str, PropertyValue]] = {
     "enable.partition.eof": True,
     "queued.max.messages.kbytes": 1024,
     "queued.min.messages": 1000,
     "fetch.queue.backoff.ms": 2,
     "fetch.min.bytes": 1,
-    # A partition that cannot be fetched for a moment is asked again soon, at most so often.
+    # How soon a partition that temporarily cannot be fetched is tried again.
     "fetch.error.backoff.ms": 100,
 }
-# A consumer whose brokers are all away begins with its first address again, and so with the shortest wait, for ever.
+# A consumer that has lost all brokers always starts over with its first address, and so with the shortest wait.
 _RECONNECT: Final = "reconnect.backoff.ms"
 _LONGEST_RECONNECT: Final = "reconnect.backoff.max.ms"
 _PATIENT_MS: Final = 500
-# One request at a time keeps the order, and a record that is written twice is compacted: no producer id is needed.
+# With one request at a time the order is kept, and duplicates are removed by compaction, so no producer id is needed.
 _PRODUCER: Final[Mapping[str, PropertyValue]] = {
     "linger.ms": 0,
     "enable.idempotence": False,
@@ -70,9 +70,9 @@ _PASSING: Final = frozenset(
 class WriteLimit:
     """Stops a worker from writing too late: each record is delivered within ``seconds`` or never.
 
-    ``lasts`` is called in the topic's thread and returns whether the worker may write for that many more seconds. A
-    record whose acknowledgement was lost may have been delivered in that time. ``lapses`` counts how often others may
-    have taken over the worker's units; as long as it does not change, undelivered records may be retried.
+    ``lasts`` is called in the topic's thread and returns whether the worker may write for the given number of seconds.
+    A record whose acknowledgement was lost may have been delivered within that time. ``lapses`` counts how often others
+    may have taken over the worker's units; while it does not change, undelivered records may be retried.
     """
 
     seconds: float
@@ -95,7 +95,7 @@ def ends_reader_properties(consumer: ClientProperties) -> ClientProperties:
 
 
 def writer_properties(producer: ClientProperties, within: float = math.inf) -> ClientProperties:
-    """The settings of the producer; a record not delivered ``within`` that many seconds never is."""
+    """Return the settings of the producer. A record that is not delivered ``within`` that many seconds never is."""
     limit = {} if within == math.inf else {"message.timeout.ms": max(1, int(within * 1000))}
     return replace(producer, properties={**producer.properties, **_PRODUCER, **limit})
 

@@ -59,7 +59,7 @@ def ensure_internal_topic(
             factor,
         ) from error
     if not found.may_read:
-        # While the topic is empty, nothing else would show this.
+        # While the topic is empty, nothing else would reveal this.
         told = remedy(KafkaError.TOPIC_AUTHORIZATION_FAILED, WORKER, [on_topic(topic.name, "Read")])
         raise ConnectError(f"Topic '{topic.name}' of the '{key}' property may not be read. {told}")
     return found
