@@ -196,7 +196,7 @@ class Tree:
         self._root = root
 
     def pids(self) -> list[int]:
-        """The ids of all processes."""
+        """Return the ids of all processes."""
         return sorted(Memory.below(self._root))
 
     def megabytes(self) -> float:
@@ -204,7 +204,7 @@ class Tree:
         return sum(Memory.below(self._root).values())
 
     def threads(self) -> int:
-        """The number of their threads."""
+        """Return the number of their threads."""
         return sum(map(_threads, self.pids()))
 
     def files(self) -> OpenFiles:
@@ -212,7 +212,7 @@ class Tree:
         return OpenFiles.of(self.pids())
 
     def effort(self) -> Effort:
-        """The resources that they have used so far."""
+        """Return the resources that they have used so far."""
         pids = self.pids()
         return Effort(time.monotonic(), sum(map(_cpu, pids)), sum(map(_wakes, pids)))
 

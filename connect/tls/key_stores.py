@@ -160,7 +160,7 @@ class _WrongPasswordError(Exception):
         self._of_key = of_key
 
     def key_of(self, name: str) -> str:
-        """The config key that has the password."""
+        """Return the config key that has the password."""
         return f"{name.rpartition('.')[0]}.key.password" if self._of_key else f"{name}.password"
 
 

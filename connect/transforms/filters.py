@@ -49,11 +49,11 @@ class JsonPathFilter(ConditionFilter[JsonPathFilterConfig], KeyOrValueTransforma
         self._path = JsonPath(config.filter_condition, "filter.condition")
 
     def subject(self, record: Record) -> Any:
-        """The key or value."""
+        """Return the key or value."""
         return self.side.read(record)[1]
 
     def subjects(self, batch: Batch[Any]) -> Iterable[Any]:
-        """The keys or values."""
+        """Return the keys or values."""
         return self.side.column(batch).values()
 
     def meets(self, subject: Any) -> bool:
@@ -85,13 +85,13 @@ class ExpressionFilter(ConditionFilter[ExpressionFilterConfig]):
         self._expression = Expression(config.filter_condition, "filter.condition")
 
     def subject(self, record: Record) -> Record:
-        """The record."""
+        """Return the record."""
         return record
 
     def subjects(self, batch: Batch[Any]) -> Iterable[Record]:
-        """The records."""
+        """Return the records."""
         return batch
 
     def meets(self, subject: Any) -> bool:
-        """Whether the expression is true."""
+        """Return whether the expression is true."""
         return self._expression.decide(subject)

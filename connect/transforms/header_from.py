@@ -70,7 +70,7 @@ class HeaderFrom(KeyOrValueTransformation[HeaderFromConfig]):
         self._extractions = SchemaCache(self._extraction)
 
     def apply(self, record: R) -> R | None:
-        """The record with the headers."""
+        """Return the record with the headers."""
         side = self.side
         schema, data = side.read(record)
         value = require_map(data, schema, self._purpose)
@@ -81,7 +81,7 @@ class HeaderFrom(KeyOrValueTransformation[HeaderFromConfig]):
         return new
 
     def apply_batch(self, batch: B) -> Sequence[B]:
-        """The batch with the headers."""
+        """Return the batch with the headers."""
         column = self.side.column(batch)
         schema, values = column.schema, column.values()
         checked = [require_map(value, schema, self._purpose) for value in values]

@@ -155,7 +155,7 @@ class InsertField(KeyOrValueTransformation[InsertFieldConfig]):
         self._plans = SchemaCache(self._plan)
 
     def apply(self, record: R) -> R | None:
-        """The record with the fields inserted."""
+        """Return the record with the fields inserted."""
         schema, data = self.side.read(record)
         if data is None:
             return record
@@ -171,7 +171,7 @@ class InsertField(KeyOrValueTransformation[InsertFieldConfig]):
         return self.side.put(record, new_schema, new)
 
     def apply_batch(self, batch: B) -> Sequence[B]:
-        """The batch with the fields inserted."""
+        """Return the batch with the fields inserted."""
         column = self.side.column(batch)
         if isinstance(column, StructColumn) and (extended := self._extended(batch, column)) is not None:
             return [self.side.put_column(batch, extended)]

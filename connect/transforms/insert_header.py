@@ -46,13 +46,13 @@ class InsertHeader(Transformation[InsertHeaderConfig]):
         self._is_shared = not isinstance(literal.value, (list, dict))
 
     def apply(self, record: R) -> R | None:
-        """The record with the header."""
+        """Return the record with the header."""
         new = copy_of(record)
         new.headers = self._with_header(record.headers)
         return new
 
     def apply_batch(self, batch: B) -> Sequence[B]:
-        """The batch with the header."""
+        """Return the batch with the header."""
         headers = batch.headers
         if isinstance(headers, Constant) and self._is_shared:
             return [batch.replace(headers=Constant(self._with_header(headers.value), len(batch)))]

@@ -53,7 +53,7 @@ class ReplaceFieldConfig(Config):
         return parse_pairs(self.renames)
 
     def selection(self) -> Selection:
-        """The three options, combined."""
+        """Return the three options, combined."""
 
         def tree(paths: Iterable[tuple[str, str]]) -> FieldTree[str]:
             syntax = self.field_syntax_version
@@ -72,7 +72,7 @@ class Selection:
     renames: FieldTree[str]
 
     def keeps(self, name: str) -> bool:
-        """Whether a field is kept, at least in part."""
+        """Return whether a field is kept, at least in part."""
         if name in self.exclude.leaves:
             return False
         return self.include is None or name in self.include.leaves or name in self.include.branches
@@ -91,7 +91,7 @@ class Selection:
         return Selection(exclude or FieldTree(), include, renames or FieldTree())
 
     def inner_names(self) -> set[str]:
-        """The fields within which something may be selected."""
+        """Return the fields within which something may be selected."""
         trees = (self.exclude, self.include, self.renames)
         return {name for tree in trees if tree is not None for name in tree.branches}
 

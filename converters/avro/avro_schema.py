@@ -67,7 +67,7 @@ class AvroSchema:
         return self.name if self.name is not None else self.kind
 
     def field(self, name: str) -> AvroField | None:
-        """The field of that name, or ``None``."""
+        """Return the field of that name, or ``None``."""
         return next((each for each in self.fields if each.name == name), None)
 
 
@@ -85,7 +85,7 @@ class AvroField:
 
 
 def is_null(schema: AvroSchema) -> bool:
-    """Whether the type is ``null``."""
+    """Return whether the type is ``null``."""
     return schema.kind == "null"
 
 

@@ -48,7 +48,7 @@ def split(full_name: str) -> tuple[str | None, str]:
 
 
 def joined(namespace: str | None, name: str) -> str:
-    """The inverse of :func:`split`."""
+    """Return the inverse of :func:`split`."""
     return f"{namespace}.{name}" if namespace else name
 
 

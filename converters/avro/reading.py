@@ -126,7 +126,7 @@ class Reading:
             self._source.line("raise Malformed(f'{j - i} bytes should follow where {n - i} are left')")
 
     def names(self) -> dict[str, object]:
-        """The objects that the code refers to, by name."""
+        """Return the objects that the code refers to, by name."""
         return {
             "Malformed": MalformedError,
             "budget": [0],

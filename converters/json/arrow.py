@@ -59,7 +59,7 @@ class ArrowReader:
 
     @staticmethod
     def can_read(schema: Schema) -> bool:
-        """Whether values of a schema can be read: structs that contain no maps or empty structs."""
+        """Return whether values of a schema can be read: structs that contain no maps or empty structs."""
         return schema.type is Type.STRUCT and _read_type(schema) is not None
 
     def read(self, payloads: Sequence[bytes]) -> pa.Array[Any]:

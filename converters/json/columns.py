@@ -80,7 +80,7 @@ def column_encoder(schema: Schema | None, *, replace_null: bool, decimal_format:
 def field_encoders(
     schema: Schema, *, replace_null: bool, decimal_format: DecimalFormat
 ) -> Sequence[tuple[str, Change]]:
-    """The :func:`column_encoder` of each field of a struct, with its name."""
+    """Return the :func:`column_encoder` of each field of a struct, with its name."""
     return [
         (field.name, column_encoder(field.schema, replace_null=replace_null, decimal_format=decimal_format))
         for field in schema.fields

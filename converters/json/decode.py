@@ -257,7 +257,7 @@ def _float64(schema: Schema, rules: Rules, _nested: bool) -> Decode:
 
 
 def _to_double(number: int | Decimal) -> float:
-    """The float nearest to an exact number."""
+    """Return the float nearest to an exact number."""
     try:
         return float(number)
     except OverflowError:

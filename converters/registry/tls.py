@@ -54,7 +54,7 @@ class TlsConfig(Config):
         yield from unusable_stores(self.tls_props(), _PREFIX)
 
     def tls_props(self) -> dict[str, str]:
-        """The TLS options that are set, all under ``schema.registry.ssl.*``."""
+        """Return the TLS options that are set, all under ``schema.registry.ssl.*``."""
         props: dict[str, str] = {}
         for name in TLS_NAMES:
             attribute = name.replace(".", "_")
@@ -65,7 +65,7 @@ class TlsConfig(Config):
 
 
 def has_trust_store(config: TlsConfig) -> bool:
-    """Whether the options configure a trust store."""
+    """Return whether the options configure a trust store."""
     return client.has_trust_store(config.tls_props(), _PREFIX)
 
 

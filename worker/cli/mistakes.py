@@ -48,12 +48,12 @@ class Mistake:
     remedy: str | None = None
 
     def document(self) -> dict[str, Any]:
-        """The mistake as a JSON object."""
+        """Return the mistake as a JSON object."""
         return {"keys": list(self.keys), "error": self.error, "remedy": self.remedy}
 
 
 def mistakes_of(infos: Mapping[str, Any]) -> list[Mistake]:
-    """The mistakes in a validation result, in its order."""
+    """Return the mistakes in a validation result, in its order."""
     found: dict[str, list[str]] = {}
     configs = {config["value"]["name"]: config for config in infos["configs"]}
     for key, config in configs.items():
@@ -63,7 +63,7 @@ def mistakes_of(infos: Mapping[str, Any]) -> list[Mistake]:
 
 
 def mistakes_text(mistakes: Iterable[Mistake]) -> str:
-    """The mistakes as text."""
+    """Return the mistakes as text."""
     return "\n".join(line for mistake in mistakes for line in _lines(mistake))
 
 

@@ -85,7 +85,7 @@ class OfflineWorker:
         raise SystemExit(NOT_ASKED)
 
     def mistakes_in(self, connector: GivenConnector, label: str) -> tuple[list[Mistake], list[str]]:
-        """The mistakes in a connector's configuration, and warnings."""
+        """Return the mistakes in a connector's configuration, and warnings."""
         written = (connector.config.get("connector.class") or "").strip()
         if not written:
             remedy = "`sluice plugins list` lists the connectors there are."

@@ -29,7 +29,7 @@ def preview_text(document: Document) -> str:
 
 
 def end_text(document: Document) -> str:
-    """The number of records, and why there are no more."""
+    """Return the number of records, and why there are no more."""
     shown = len(document["records"])
     records = f"{shown} {'record' if shown == 1 else 'records'}"
     told = f"{document['trace'].rstrip()}\n" if document["trace"] else ""
@@ -39,7 +39,7 @@ def end_text(document: Document) -> str:
 
 
 def has_failed(document: Document) -> bool:
-    """Whether a record of a preview, or the connector, would fail."""
+    """Return whether a record of a preview, or the connector, would fail."""
     return document["failed"] or any("error" in step for record in document["records"] for step in record["steps"])
 
 
@@ -55,7 +55,7 @@ def record_text(number: int, document: Document) -> str:
 
 
 def table_text(document: Document) -> str:
-    """The rows that a load would write to a table, below its columns and their types."""
+    """Return the rows that a load would write to a table, below its columns and their types."""
     columns = document["columns"]
     names = [column["name"] for column in columns]
     cells = [[json.dumps(row.get(name), ensure_ascii=False) for name in names] for row in document["rows"]]
@@ -71,7 +71,7 @@ def table_text(document: Document) -> str:
 
 
 def changes(before: Document, after: Document) -> Iterator[tuple[str, Any, Any]]:
-    """The parts of a record that differ: ``value.name`` with the old and the new value, ``...`` for none."""
+    """Yield the parts of a record that differ: ``value.name`` with the old and the new value, ``...`` for none."""
     for part in ("topic", "partition", "timestamp", "key_schema", "key", "value_schema", "value"):
         yield from _changed(part.replace("_", " "), before.get(part), after.get(part))
     yield from _changed("headers", _headers(before), _headers(after))

@@ -17,7 +17,7 @@ _TRIES = 100
 
 
 def is_free(port: int) -> bool:
-    """Whether a server could listen on ``port`` of the loopback address."""
+    """Return whether a server could listen on ``port`` of the loopback address."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as server:
         server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -65,7 +65,7 @@ def launch_daemon(command: Sequence[str], *, log: Path, environ: Mapping[str, st
 
 
 def is_process(pid: int, mark: str) -> bool:
-    """Whether process ``pid`` is alive and carries ``mark``."""
+    """Return whether process ``pid`` is alive and carries ``mark``."""
     deadline = time.monotonic() + _EXEC_SECONDS
     while (arguments := _arguments(pid)) == [b""] and _is_between_programs(pid) and time.monotonic() < deadline:
         time.sleep(_EXEC_POLL_SECONDS)
@@ -110,7 +110,7 @@ def tail(log: Path, lines: int = 20) -> str:
 
 
 def _arguments(pid: int) -> list[bytes]:
-    """The command line of a process; empty if the process is gone, ``[b""]`` if it has no arguments."""
+    """Return the command line of a process; empty if the process is gone, ``[b""]`` if it has no arguments."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
@@ -118,7 +118,7 @@ def _arguments(pid: int) -> list[bytes]:
 
 
 def _stat(pid: int) -> list[bytes]:
-    """The fields of ``/proc/PID/stat`` from the state on; empty if the process is gone (proc(5))."""
+    """Return the fields of ``/proc/PID/stat`` from the state on; empty if the process is gone (proc(5))."""
     try:
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     except OSError:

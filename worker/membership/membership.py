@@ -73,7 +73,10 @@ class Membership(Protocol):
         """Return the URL of the worker that runs this unit. Only the leader knows other workers' units."""
 
     def may_run_tasks(self, connector: str) -> bool:
-        """Whether any worker may still run a task of a connector. Only the leader knows; other workers return true."""
+        """Return whether any worker may still run a task of a connector.
+
+        Only the leader knows; other workers return true.
+        """
 
     def start(self, tell: Tell, snapshot: Snapshot) -> None:
         """Join the cluster; ``tell`` receives the events, which must be passed to :meth:`happened`."""
@@ -226,7 +229,8 @@ class GroupMembership:
         return self._joined.division.owners.get(unit) if self._joined.division is not None else None
 
     def may_run_tasks(self, connector: str) -> bool:
-        """Whether a task of a connector was assigned in the last round, or was still held by a member when it began.
+        """Return whether a task of a connector was assigned in the last round, or was still held by a member when it
+        began.
 
         Also true while a round with newer configurations is due, which may assign one. A worker that is not in the
         round has been out of the group for a session, so its tasks have ended with its lease.

@@ -92,7 +92,7 @@ class History:
         self._rings.pop(connector, None)
 
     def recorded(self, connector: str | None = None) -> Recorded:
-        """A copy of all points, or of one connector's."""
+        """Return a copy of all points, or of one connector's."""
         rings = {
             name: _Ring(ring.unit, ring.newest, ring.rates[:], ring.lags[:])
             for name, ring in self._rings.items()
@@ -109,7 +109,7 @@ class Recorded:
         self._rings = rings
 
     def part(self, step: int) -> Part:
-        """The points in steps of so many seconds, a multiple of :data:`SLOT`: mean rates, last lags."""
+        """Return the points in steps of so many seconds, a multiple of :data:`SLOT`: mean rates, last lags."""
         width = step // SLOT
         return Part(self._newest // width, {name: self._series(ring, width) for name, ring in self._rings.items()})
 
@@ -159,7 +159,7 @@ def _at(step: int, known: Iterable[tuple[int, Series]]) -> Iterator[tuple[float,
 
 
 def document(part: Part, step: int) -> dict[str, Any]:
-    """A part as the REST API shows it; ``end`` is when its last step began, in seconds since 1970."""
+    """Return a part as the REST API shows it; ``end`` is when its last step began, in seconds since 1970."""
     return {
         "end": part.end * step,
         "step": step,

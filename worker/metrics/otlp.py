@@ -96,7 +96,7 @@ class OtlpPush:
 
 
 def metrics_data(found: Iterable[Family], worker_id: str, version: str, began: int) -> Any:
-    """The families as OpenTelemetry's ``MetricsData``; ``began`` is when counting began, in ns since 1970."""
+    """Return the families as OpenTelemetry's ``MetricsData``; ``began`` is when counting began, in ns since 1970."""
     from opentelemetry.sdk.metrics.export import MetricsData, ResourceMetrics, ScopeMetrics  # noqa: PLC0415
     from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
     from opentelemetry.sdk.util.instrumentation import InstrumentationScope  # noqa: PLC0415

@@ -56,7 +56,7 @@ def processes_document(processes: Mapping[Unit, int], use: Use = use_of) -> list
 
 
 def units_of_processes(processes: Mapping[Unit, int]) -> dict[int, list[Unit]]:
-    """The units that each process runs."""
+    """Return the units that each process runs."""
     found: dict[int, list[Unit]] = {}
     for unit, pid in sorted(processes.items()):
         found.setdefault(pid, []).append(unit)
@@ -64,7 +64,7 @@ def units_of_processes(processes: Mapping[Unit, int]) -> dict[int, list[Unit]]:
 
 
 def _document(units: Sequence[Unit], pid: int, used: ProcessUse | None) -> dict[str, Any] | None:
-    """A process; with the name of a connector or task if it runs nothing else."""
+    """Return the description of a process, with the name of a connector or task if it runs nothing else."""
     if used is None:
         return None
     names = {unit.connector for unit in units}

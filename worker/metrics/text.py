@@ -54,7 +54,7 @@ class Family:
 
 
 def accepts_openmetrics(accept: str) -> bool:
-    """Whether a scraper's ``Accept`` names OpenMetrics."""
+    """Return whether a scraper's ``Accept`` names OpenMetrics."""
     return "application/openmetrics-text" in accept.lower()
 
 

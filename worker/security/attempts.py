@@ -67,7 +67,7 @@ class Attempts:
         return math.ceil(too_many * allowance.seconds) if too_many > 0 else 0
 
     def _now(self, key: _Key, allowance: _Allowance) -> float:
-        """The failures that still count."""
+        """Return the failures that still count."""
         used = self._used.get(key)
         return 0.0 if used is None else max(0.0, used.failures - (self._clock() - used.since) / allowance.seconds)
 

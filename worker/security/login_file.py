@@ -29,7 +29,7 @@ _PART: Final = re.compile(
 
 
 def asks_for_password(extensions: Sequence[str]) -> bool:
-    """Whether ``rest.extension.classes`` names basic authentication. Any other extension is an error.
+    """Return whether ``rest.extension.classes`` names basic authentication. Any other extension is an error.
 
     Ignoring an extension could open the API to callers whom it was meant to keep out.
     """

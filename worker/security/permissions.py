@@ -93,12 +93,12 @@ class Rule:
         return _ALL not in self.plugins
 
     def covers(self, target: Target) -> bool:
-        """Whether the rule applies to this connector."""
+        """Return whether the rule applies to this connector."""
         is_named = any(matches_wildcard(pattern, target.connector) for pattern in self.connectors)
         return is_named and self.covers_plugin(target.plugins)
 
     def covers_plugin(self, names: Iterable[str]) -> bool:
-        """Whether the rule applies to connectors of this plugin."""
+        """Return whether the rule applies to connectors of this plugin."""
         if not self.asks_for_plugin:
             return True
         return any(matches_wildcard(pattern, name) for pattern in self.plugins for name in names)
@@ -140,7 +140,7 @@ class Permissions:
     def refused_overrides(
         self, connector: str | None, plugins: tuple[str, ...], config: Mapping[str, object]
     ) -> list[str]:
-        """The client settings in a configuration that no role allows for this connector, or for any."""
+        """Return the client settings in a configuration that no role allows for this connector, or for any."""
         allowing = [
             rule
             for rule in self.allowed
@@ -172,7 +172,7 @@ class _Role:
     denied: tuple[Rule, ...]
 
     def has(self, principal: Principal) -> bool:
-        """Whether the principal is one of the role's users, or in one of its groups."""
+        """Return whether the principal is one of the role's users, or in one of its groups."""
         if any(matches_wildcard(pattern, principal.name) for pattern in self.users):
             return True
         return any(matches_wildcard(pattern, group) for pattern in self.groups for group in principal.groups)
@@ -185,7 +185,7 @@ class Roles:
     roles: tuple[_Role, ...] = ()
 
     def permissions(self, principal: Principal) -> Permissions:
-        """The permissions of a principal."""
+        """Return the permissions of a principal."""
         own = [role for role in self.roles if role.has(principal)]
         return Permissions(
             tuple(rule for role in own for rule in role.allowed), tuple(rule for role in own for rule in role.denied)
@@ -193,7 +193,7 @@ class Roles:
 
     @staticmethod
     def of_worker() -> Permissions:
-        """The permissions of another worker of the cluster acting on its own behalf."""
+        """Return the permissions of another worker of the cluster acting on its own behalf."""
         return _OF_WORKERS
 
 

@@ -32,7 +32,7 @@ _SECRET_NAME: Final = re.compile(
 
 
 def sounds_secret(name: str) -> bool:
-    """Whether a name suggests a secret value, for callers without a definition of the key."""
+    """Return whether a name suggests a secret value, for callers without a definition of the key."""
     return bool(_SECRET_NAME.search(name.lower().replace("_", ".")))
 
 
@@ -75,7 +75,7 @@ class Redaction:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """The forms in which a secret may appear.
+    """Yield the forms in which a secret may appear.
 
     These are the whole secret, the secret without a trailing line break, its single lines, and the password in
     "user:password"; and each of them as written in Python, JSON, URLs and HTML, also escaped twice.

@@ -35,7 +35,7 @@ def is_hash(stored: str) -> bool:
 
 
 def matches(stored: str, password: str) -> bool:
-    """Whether a password matches the one in the file, in clear text or as a hash."""
+    """Return whether a password matches the one in the file, in clear text or as a hash."""
     if stored.startswith(_ARGON2):
         return _matches_argon2(stored, password)
     if stored.startswith(_BCRYPT):
@@ -73,7 +73,7 @@ class Users:
         return self._file.fault
 
     def stored(self, user: str) -> str | None:
-        """The user's entry in the file, which changes with the password."""
+        """Return the user's entry in the file, which changes with the password."""
         return self._file.read().by_user.get(user)
 
     def remembers(self, user: str, password: str) -> bool:

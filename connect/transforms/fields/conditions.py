@@ -44,7 +44,7 @@ class ConditionFilter(Transformation[C], Generic[C]):
 
     @abstractmethod
     def subject(self, record: Record) -> Any:
-        """The value that the condition is applied to."""
+        """Return the value that the condition is applied to."""
 
     @abstractmethod
     def subjects(self, batch: Batch[Any]) -> Iterable[Any]:

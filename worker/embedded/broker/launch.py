@@ -78,7 +78,7 @@ def choose_ports(wanted: int | None, last: Ports | None) -> Ports:
 
 
 def is_ready(port: int, *, plaintext: bool = True) -> bool:
-    """Whether the broker on ``port`` lists itself as alive, or accepts connections if not ``plaintext``.
+    """Return whether the broker on ``port`` lists itself as alive, or accepts connections if not ``plaintext``.
 
     This sends one hand-made Metadata request.
     """

@@ -68,22 +68,25 @@ _WORKER_PREFIXES = tuple(kind.worker_prefix for kind in ClientKind)
 
 
 def sink_group_id(connector_name: str) -> str:
-    """The default consumer group of a sink connector."""
+    """Return the default consumer group of a sink connector."""
     return f"connect-{connector_name}"
 
 
 def dlq_group_id(connector_name: str) -> str:
-    """The group for a sink's positions in its dead letter queue, also the transactional id of the queue's writer."""
+    """Return the group of a sink's positions in its dead letter queue.
+
+    It is also the transactional id of the queue's writer.
+    """
     return f"{sink_group_id(connector_name)}-dlq"
 
 
 def transactional_id(group_id: str, connector_name: str, task: int) -> str:
-    """The transactional id of an exactly-once source task in the cluster ``group_id``."""
+    """Return the transactional id of an exactly-once source task in the cluster ``group_id``."""
     return f"{group_id}-{connector_name}-{task}"
 
 
 def client_id_base(worker: Mapping[str, str]) -> str:
-    """The prefix of the client ids of a worker's own clients."""
+    """Return the prefix of the client ids of a worker's own clients."""
     base = worker.get("group.id", "").strip() or "connect"
     own = worker.get("client.id", "").strip()
     return f"{base}-{own}-" if own else f"{base}-"
@@ -92,7 +95,7 @@ def client_id_base(worker: Mapping[str, str]) -> str:
 def source_producer_properties(
     worker: Mapping[str, str], connector: Mapping[str, str], task: int, *, exactly_once: bool = False
 ) -> ClientProperties:
-    """The producer of a source task; ``exactly_once`` makes it transactional."""
+    """Return the settings of a source task's producer; ``exactly_once`` makes it transactional."""
     name = connector["name"]
     forced: dict[str, str] = {}
     if exactly_once:
@@ -111,7 +114,7 @@ def keeps_order(properties: ClientProperties) -> bool:
 def dlq_producer_properties(
     worker: Mapping[str, str], connector: Mapping[str, str], task: int, *, exactly_once: bool = False
 ) -> ClientProperties:
-    """The producer for a sink task's dead letter queue; it may be transactional."""
+    """Return the settings of the producer for a sink task's dead letter queue, which may be transactional."""
     client_id = f"connector-dlq-producer-{connector['name']}-{task}"
     forced: dict[str, str] = {}
     if exactly_once:
@@ -136,7 +139,7 @@ def _task_producer_properties(
 
 
 def sink_consumer_properties(worker: Mapping[str, str], connector: Mapping[str, str], task: int) -> ClientProperties:
-    """The consumer of a sink task."""
+    """Return the settings of a sink task's consumer."""
     role = _bootstrap(worker) | {
         "auto.offset.reset": "earliest",
         "client.id": f"connector-consumer-{connector['name']}-{task}",
@@ -150,7 +153,7 @@ def sink_consumer_properties(worker: Mapping[str, str], connector: Mapping[str, 
 
 
 def dlq_consumer_properties(worker: Mapping[str, str], connector: Mapping[str, str], task: int) -> ClientProperties:
-    """The consumer for a sink's dead letter queue; it does not read uncommitted records."""
+    """Return the settings of the consumer for a sink's dead letter queue, which does not read uncommitted records."""
     properties = sink_consumer_properties(worker, connector, task)
     own = {"group.id": dlq_group_id(connector["name"]), "isolation.level": "read_committed"}
     return replace(properties, properties={**properties.properties, **own})
@@ -159,7 +162,7 @@ def dlq_consumer_properties(worker: Mapping[str, str], connector: Mapping[str, s
 def source_offsets_consumer_properties(
     worker: Mapping[str, str], connector: Mapping[str, str], task: int | None, *, exactly_once: bool = False
 ) -> ClientProperties:
-    """The consumer that reads the offsets topic for a source connector or one of its tasks."""
+    """Return the settings of the consumer that reads the offsets topic for a source connector or one of its tasks."""
     client_id = f"connector-consumer-{_numbered(connector, task)}"
     role = _bootstrap(worker) | {"client.id": client_id}
     forced = _reads_a_whole_topic(client_id)
@@ -171,12 +174,12 @@ def source_offsets_consumer_properties(
 def admin_properties(
     worker: Mapping[str, str], connector: Mapping[str, str], task: int | None = None
 ) -> ClientProperties:
-    """The admin client of a connector or one of its tasks."""
+    """Return the settings of the admin client of a connector or one of its tasks."""
     return _admin_properties(worker, connector, f"connector-adminclient-{_numbered(connector, task)}")
 
 
 def dlq_admin_properties(worker: Mapping[str, str], connector: Mapping[str, str], task: int) -> ClientProperties:
-    """The admin client that creates a sink task's dead letter queue."""
+    """Return the settings of the admin client that creates a sink task's dead letter queue."""
     return _admin_properties(worker, connector, f"connector-dlq-adminclient-{_numbered(connector, task)}")
 
 
@@ -188,7 +191,7 @@ def _admin_properties(worker: Mapping[str, str], connector: Mapping[str, str], c
 def internal_properties(
     worker: Mapping[str, str], kind: ClientKind, purpose: str, settings: Mapping[str, str] | None = None
 ) -> ClientProperties:
-    """A client of the worker itself, from the worker's settings without a prefix.
+    """Return the settings of a client of the worker itself, from the worker's settings without a prefix.
 
     ``purpose`` completes its client id: ``configs``, ``offsets``, ``statuses``, ``leader``, ``shared-admin``.
     ``settings`` override the worker's.
@@ -211,7 +214,7 @@ def internal_properties(
 
 
 def _worker_own(worker: Mapping[str, str], kind: ClientKind) -> dict[str, str]:
-    """The worker's settings without a prefix that apply to such a client."""
+    """Return the worker's settings without a prefix that apply to such a client."""
     return {
         key: value
         for key, value in worker.items()

@@ -166,7 +166,10 @@ class CompactedTopic:
         self._fetcher.start()
 
     def under_way(self, timeout: float) -> list[int]:
-        """The partitions that end with an open transaction. Call this before ``start``; it raises the same errors."""
+        """Return the partitions that end with an open transaction.
+
+        Call this before ``start``; it raises the same errors.
+        """
         deadline = time.monotonic() + timeout
         committed = self._find_extent(deadline, self._consumer)
         ends = self._find_extent(deadline, self._ends_reader.client)
@@ -370,7 +373,8 @@ class CompactedTopic:
             except BufferError:
                 return
             except KafkaException as error:
-                # For example, a record is too large: retrying would apply the other records of the write without it.
+                # For example, the record is too large. The whole write fails, or its other records would take effect
+                # without this one.
                 self._fail(write, error.args[0])
             else:
                 self._unsent.popleft()

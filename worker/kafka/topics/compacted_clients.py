@@ -81,12 +81,12 @@ class WriteLimit:
 
 
 def reader_properties(consumer: ClientProperties) -> ClientProperties:
-    """The settings of the consumer that reads the topic."""
+    """Return the settings of the consumer that reads the topic."""
     return replace(consumer, properties={**consumer.properties, **_CONSUMER, **_patience(consumer.properties)})
 
 
 def ends_reader_properties(consumer: ClientProperties) -> ClientProperties:
-    """The settings of the consumer that looks up the topic's end.
+    """Return the settings of the consumer that looks up the topic's end.
 
     Committed records end with the last complete transaction; an open one has to be waited for.
     """
@@ -101,17 +101,17 @@ def writer_properties(producer: ClientProperties, within: float = math.inf) -> C
 
 
 def is_transient(error: KafkaError) -> bool:
-    """Whether an error is temporary, so that the request is worth repeating."""
+    """Return whether an error is temporary, so that the request is worth repeating."""
     return not error.fatal() and (error.retriable() or error.code() in _PASSING)
 
 
 def is_late(error: KafkaError) -> bool:
-    """Whether a record was not delivered within the limit."""
+    """Return whether a record was not delivered within the limit."""
     return bool(error.code() == KafkaError._MSG_TIMED_OUT)
 
 
 def is_too_large(error: BaseException | None) -> bool:
-    """Whether a record was larger than the producer or the topic accepts, so that a retry would fail again."""
+    """Return whether a record was larger than the producer or the topic accepts, so that a retry would fail again."""
     while error is not None:
         if isinstance(error, KafkaException) and error.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:
             return True
@@ -120,23 +120,23 @@ def is_too_large(error: BaseException | None) -> bool:
 
 
 def closed_error(topic: str) -> ConnectError:
-    """The error of a request that was open when its topic was closed."""
+    """Return the error of a request that was open when its topic was closed."""
     return ConnectError(f"Topic '{topic}' is closed here: the worker is stopping")
 
 
 def unread_partition_error(topic: str) -> ConnectError:
-    """The error of a record that was written to a partition that this worker does not read."""
+    """Return the error of a record that was written to a partition that this worker does not read."""
     return ConnectError(f"Topic '{topic}' has more partitions than when this worker was started; restart the worker")
 
 
 def denied_error(topic: str, error: KafkaError, operation: str) -> ConnectError:
-    """The error of a client to which the brokers have denied access."""
+    """Return the error of a client to which the brokers have denied access."""
     told = explained(error, WORKER, on_topic(topic, operation))
     return ConnectError(f"Topic '{topic}' cannot be used: {told}")
 
 
 def refused_write_error(topic: str, error: KafkaError) -> ConnectError:
-    """The error of a record that was not written; a ``RetriableError`` if that may be temporary."""
+    """Return the error of a record that was not written: a ``RetriableError`` if that may be temporary."""
     kind = RetriableError if is_transient(error) else ConnectError
     refused = kind(f"Topic '{topic}' could not be written to: {explained(error, WORKER, on_topic(topic, 'Write'))}")
     refused.__cause__ = KafkaException(error)
@@ -144,12 +144,12 @@ def refused_write_error(topic: str, error: KafkaError) -> ConnectError:
 
 
 def late_error(topic: str, what: str) -> RetriableError:
-    """The error of a request that took too long."""
+    """Return the error of a request that took too long."""
     return RetriableError(f"Topic '{topic}' {what} in time; are its brokers up and can they be reached?")
 
 
 def write_limit_error(topic: str) -> RetriableError:
-    """The error of a write beyond the limit."""
+    """Return the error of a write beyond the limit."""
     return RetriableError(
         f"Nothing is written to topic '{topic}': this worker has not heard from its cluster for a while, and another "
         "worker may do its work by now"

@@ -58,7 +58,7 @@ class TopicCreationGroup:
     settings: Mapping[str, str]
 
     def matches(self, topic: str) -> bool:
-        """Whether the topic belongs to this group."""
+        """Return whether the topic belongs to this group."""
         return self.include.fullmatch(topic) is not None and self.exclude.fullmatch(topic) is None
 
     def new_topic(self, topic: str) -> NewTopic:

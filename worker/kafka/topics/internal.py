@@ -28,7 +28,7 @@ _PATIENCE_SECONDS: Final = 120.0
 
 
 def topic_settings(worker: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """The settings of a topic in the worker's properties with ``prefix``, such as ``config.storage.``."""
+    """Return the settings of a topic in the worker's properties with ``prefix``, such as ``config.storage.``."""
     below = {key.removeprefix(prefix): value for key, value in worker.items() if key.startswith(prefix)}
     if _CLEANUP_POLICY in below:
         logger.warning("Ignoring %s%s, since compaction is always used", prefix, _CLEANUP_POLICY)

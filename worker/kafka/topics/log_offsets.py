@@ -44,11 +44,13 @@ class LogOffsets:
         return self._ask(places, _EARLIEST)
 
     def latest(self, places: Iterable[Place]) -> dict[Place, int]:
-        """The offset after the last record of each partition; records of open transactions come after it."""
+        """Return the offset after the last record of each partition; records of open transactions come after it."""
         return self._ask(places, _LATEST)
 
     def at(self, places: Iterable[Place], timestamp: int) -> dict[Place, int | None]:
-        """The offset of the first record at or after ``timestamp`` (ms since 1970); ``None`` if there is none yet."""
+        """Return the offset of the first record at or after ``timestamp`` (ms since 1970); ``None`` if there is none
+        yet.
+        """
         found = self._ask(places, _OffsetSpec.for_timestamp(timestamp))
         return {place: offset if offset >= 0 else None for place, offset in found.items()}
 

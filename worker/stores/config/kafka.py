@@ -201,7 +201,7 @@ class KafkaConfigStore(ConfigStore):
         return done
 
     def _tenure(self) -> tuple[int, int]:
-        """A value that changes whenever another worker may have become the leader."""
+        """Return a value that changes whenever another worker may have become the leader."""
         return self._given_up, 0 if self._limit is None else self._limit.lapses()
 
     def _write_as_leader(self, pairs: Sequence[_KeyAndValue]) -> Future[None]:

@@ -76,11 +76,13 @@ class ConfigState:
         return self._fenced_tasks.get(name)
 
     def pending_fencing(self, name: str) -> bool:
-        """Whether a connector's task configs are newer than its last fencing record."""
+        """Return whether a connector's task configs are newer than its last fencing record."""
         return name in self._pending_fencing
 
     def unfenced_tasks(self, name: str) -> frozenset[int] | None:
-        """The tasks that have ended or been restarted since the last fencing, or ``None`` if that may be any task."""
+        """Return the tasks that have ended or been restarted since the last fencing, or ``None`` if that may be any
+        task.
+        """
         return self._generations.unfenced(name)
 
     def apply(self, record: ConfigRecord, offset: int = 0, timestamp: int = 0) -> ConfigChange | None:

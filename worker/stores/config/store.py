@@ -185,7 +185,7 @@ class ConfigStore(ABC):
 
     @abstractmethod
     def connectors(self) -> Mapping[str, ConnectorEntry]:
-        """Every connector by name."""
+        """Return every connector by name."""
 
     @abstractmethod
     def snapshot(self) -> ConfigSnapshot:
@@ -193,7 +193,7 @@ class ConfigStore(ABC):
 
     @abstractmethod
     def session_key(self) -> SessionKey | None:
-        """The newest session key."""
+        """Return the newest session key."""
 
     @abstractmethod
     def fenced_tasks(self, name: str) -> int | None:
@@ -201,7 +201,7 @@ class ConfigStore(ABC):
 
     @abstractmethod
     def pending_fencing(self, name: str) -> bool:
-        """Whether a connector has task configs for which no fencing was recorded since they were written."""
+        """Return whether a connector has task configs for which no fencing was recorded since they were written."""
 
     @abstractmethod
     def unfenced_tasks(self, name: str) -> frozenset[int] | None:

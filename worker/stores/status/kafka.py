@@ -63,7 +63,7 @@ class StatusView:
         self._writing: dict[bytes, _Writing] = {}
 
     def statuses(self) -> Mapping[Unit, Status]:
-        """Every status by unit."""
+        """Return every status by unit."""
         return dict(self._statuses)
 
     def status(self, unit: Unit) -> Status | None:
@@ -91,7 +91,7 @@ class StatusView:
             writing.seen = record
 
     def is_newest(self, key: bytes, number: int) -> bool:
-        """Whether nothing was written after this write of the key."""
+        """Return whether nothing was written after this write of the key."""
         writing = self._writing.get(key)
         return writing is not None and writing.newest == number
 
