@@ -60,9 +60,7 @@ class Density:
     """Seconds from the start of a worker without connectors until all connectors, created after that, run."""
     restarted: float
     killed: float
-    """Seconds from a SIGKILL until each line has arrived, because statuses are outdated for a
-    while; 0 without a kill.
-    """
+    """Seconds from a SIGKILL until each line has arrived, as statuses are outdated for a while; 0 without a kill."""
     megabytes: float
     processes: int
     threads: int

@@ -92,9 +92,7 @@ def main() -> None:
 
 @dataclass(frozen=True)
 class Spark:
-    """A Spark that runs a connector: its name, the number of tasks it can run at once, and the
-    connector's config keys.
-    """
+    """A Spark that runs a connector: its name, how many tasks it can run at once, and the connector's config keys."""
 
     name: str
     cores: int
@@ -271,9 +269,7 @@ def _fill(bootstrap: str, records: int) -> None:
 
 
 def _compare(title: str, connector: str, runs: tuple[Measured, Measured], loads: Sequence[tuple[Spark, Loads]]) -> None:
-    """Print each variant. Shares are relative to the task's rate, taken from a run with few records
-    and one with all.
-    """
+    """Print each variant, relative to the task's rate, which is taken from a run with few records and one with all."""
     print(f"\n{title:<40}{'records/s':>12}{'us CPU each':>12}{'of the first':>14}   start", flush=True)
     few, every = runs
     task = Measured(

@@ -43,9 +43,7 @@ def record(number: int) -> bytes:
 
 
 def read(size: int) -> float:
-    """Return the CPU seconds per million records in batches of that size, when each batch is
-    dropped before the next.
-    """
+    """Return the CPU seconds per million records in batches of that size, each dropped before the next."""
     converter = JsonConverter.configured({"schemas.enable": "false"})
     messages = [record(number) for number in range(size)]
     best = float("inf")

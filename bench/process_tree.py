@@ -19,9 +19,7 @@ class ProcessTree:
     """
 
     def __init__(self, root: int, *, memory: bool = True) -> None:
-        """``memory`` can be switched off, because each sample of it takes milliseconds of CPU for
-        each large process.
-        """
+        """``memory`` can be switched off, as each sample of it takes milliseconds of CPU for each large process."""
         self._root = root
         self._adds_memory = memory
         self._pids = _below(root)

@@ -220,9 +220,7 @@ def _spark(orders: Orders) -> Any:
 
 
 def _kafka(orders: Orders) -> dict[str, str]:
-    """Return the options that Sluice passes to Spark's consumers, which would wait most of the time with Kafka's
-    defaults.
-    """
+    """Return the options that Sluice passes to Spark's consumers. With Kafka's defaults they would mostly wait."""
     fetch = {"max.poll.records": "50000", "max.partition.fetch.bytes": str(4 * 1024 * 1024), "fetch.max.wait.ms": "10"}
     settings = {f"kafka.{name}": value for name, value in fetch.items()}
     return {"kafka.bootstrap.servers": orders.bootstrap, **settings}

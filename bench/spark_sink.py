@@ -1,5 +1,4 @@
-"""Compares the Spark sink with other ways to load a topic into a lake, from a broker to Parquet and Iceberg, in one
-run.
+"""Compares the Spark sink with other ways to load a topic into Parquet and Iceberg, in one run.
 
 ``python bench/spark_sink.py [--records N] [--rounds N] [--minutes N] [--only WORDS] [--master M]``: records like the
 flights, of about 130 bytes, in 4 partitions, as JSON, as JSON with its schema and as Avro. Each contender is a process

@@ -175,9 +175,7 @@ def show_title(title: str) -> None:
 
 
 def show(measured: Measured, ceiling: Measured, start: Measured | None = None) -> None:
-    """Print one measurement and its share of the ceiling; given a run of few records, also without
-    the start-up time.
-    """
+    """Print one measurement and its share of the ceiling; given a run of few records, also without start-up."""
     share = measured.rate / ceiling.rate
     line = f"{measured.name:<44}{measured.rate:>12,.0f}{measured.seconds:>9.2f}{measured.cpu:>8.2f}{share:>11.0%}"
     if start is not None:

@@ -1,6 +1,4 @@
-"""Converters for booleans and numbers in the format of Kafka's serializers: one byte, or a big-endian number of fixed
-width.
-"""
+"""Converters for booleans and numbers in the format of Kafka's serializers: one byte, or big-endian and fixed-width."""
 
 from __future__ import annotations
 

@@ -152,9 +152,7 @@ class _Translation:
         return text
 
     def _next_alternative(self) -> str:
-        """Close the groups that carry flags and reopen a single one with all flags, so that their
-        number does not grow.
-        """
+        """Close the groups that carry flags and reopen one with all flags, so that their number does not grow."""
         flags = self._flags[-1]
         if not flags:
             return "|"

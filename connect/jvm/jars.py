@@ -51,9 +51,7 @@ def _fill(folder: Path, jars: Sequence[Jar], environ: Mapping[str, str]) -> None
 
 
 def _adopt(folder: Path, jar: Jar, local: Path) -> bool:
-    """Use the jar if it is in the folder and only its marker is missing, or else copy it from the local Maven
-    repository.
-    """
+    """Use the jar if it is in the folder and only its marker is missing, or else copy it from the local repository."""
     here, there = folder / jar.file_name, local / jar.maven_path
     if here.is_file() and _digest(here) == jar.sha256:
         _mark(folder, jar)

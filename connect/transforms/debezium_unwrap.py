@@ -251,9 +251,7 @@ class DebeziumUnwrap(Transformation[DebeziumUnwrapConfig]):
         return field.schema
 
     def _unwrapping(self, envelope: Schema | None, part: str) -> _Unwrapping:
-        """Return the steps for the row ``part``, with added fields, and the field __deleted if
-        deletes are rewritten.
-        """
+        """Return the steps for the row ``part``, with added fields, and with __deleted if deletes are rewritten."""
         row_schema = self._row_schema(envelope, part)
         rewrites = self._deletes.events == "rewrite"
         if not rewrites and not self._fields:

@@ -50,9 +50,7 @@ class HeaderFromConfig(Config):
 
 
 class _Extraction(NamedTuple):
-    """The steps that turn fields of values of one schema into headers, and the schema of the values without moved
-    fields.
-    """
+    """The steps that turn fields into headers for one schema, and the schema of the values without moved fields."""
 
     schema: Schema | None
     headers: Callable[[Mapping[str, Any]], list[Header]]

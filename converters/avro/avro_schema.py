@@ -43,8 +43,8 @@ class AvroSchema:
     doc: str | None = None
     aliases: tuple[str, ...] = ()
     props: dict[str, Any] = field(default_factory=dict)
-    """Properties that Avro does not define or treats only as annotations, in order: ``logicalType``, ``connect.name``,
-    ...
+    """Properties that Avro treats as annotations or does not define, in order: ``logicalType``,
+    ``connect.name``, ...
     """
     fields: list[AvroField] = field(default_factory=list)
     symbols: tuple[str, ...] = ()

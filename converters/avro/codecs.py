@@ -52,9 +52,7 @@ class Codecs:
 
     @property
     def may_change(self) -> bool:
-        """Whether readers and writers must be fetched for each call, because the latest schema in the registry may
-        change.
-        """
+        """Whether readers and writers must be fetched for each call, because the latest schema may change."""
         return self._config.use_latest_version and self._config.latest_cache_ttl_sec >= 0
 
     # -- writing -------------------------------------------------------------------------------------------------

@@ -1,6 +1,4 @@
-"""Conventions by which Connect schemas represent Avro's unions, enums, fixed types, map entries and
-schemaless values.
-"""
+"""Conventions by which Connect schemas represent Avro's unions, enums, fixed types, map entries and schemaless data."""
 
 from __future__ import annotations
 
@@ -71,9 +69,7 @@ def enum_name(schema: Schema, config: AvroDataConfig) -> str | None:
 
 
 def fixed_size(schema: Schema) -> int | None:
-    """Return the size in bytes of the Avro fixed that represents a schema, or ``None`` if it is not
-    written as a fixed.
-    """
+    """Return the size in bytes of the Avro fixed in which a schema is written, or ``None`` if it is not."""
     if schema.type is not Type.BYTES or schema.name is None:
         return None
     text = schema.parameters.get(FIXED_SIZE)

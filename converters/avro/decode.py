@@ -174,8 +174,8 @@ class _Compiler:
             self._source.line(f"{target}, i = {name}(d, n, i)")
 
     def _function(self, writer: AvroSchema, reader: AvroSchema, write: Callable[[], None], result: str = "x") -> str:
-        """Return the name of the function that reads ``writer`` as ``reader``. The first call emits it; ``write`` adds
-        its body.
+        """Return the name of the function that reads ``writer`` as ``reader``; ``write`` emits its
+        body the first time.
         """
         key = (id(writer), id(reader))
         if key not in self._functions:
@@ -455,9 +455,7 @@ class _Compiler:
 
 
 def _check_hash(seen: dict[int, int], key: Any) -> None:
-    """Reject a map in which many keys share a hash. Decimals can be crafted to collide, and a dict compares each with
-    all.
-    """
+    """Reject a map in which many keys share a hash, as crafted decimals may: a dict compares each with all others."""
     number = hash(key)
     count = seen[number] = seen.get(number, 0) + 1
     if count > MOST_ALIKE:

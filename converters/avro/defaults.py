@@ -198,9 +198,7 @@ def _plain(schema: Schema, value: Any) -> Any:
 
 
 def fits_field(avro: AvroSchema, node: Any) -> bool:  # noqa: PLR0911 - one for each kind
-    """Return whether Avro allows this default for a field of this type. The default of a union must match its first
-    type.
-    """
+    """Return whether Avro allows this default for a field of this type. A union's must match its first type."""
     if avro.kind == "union":
         return fits_field(avro.branches[0], node)
     is_number = isinstance(node, (int, float)) and not isinstance(node, bool)

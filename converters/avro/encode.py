@@ -88,8 +88,7 @@ def _refusal(schema: Schema | None, value: Any, error: Exception) -> DataError:
 
 
 class _Compiler:
-    """Generates the code of an encoder. In it, ``o`` is the output, ``z`` a number and ``b`` encoded text to be
-    written.
+    """Generates the code of an encoder. In it, ``o`` is the output, ``z`` a number and ``b`` encoded text.
 
     A frequently used record gets its own function, so the code does not grow larger than the schema.
     """

@@ -69,8 +69,9 @@ def scrub_full(full_name: str) -> str:
 
 
 def check_name(name: str, what: str) -> str:
-    """Return the name if Avro allows it; otherwise raise a :class:`~connect.errors.SchemaError`
-    that says what to do.
+    """Return the name if Avro allows it.
+
+    Otherwise raises a :class:`~connect.errors.SchemaError` that says what to do.
     """
     if all(_VALID.fullmatch(part) for part in name.split(".")):
         return name

@@ -51,8 +51,8 @@ class Members:
             self._by_kind.setdefault(_shape(branch), index)
 
     def place_of(self, writer: AvroSchema) -> int:
-        """Return the index of the member as which a value of ``writer`` is read: the first of the same type, or else of
-        a wider one.
+        """Return the index of the member that a value of ``writer`` is read as: the first of its type or of a wider
+        one.
 
         Raises :class:`~connect.errors.SchemaError` if there is none.
         """
@@ -81,9 +81,7 @@ def field_pairs(writer: AvroSchema, reader: AvroSchema) -> list[tuple[AvroField,
 
 
 def enum_symbols(writer: AvroSchema, reader: AvroSchema) -> tuple[str | None, ...]:
-    """Map the symbols of ``writer`` to those of ``reader``; ``None`` stands for a symbol that the
-    reader does not know.
-    """
+    """Map the symbols of ``writer`` to those of ``reader``, or to ``None`` if the reader does not know them."""
     known = set(reader.symbols)
     return tuple(symbol if symbol in known else reader.enum_default for symbol in writer.symbols)
 

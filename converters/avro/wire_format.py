@@ -59,8 +59,8 @@ SMALL: Final = tuple(varint(number) for number in range(1 << 14))
 
 
 def long_tail(data: bytes, place: int, first: int) -> tuple[int, int]:
-    """Read the rest of an integer whose first byte is ``first``, from ``place`` on. Returns it with the position after
-    it.
+    """Read the rest of an integer that starts with ``first``, from ``place`` on; return it with the
+    position after it.
     """
     number, shift = first & 0x7F, 7
     for _ in range(_LONGEST - 1):

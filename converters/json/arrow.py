@@ -63,8 +63,8 @@ class ArrowReader:
         return schema.type is Type.STRUCT and _read_type(schema) is not None
 
     def read(self, payloads: Sequence[bytes]) -> pa.Array[Any]:
-        """Return the structs in many JSON texts; raise ``DoubtError`` unless they are sure to equal those read row by
-        row.
+        """Return the structs in many JSON texts; raise ``DoubtError`` unless they surely equal
+        those read row by row.
         """
         if {payload[:1] for payload in payloads} != {b"{"}:
             raise DoubtError

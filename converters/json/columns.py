@@ -88,17 +88,13 @@ def field_encoders(
 
 
 def has_long_numbers(text: bytes) -> bool:
-    """Return whether JSON text may contain a number of more than 64 bits, which orjson reads differently from Kafka
-    Connect.
-    """
+    """Return whether JSON text may contain integers of more than 64 bits, which orjson reads unlike Kafka Connect."""
     return _LONG_NUMBER in text.translate(_DIGITS)
 
 
 @dataclass(frozen=True, slots=True)
 class _Direction:
-    """Reading or writing: the row method of a schema, the types that orjson handles natively, and the conversion of
-    structs.
-    """
+    """Reading or writing: the row method of a schema, the types orjson handles natively, the conversion of structs."""
 
     row_of: Callable[[Schema], Row]
     handled: Mapping[Type, tuple[frozenset[type], Change]]

@@ -190,9 +190,7 @@ class JsonConverter(UniversalConverter[JsonConverterConfig]):
             start = end
 
     def _payloads(self, messages: Sequence[bytes], start: int, stop: int) -> list[bytes]:
-        """Return the payloads of the run of messages from ``start`` that share a frame; none if the first message has
-        no known frame.
-        """
+        """Return the payloads of the run of messages from ``start`` that share a known frame; there may be none."""
         payloads = self._frame.payloads(messages, start, stop)
         if payloads:
             return payloads
@@ -224,9 +222,7 @@ def _read_chunk(
     read: Callable[[bytes], SchemaAndValue],
     messages: Sequence[bytes],
 ) -> Iterator[Column]:
-    """Return the values of messages that are expected to have the schema of ``reader``; ``read`` handles the
-    exceptions.
-    """
+    """Return the values of messages expected to have the schema of ``reader``; ``read`` handles the exceptions."""
     if arrow:
         try:
             yield ArrowColumn(reader.read_arrow(payloads), reader.schema)

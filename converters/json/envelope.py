@@ -61,9 +61,7 @@ class Frame:
         return message[self.start : self.end]
 
     def payloads(self, messages: Sequence[bytes], start: int, stop: int) -> list[bytes]:
-        """Return the payloads of the messages from ``start`` up to ``stop``, or up to the first one
-        without this frame.
-        """
+        """Return the payloads of the messages from ``start`` up to ``stop`` or the first one without this frame."""
         if self.payload(messages[start]) is None:
             return []
         run: Sequence[bytes] = messages[start : _first_without(bytes.startswith, messages, start, stop, self.opening)]
@@ -83,9 +81,7 @@ def _first_without(has: Any, messages: Sequence[bytes], start: int, stop: int, p
 
 
 class Envelope(NamedTuple):
-    """An exactly parsed envelope: its members, and the bytes around the payload if similar envelopes can be recognised
-    by them.
-    """
+    """An exactly parsed envelope: its members, and the bytes around the payload if they identify similar envelopes."""
 
     schema: Any
     payload: Any

@@ -23,8 +23,7 @@ _TYPES: Final = {name: kind for kind, name in _NAMES.items()}
 
 
 def schema_from_json(node: Any, read_default: DefaultReader, depth: int = 1) -> Schema | None:
-    """Return the schema that a JSON object describes, or ``None`` for null. ``depth`` is its nesting depth, itself
-    included.
+    """Return the schema that a JSON object describes, or ``None`` for null, at a nesting ``depth`` from 1.
 
     Raises :class:`~connect.errors.DataError` if it describes none. Attributes of the wrong type are ignored, as in
     Kafka Connect: ``"optional":"true"`` does not make a schema optional.

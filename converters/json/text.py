@@ -35,8 +35,7 @@ _ASTRAL: Final = re.compile(rb"[\xf0-\xf4][\x80-\xbf]{3}")
 
 
 def parse_exactly(data: bytes) -> Any:
-    """Parse the first JSON value in ``data``, with fractions as :class:`~decimal.Decimal`. Pure white space gives
-    ``None``.
+    """Parse the first JSON value in ``data``, with fractions as :class:`~decimal.Decimal`. White space is ``None``.
 
     Like Kafka Connect, accepts leading zeros in numbers and text after the value, which strict JSON does not allow.
     Raises :class:`~connect.errors.DataError` for all other invalid JSON.
@@ -130,9 +129,7 @@ def _dump_deep(value: Any) -> bytes:
 
 
 def as_jackson(text: bytes) -> bytes:
-    """Replace the escapes in orjson's text with Jackson's, which are in upper case and also cover characters beyond 16
-    bits.
-    """
+    """Replace the escapes in orjson's text with Jackson's: in upper case, and also for characters beyond 16 bits."""
     # Usually there is no backslash at all, and searching for one byte is much faster than for two.
     if b"\\" in text and b"\\u" in text:
         text = _ESCAPE.sub(_upper_escape, text)

@@ -144,9 +144,7 @@ class RegistryClient:
         return self._by_key.get(("id", schema_id), ask)
 
     def version_of(self, schema_id: int, subject: str) -> int | None:
-        """Return the version of a schema under ``subject``, or ``None`` if it is not registered there or the id is
-        unknown.
-        """
+        """Return the version of a schema under ``subject``, or ``None`` if there is none or the id is unknown."""
 
         def ask() -> int | None:
             try:
@@ -328,9 +326,7 @@ class _TlsAdapter(HTTPAdapter):
         return super().proxy_manager_for(proxy, **self._tls(), **kwargs)
 
     def cert_verify(self, conn: Any, url: Any, verify: Any, cert: Any) -> None:
-        """Also trust the certificate authorities bundled with requests, unless ``only`` those of the context are to be
-        trusted.
-        """
+        """Also trust the authorities bundled with requests, unless ``only`` those of the context are to be trusted."""
         if not self._only:
             super().cert_verify(conn, url, verify, cert)  # type: ignore[no-untyped-call]
 
@@ -443,9 +439,7 @@ def _short(cause: BaseException) -> str:
 
 
 def _cause(error: BaseException, handled: BaseException | None) -> BaseException:
-    """Return the root cause of an error, stopping at ``handled``, to which Python chains errors raised while handling
-    it.
-    """
+    """Return the root cause of an error, stopping at ``handled``, to which Python chains what is raised meanwhile."""
     seen = error
     while (deeper := seen.__cause__ or seen.__context__ or getattr(seen, "reason", None)) is not None:
         if not isinstance(deeper, BaseException) or deeper is handled:

@@ -99,9 +99,7 @@ class OfflineWorker:
         return [Mistake(("connector.class",) if written in report.message else (), report.message)], []
 
     def offsets_of(self, connector: str) -> messages.OffsetPairs | None:
-        """Return the connector's offsets in a standalone worker's offsets file, which may be in use; otherwise
-        ``None``.
-        """
+        """Return the connector's offsets in a standalone worker's offsets file, which may be in use, or ``None``."""
         if not isinstance(self.config, StandaloneConfig):
             return None if isinstance(self.config, DistributedConfig) else []
         file = self.config.offset_file

@@ -83,9 +83,7 @@ def columns(header: Sequence[str], rows: Sequence[Sequence[object]], *, cut: boo
 
 
 def state(name: str) -> str:
-    """Return the state of a connector or task in its colour; ``click.echo`` removes colours unless writing to a
-    terminal.
-    """
+    """Return the state of a connector or task in its colour, which ``click.echo`` shows only on a terminal."""
     return name if os.environ.get("NO_COLOR") else click.style(name, fg=_COLOURS.get(name))
 
 

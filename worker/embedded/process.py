@@ -126,9 +126,7 @@ def _stat(pid: int) -> list[bytes]:
 
 
 def _is_between_programs(pid: int) -> bool:
-    """Return whether a process without a command line may still get one: ``execve`` drops the old one before setting
-    the new.
-    """
+    """Return whether a process without a command line may still get one: ``execve`` drops the old one first."""
     fields = _stat(pid)
     return bool(fields) and fields[0] not in _ENDED and not int(fields[6]) & _KERNEL_THREAD
 

@@ -229,8 +229,7 @@ class GroupMembership:
         return self._joined.division.owners.get(unit) if self._joined.division is not None else None
 
     def may_run_tasks(self, connector: str) -> bool:
-        """Return whether a task of a connector was assigned in the last round, or was still held by a member when it
-        began.
+        """Return whether the last round assigned a task of a connector, or a member still held one when it began.
 
         Also true while a round with newer configurations is due, which may assign one. A worker that is not in the
         round has been out of the group for a session, so its tasks have ended with its lease.

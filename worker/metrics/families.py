@@ -287,9 +287,7 @@ def _processes(to: _Collected, seen: Snapshot, use: Callable[[int], ProcessUse |
 
 
 def _used_by_units(seen: Snapshot, use: Callable[[int], ProcessUse | None]) -> Iterator[tuple[Labels, ProcessUse]]:
-    """Add the resources used by each unit with its own process, and those used by the units in shared processes
-    together.
-    """
+    """Add the resources used by each unit with its own process, and the total for those in shared processes."""
     shared: list[ProcessUse] = []
     for pid, units in units_of_processes(seen.lives.processes).items():
         if (found := use(pid)) is not None:

@@ -56,8 +56,8 @@ class Owners(Protocol):
         """Return the latest measurements of a connector's tasks on the worker at ``url``, by task number."""
 
     def history(self, url: str, connector: str | None, step: int) -> Future[Part]:
-        """Return the history of the tasks on the worker at ``url``, of one connector or all, in steps of so many
-        seconds.
+        """Return the history of tasks on the worker at ``url``, of one connector or all, in steps
+        of so many seconds.
         """
 
     def own_numbers(self, url: str, connector: str) -> Future[list[dict[str, Any]]]:

@@ -78,9 +78,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Rights on the connectors whose name and plugin match; ``client_overrides`` are the client settings they may
-    override.
-    """
+    """Rights on the connectors whose name and plugin match, and the ``client_overrides`` they may have."""
 
     rights: frozenset[Right]
     connectors: tuple[str, ...] = (_ALL,)

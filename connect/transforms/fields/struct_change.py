@@ -110,9 +110,7 @@ def _updater(schema: Schema | None, edits: _Edits, purpose: str) -> Callable[[An
 
 
 def _column_updater(edits: _Edits) -> Callable[[Sequence[Any]], list[dict[str, Any]]] | None:
-    """Return a function that updates many structs at once, if only their own fields change; it
-    fails for other values.
-    """
+    """Return a function that updates many structs at once if only their own fields change; it fails for others."""
     if edits.branches or edits.defaults:
         return None
     leaves = edits.leaves
@@ -129,9 +127,7 @@ def _column_updater(edits: _Edits) -> Callable[[Sequence[Any]], list[dict[str, A
 
 
 def defaults_of(schema: Schema) -> Defaults:
-    """Return the fields of a struct schema that have a default, with their schemas, which copy the
-    default at each use.
-    """
+    """Return the fields of a struct schema that have a default, with their schemas, which copy it at each use."""
     return [(field.name, field.schema) for field in schema.fields if field.schema.default is not None]
 
 

@@ -117,9 +117,7 @@ def _planned(desired: Desired, existing: Existing | None) -> Planned:
 
 
 def _differs(desired: str | None, existing: str | None) -> bool:
-    """Return whether to request the state; a failed connector that should run is not stopped, so
-    nothing is requested.
-    """
+    """Return whether to request the state. It is not for a failed connector that should run, which is not stopped."""
     if desired is None:
         return False
     return existing in _HALTED if desired == "RUNNING" else existing != desired

@@ -79,9 +79,7 @@ def _parse(fields: Mapping[str, Any]) -> BrokerState:
 
 
 def _kafka_uuid() -> str:
-    """Return a random UUID in Kafka's form, without a leading dash, which its command line tools would take for an
-    option.
-    """
+    """Return a random UUID in Kafka's form. A leading dash is avoided: Kafka's tools would take it for an option."""
     while True:
         text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii").rstrip("=")
         if not text.startswith("-"):

@@ -48,9 +48,7 @@ class LogOffsets:
         return self._ask(places, _LATEST)
 
     def at(self, places: Iterable[Place], timestamp: int) -> dict[Place, int | None]:
-        """Return the offset of the first record at or after ``timestamp`` (ms since 1970); ``None`` if there is none
-        yet.
-        """
+        """Return the first offset at or after ``timestamp`` (ms since 1970) in each partition, or ``None``."""
         found = self._ask(places, _OffsetSpec.for_timestamp(timestamp))
         return {place: offset if offset >= 0 else None for place, offset in found.items()}
 

@@ -65,9 +65,7 @@ class Generations:
         self._given_up.pop(name, None)
 
     def unfenced(self, name: str) -> frozenset[int] | None:
-        """Return the tasks that have ended or been restarted since the last fencing, or ``None`` if that may be any
-        task.
-        """
+        """Return the tasks that ended or restarted since the last fencing, or ``None`` if that may be any task."""
         return self._unfenced.get(name)
 
     def _note_ended(self, name: str, ended: frozenset[int], *, known: bool) -> None:

@@ -80,9 +80,7 @@ class ConfigState:
         return name in self._pending_fencing
 
     def unfenced_tasks(self, name: str) -> frozenset[int] | None:
-        """Return the tasks that have ended or been restarted since the last fencing, or ``None`` if that may be any
-        task.
-        """
+        """Return the tasks that ended or restarted since the last fencing, or ``None`` if that may be any task."""
         return self._generations.unfenced(name)
 
     def apply(self, record: ConfigRecord, offset: int = 0, timestamp: int = 0) -> ConfigChange | None:

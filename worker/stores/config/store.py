@@ -205,9 +205,7 @@ class ConfigStore(ABC):
 
     @abstractmethod
     def unfenced_tasks(self, name: str) -> frozenset[int] | None:
-        """Return the tasks that have ended or been restarted since the last fencing, or ``None`` if that may be any
-        task.
-        """
+        """Return the tasks that ended or restarted since the last fencing, or ``None`` if that may be any task."""
 
     @abstractmethod
     def put_connector(

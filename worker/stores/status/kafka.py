@@ -41,7 +41,7 @@ _SAFELY: Final = frozenset((State.UNASSIGNED, State.FAILED))
 
 @dataclass(slots=True)
 class _Writing:
-    """A worker's own writes of a key that it has not yet read back from the topic, and the last
+    """A worker's own writes of a key that it has not read back from the topic yet, and the last
     record read meanwhile.
     """
 
