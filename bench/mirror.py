@@ -209,7 +209,7 @@ class Race:
             time.sleep(_LOOK_SECONDS)
 
     def _pace(self, topic: str, remote: str, seconds: float) -> list[float]:
-        """Write for so many seconds and read at the other end. Returns the milliseconds that each record took."""
+        """Write for this many seconds and read at the other end. Returns the milliseconds that each record took."""
         producer = Producer({"bootstrap.servers": self._source, "linger.ms": 0, "log_level": 0})
         place = TopicPartition(remote, 0)
         place.offset = self._client.get_watermark_offsets(place, timeout=30)[1]

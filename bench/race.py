@@ -288,7 +288,7 @@ def await_records(moved: Callable[[], int], tree: ProcessTree, records: int) -> 
 
 
 def _pace(begin: Path, end: Path, count: int) -> list[float]:
-    """Append so many lines at a steady pace and read them at the other end. Returns the milliseconds that each took."""
+    """Append lines at a steady pace and read them at the other end. Returns the milliseconds that each took."""
     delays: list[float] = []
     while not end.exists():
         time.sleep(_LOOK_SECONDS)

@@ -130,7 +130,7 @@ def _made(worker: JavaConnect, name: str, given: dict[str, str]) -> bool:
 
 
 def scrape(tasks: int) -> None:
-    """Measure the CPU time of a scrape of so many running sinks, each with all metrics that a sink reports."""
+    """Measure the CPU time of a scrape of this many running sinks, each with all metrics that a sink reports."""
     names = [name for name, metric in TASK_METRICS.items() if metric.group is not Group.SOURCE]
     histograms = {name: (1.0, *[7.0] * (len(bounds) + 1)) for name, bounds in BOUNDS.items()}
     task = replace(SINK, values={**SINK.values, **dict.fromkeys(names, 12.5)}, histograms=histograms)

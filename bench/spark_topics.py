@@ -1,8 +1,8 @@
 """Measures one load of many small topics by the Spark sink: the cost of each topic in addition to its records.
 
-``python bench/spark_topics.py [--topics N] [--partitions N] [--records N] [--loads N] [--master M]``: topics with so
-many partitions, and so many JSON records in each, are loaded to Parquet in one load. The first load also infers the
-schema of each topic; the following loads know it, as in daily operation.
+``python bench/spark_topics.py [--topics N] [--partitions N] [--records N] [--loads N] [--master M]``: N topics with
+some JSON records in each partition are loaded to Parquet in one load. The first load also infers the schema of each
+topic; the following loads know it, as in daily operation.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
 
 
 def fill(bootstrap: str, topics: list[str], partitions: int, records: int) -> None:
-    """Create the topics, and produce so many records to each partition."""
+    """Create the topics, and produce the records to each partition."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for future in admin.create_topics([NewTopic(topic, partitions, 1) for topic in topics]).values():
         future.result()

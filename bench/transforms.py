@@ -1,8 +1,8 @@
 """Measures the cost per record of a chain of InsertField, ReplaceField and Cast, by row and by column.
 
 Run it with ``python bench/transforms.py``. The floor, for comparison, copies every value (a dict) three times and does
-nothing else. In the runs with a predicate, it is true for so many records and then false for as many; other runs have
-batches with alternating schemas.
+nothing else. In the runs with a predicate, it is true for a number of records and then false for as many; other runs
+split the records into batches of that length.
 """
 
 from __future__ import annotations

@@ -43,9 +43,7 @@ class AvroSchema:
     doc: str | None = None
     aliases: tuple[str, ...] = ()
     props: dict[str, Any] = field(default_factory=dict)
-    """Properties that Avro treats as annotations or does not define, in order: ``logicalType``,
-    ``connect.name``, ...
-    """
+    """Properties that Avro treats as annotations or does not define, in order, such as ``connect.name``."""
     fields: list[AvroField] = field(default_factory=list)
     symbols: tuple[str, ...] = ()
     enum_default: str | None = None

@@ -174,9 +174,7 @@ class _Compiler:
             self._source.line(f"{target}, i = {name}(d, n, i)")
 
     def _function(self, writer: AvroSchema, reader: AvroSchema, write: Callable[[], None], result: str = "x") -> str:
-        """Return the name of the function that reads ``writer`` as ``reader``; ``write`` emits its
-        body the first time.
-        """
+        """Return the name of the function that reads ``writer`` as ``reader``; ``write`` emits its body once."""
         key = (id(writer), id(reader))
         if key not in self._functions:
             name = self._source.new("record")

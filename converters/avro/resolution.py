@@ -51,8 +51,7 @@ class Members:
             self._by_kind.setdefault(_shape(branch), index)
 
     def place_of(self, writer: AvroSchema) -> int:
-        """Return the index of the member that a value of ``writer`` is read as: the first of its type or of a wider
-        one.
+        """Return the index of the member that reads values of ``writer``: the first of its type or a wider one.
 
         Raises :class:`~connect.errors.SchemaError` if there is none.
         """

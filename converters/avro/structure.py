@@ -63,9 +63,7 @@ class Structure:
         return self._uses[id(record)] > 1 and self._facts[id(record)].expansion > _SMALL
 
     def _walk(self, root: AvroSchema) -> Iterator[AvroSchema]:
-        """Yield each type once, after the types it contains, without recursion: a schema may be
-        deeper than the stack.
-        """
+        """Yield each type once, after the types it contains. No recursion: a schema may be deeper than the stack."""
         facts, uses = self._facts, self._uses
         facts[id(root)] = _OPEN
         stack = [(root, _parts(root))]

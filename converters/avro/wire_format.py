@@ -59,9 +59,7 @@ SMALL: Final = tuple(varint(number) for number in range(1 << 14))
 
 
 def long_tail(data: bytes, place: int, first: int) -> tuple[int, int]:
-    """Read the rest of an integer that starts with ``first``, from ``place`` on; return it with the
-    position after it.
-    """
+    """Read the rest of an integer that starts with ``first``, from ``place`` on; return it and its end position."""
     number, shift = first & 0x7F, 7
     for _ in range(_LONGEST - 1):
         byte = data[place]

@@ -1,9 +1,9 @@
 """Direct reading of JSON into Arrow with pyarrow's JSON reader. Importing this needs pyarrow.
 
-That reader is fast but follows its own rules. It is used for a batch only if they give the same result as Kafka
-Connect's: anything it would coerce, invent or misread is detected before or afterwards and raises ``DoubtError``, after
-which the caller reads the rows one by one. As experiments show, the reader itself rejects text where a number is
-expected, numbers out of range, fractions in whole numbers, duplicates of a known field, half surrogate pairs.
+That reader is fast but follows its own rules. It is used for a batch only where they give the same result as Kafka
+Connect's: values that it would coerce, invent or misread are detected before or afterwards and raise ``DoubtError``,
+after which the caller reads the rows one by one. As experiments show, the reader itself rejects text where a number is
+expected, numbers out of range, fractions in integers, duplicates of a known field, and half surrogate pairs.
 """
 
 from __future__ import annotations
@@ -63,9 +63,7 @@ class ArrowReader:
         return schema.type is Type.STRUCT and _read_type(schema) is not None
 
     def read(self, payloads: Sequence[bytes]) -> pa.Array[Any]:
-        """Return the structs in many JSON texts; raise ``DoubtError`` unless they surely equal
-        those read row by row.
-        """
+        """Return the structs in many JSON texts; raise ``DoubtError`` unless they surely equal the rows."""
         if {payload[:1] for payload in payloads} != {b"{"}:
             raise DoubtError
         lead = b'{"%b":0,' % self._marker.encode()

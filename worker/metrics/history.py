@@ -109,7 +109,7 @@ class Recorded:
         self._rings = rings
 
     def part(self, step: int) -> Part:
-        """Return the points in steps of so many seconds, a multiple of :data:`SLOT`: mean rates, last lags."""
+        """Return the points in steps of this many seconds, a multiple of :data:`SLOT`: mean rates, last lags."""
         width = step // SLOT
         return Part(self._newest // width, {name: self._series(ring, width) for name, ring in self._rings.items()})
 

@@ -57,7 +57,7 @@ class Owners(Protocol):
 
     def history(self, url: str, connector: str | None, step: int) -> Future[Part]:
         """Return the history of tasks on the worker at ``url``, of one connector or all, in steps
-        of so many seconds.
+        of this many seconds.
         """
 
     def own_numbers(self, url: str, connector: str) -> Future[list[dict[str, Any]]]:

@@ -1,7 +1,7 @@
 """JSON paths as Jayway's JsonPath understands them, on top of a library for standard JSON paths.
 
-They differ in filters: ``$.customer[?(@.city == 'Oslo')]`` tests the customer if it is an object, and its elements only
-if it is an array.
+Jayway's filters differ: ``$.customer[?(@.city == 'Oslo')]`` tests the customer itself if it is an object, and its
+elements only if it is an array.
 """
 
 from __future__ import annotations

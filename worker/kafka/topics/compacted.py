@@ -266,7 +266,7 @@ class CompactedTopic:
 
     @property
     def refusal(self) -> str | None:
-        """What the brokers currently deny this worker for the topic; any thread may call this."""
+        """The access to the topic that the brokers currently deny to this worker. May be called by any thread."""
         refusal = self._refusal
         return None if refusal is None else str(denied_error(self._topic, refusal, "Read"))
 

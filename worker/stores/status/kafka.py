@@ -41,9 +41,7 @@ _SAFELY: Final = frozenset((State.UNASSIGNED, State.FAILED))
 
 @dataclass(slots=True)
 class _Writing:
-    """A worker's own writes of a key that it has not read back from the topic yet, and the last
-    record read meanwhile.
-    """
+    """A worker's own writes of a key that it has not read back from the topic, and the last record read meanwhile."""
 
     under_way: int = 0
     newest: int = 0

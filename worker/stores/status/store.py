@@ -82,7 +82,7 @@ class StatusStore(ABC):
 
     @property
     def refusal(self) -> str | None:
-        """What the brokers currently deny the store; any thread may call this."""
+        """The access that the brokers currently deny to the store. May be called by any thread."""
         return None
 
     @abstractmethod
