@@ -82,7 +82,7 @@ def consume(bootstrap: str, topic: str, file: Path) -> int:
 
 
 def main() -> None:
-    """``raw_client.py produce|consume BOOTSTRAP TOPIC FILE``: print records, wall and CPU seconds as JSON."""
+    """Run ``raw_client.py produce|consume BOOTSTRAP TOPIC FILE``: print records, wall and CPU seconds as JSON."""
     verb, bootstrap, topic, file = sys.argv[1:]
     started = time.perf_counter()
     records = {"produce": produce, "consume": consume}[verb](bootstrap, topic, Path(file))

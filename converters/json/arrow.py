@@ -133,7 +133,7 @@ class ArrowReader:
         return pa.StructArray.from_arrays(children, fields=_members(schema), mask=mask)
 
     def _decoded(self, array: Any, schema: Schema, hidden: int) -> Any:
-        """Decodes bytes and decimals from their base64 text."""
+        """Decode bytes and decimals from their base64 text."""
         of = schema.as_optional() if hidden else schema
         decode = decoder(of, replace_null=self._replace_null, nested=True)
         try:

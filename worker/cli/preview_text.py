@@ -86,7 +86,7 @@ def _changed(path: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any
 
 
 def _headers(record: Document) -> dict[str, Any]:
-    """Headers by key; if several have the same key, they are numbered."""
+    """Return the headers by key; if several have the same key, they are numbered."""
     found: dict[str, Any] = {}
     for header in record.get("headers") or ():
         name, number = header["key"], 1

@@ -138,5 +138,5 @@ def _matches_bcrypt(stored: str, password: str) -> bool:
 
 
 def _digest(text: str) -> bytes:
-    """Digests have the same length, so comparing them does not reveal the length of a password."""
+    """Return a digest. All digests have the same length, so comparing them does not reveal a password's length."""
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()

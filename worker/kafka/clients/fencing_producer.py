@@ -42,7 +42,7 @@ class FencingProducer:
         timeout: float,
         on_lost: Callable[[], None] = lambda: None,
     ) -> None:
-        """``on_lost`` is called, in the producer's thread, when nothing can be written before the next claim."""
+        """``on_lost`` is called in the producer's thread when nothing can be written before the next claim."""
         self._topic = topic
         self._on_lost = on_lost
         self._timeout = timeout

@@ -113,7 +113,7 @@ class VersionService:
         self._present, self._latest, self._retry_at = None, None, None
 
     def _note(self) -> None:
-        """As the leader, write new versions; failed writes are retried."""
+        """Write new versions if this worker leads; failed writes are retried."""
         if self._present is None:
             return
         self._retry_at = None
