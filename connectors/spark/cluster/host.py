@@ -34,7 +34,7 @@ def main() -> None:
     folder, log = ApplicationFolder(Path(sys.argv[2])), Path(sys.argv[3])
     order = json.load(sys.stdin)
     if os.fork():
-        # When the host ends, nobody has to wait for it.
+        # The parent exits at once, so that nobody has to reap the host when it ends.
         os._exit(0)
     if folder.host() is None:
         _answer("Another process is already its host.")

@@ -47,7 +47,7 @@ class KafkaReader:
     """The number of records read at a time."""
 
     def read(self, numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the records of the splits whose numbers are in the first column: a function for ``mapInArrow``.
+        """Yield the records of the splits whose numbers are in the first column of the batches that Spark passes in.
 
         Each batch is of one topic partition, in the order of its offsets.
         """

@@ -47,7 +47,7 @@ def store_access(config: StoreOptions) -> Access:
 def _azure_settings(config: StoreOptions) -> Mapping[str, str]:
     """Settings of Hadoop's connector: a key or a token; with neither, the user's keys have to say how it signs in."""
     account, host = config.azure_account, config.location.authority.partition("@")[2]
-    # Without a hierarchical namespace, Hadoop uses the account's Blob service; with one, the account name is enough.
+    # Without a hierarchical namespace, Hadoop is to use the Blob service; an account with one is detected by itself.
     settings = {"fs.azure.fns.account.service.type": "BLOB", "fs.azure.io.retry.max.retries": str(account.tries)}
     # Set under both names, because the connector replaces the name together with the service.
     for name in (host, host.replace(".dfs.", ".blob.", 1)):

@@ -79,7 +79,7 @@ class SparkTableSourceTask(BulkSourceTask[SparkTableSourceConfig]):
         return reached, next_step(reached, newest, commits, self.config.versions_at_once)
 
     def _taken(self, name: str, table: LakeTable, step: Step) -> Reached:
-        """The position of the table after the step."""
+        """Carry out the step, and return the position after it."""
         if isinstance(step, Skip):
             return Reached(step.upto)
         if isinstance(step, RowChanges):
