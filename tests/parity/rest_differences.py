@@ -156,7 +156,7 @@ BY_CALL: Final[dict[str, Difference]] = {
     "create_unknown_class": Difference(OWN_WORDS, message="which name matches no.such.Connector, available connectors"),
     "get_slashname": Difference(ESCAPED, 200, content_type="application/json", adjust=lambda _: _SLASH),
     "delete_slashname": Difference(ESCAPED, 204, content_type="", adjust=lambda _: ""),
-    "unknown_task_status_nan": Difference(OWN_WORDS, message="'abc' is not the number of a task"),
+    "unknown_task_status_nan": Difference(OWN_WORDS, message="has no task 'abc'"),
     "unknown_stop": Difference(DISTRIBUTED, 404, "Unknown connector nobody"),
     "unknown_restart": Difference(DISTRIBUTED, 404, "Unknown connector: nobody"),
     "unknown_task_restart": Difference(DISTRIBUTED, 404, "Unknown connector: nobody"),

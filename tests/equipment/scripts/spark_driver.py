@@ -46,7 +46,7 @@ def main() -> None:
     order = json.loads(sys.argv[1])
     topic, props = order["topic"], order["props"]
     context = BulkContext(order["name"], order["bootstrap"], props)
-    consumer = Consumer({**context.consumer_properties, "enable.auto.commit": "false"})
+    consumer = Consumer({**context.consumer_settings, "enable.auto.commit": "false"})
     partitions = sorted(consumer.list_topics(topic, timeout=30).topics[topic].partitions)
     ends = {
         TopicPartition(topic, number): consumer.get_watermark_offsets(

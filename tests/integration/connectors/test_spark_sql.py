@@ -211,7 +211,7 @@ def test_nothing_is_loaded_when_the_records_or_the_result_do_not_fit(lake: Lake)
         lake.load(lake.task("SELECT 'x' AS id FROM records"))
     with pytest.raises(DataError, match="two columns named id"):
         lake.load(lake.task("SELECT id, id FROM records"))
-    with pytest.raises(DataError, match=r"column nothing of the query's result is of Spark's type void"):
+    with pytest.raises(DataError, match=r"Column nothing of the query's result has Spark's type void"):
         lake.load(lake.task("SELECT id, NULL AS nothing FROM records"))
     with pytest.raises(ConnectError, match="CAST_INVALID_INPUT"):
         lake.load(lake.task("SELECT CAST('x' AS BIGINT) + id AS id FROM records"))
