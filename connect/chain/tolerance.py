@@ -234,7 +234,7 @@ class Tolerance:
         self.counts.last_error_timestamp = time.time_ns() // 1_000_000
 
     def _exceeded(self, count: int = 1) -> str | None:
-        """Return why so many records may not be skipped now, or ``None`` if they may."""
+        """Return why this many records may not be skipped now, or ``None`` if they may."""
         policy = self._policy
         if not policy.tolerates_errors:
             return "Tolerance exceeded in error handler"

@@ -194,7 +194,7 @@ class Watch:
             faulthandler.cancel_dump_traceback_later()
 
     def look(self, seconds: float) -> None:
-        """Look at the current call, for which so many more seconds have passed."""
+        """Look at the current call, after this many more seconds have passed."""
         call = self._call
         if call is not self._seen or call is None:
             if self._seen is not None and self._lasted >= self._limits.warning:
@@ -252,7 +252,7 @@ class Lookout:
         self._thread.start()
 
     def add(self, watch: Watch, tick: float) -> None:
-        """Add a watch, which looks at least every so many seconds. From any thread."""
+        """Add a watch that has to look at least once in this many seconds. From any thread."""
         with self._changed:
             self._ticks = {**self._ticks, watch: tick}
             self._changed.notify()

@@ -79,7 +79,7 @@ class Lease:
         return self._lapses
 
     def lasts(self, seconds: float) -> bool:
-        """Whether the lease lasts so many seconds longer, so that work which ends by then is still this worker's."""
+        """Whether the lease lasts this many seconds longer, so that work which ends by then is still this worker's."""
         return time.monotonic() + seconds <= self._until[0]
 
 

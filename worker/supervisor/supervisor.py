@@ -367,7 +367,7 @@ class Supervisor:
                 self._move(unit, running, within)
 
     def _move(self, unit: Unit, running: _Running, within: float) -> None:
-        """Stop a unit within so many seconds, to start it again in another process."""
+        """Stop a unit within this many seconds, to start it again in another process."""
         logger.info("%s moves to another process", unit, extra={"context": str(unit)})
         running.moves = True
         running.within = within

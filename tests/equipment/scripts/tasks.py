@@ -72,7 +72,7 @@ class RunningTask:
         return [report for report in list(self.reports) if isinstance(report, kind)]
 
     def wait_for(self, kind: type[R], count: int = 1) -> R:
-        """Wait for so many reports of a kind, and return the last one."""
+        """Wait for this many reports of a kind, and return the last one."""
         return wait_until(f"the task says {kind.__name__}", lambda: self._enough(kind, count))[count - 1]
 
     def trace(self) -> str:

@@ -18,7 +18,7 @@ _PERIOD = 0.2
 
 
 class Pipelines:
-    """So many ``pipelines`` of a file source, a topic and a file sink, and one source with ``ticks`` tasks.
+    """This many ``pipelines`` of a file source, a topic and a file sink, and one source with ``ticks`` tasks.
 
     Lines are added to the files inside the ``with`` block. Afterwards :meth:`check` finds out whether any were lost.
     """

@@ -74,7 +74,7 @@ class Loading:
     ) -> Iterator[subprocess.Popen[str]]:
         """A driver that has started its task, or has died in the attempt; without ``java`` it starts its own JVM.
 
-        It loads so many records of each partition at a time.
+        It loads this many records of each partition at a time.
         """
         order = {
             "name": CONNECTOR,
@@ -157,7 +157,7 @@ def watched(look: Callable[[], object], pause: float = 0.1) -> Iterator[Reader]:
 
 
 def kill_soon(process: subprocess.Popen[str], kind: str, seconds: float) -> str:
-    """Kill a victim of that kind after so many seconds, or the driver if there is none; return the kind that was
+    """Kill a victim of that kind after this many seconds, or the driver if there is none; return the kind that was
     killed."""
     time.sleep(seconds)
     pid = _victim(process.pid, kind)

@@ -151,7 +151,7 @@ class Loads:
             self._end(load)
 
     def retried_in(self, seconds: float) -> None:
-        """Show that the failed load will be retried after so many seconds."""
+        """Show that the failed load will be retried after this many seconds."""
         with self._lock:
             error = self._last[-1].error if self._last else None
             at = utc_text(time.time() + seconds)

@@ -8,12 +8,10 @@ move a position for each partition of their topic: up to where the bad records o
 kill -9 here                                then
 ==========================================  ========================================================================
 while dead letters are sent                 the transaction is aborted, and its records are never read; the load is
-                                            made again and writes them
-after a transaction, before the last one    the position tells which are written; the load is made again and writes
-                                            the others
-after the last, before the target's commit  the position tells that all are written; the load that is made again
-                                            writes none
-after the target's commit                   the position is behind what is loaded, and counts for nothing
+                                            repeated and writes them
+after a transaction, before the last one    the position tells which are written; the repeated load writes the others
+after the last, before the target's commit  the position tells that all are written; the repeated load writes none
+after the target's commit                   the position is behind the loaded records, and has no effect
 ==========================================  ========================================================================
 
 The position also identifies the bad records by a digest of their offsets. If a repeated load finds other bad records,

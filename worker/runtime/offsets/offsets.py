@@ -82,7 +82,7 @@ class OffsetWriter(Protocol):
         """The outcome of the write; ``None`` until it is known."""
 
     def wait(self, seconds: float) -> None:
-        """Wait for the outcome, for so many seconds, or until something else happens."""
+        """Wait for the outcome, for this many seconds, or until something else happens."""
 
 
 class WorkerOffsetWriter:

@@ -54,7 +54,7 @@ class SinkPreview:
         self._log = LogOffsets(self._admin)
 
     def run(self, records: int, deadline: float, *, from_beginning: bool) -> str:
-        """Show up to so many records until a deadline. Returns why there are no more."""
+        """Show up to this many records until a deadline. Returns why there are no more."""
         begins, ends, starts = self._bounds(from_beginning=from_beginning)
         if not ends:
             return "none of its topics exists"
@@ -67,7 +67,7 @@ class SinkPreview:
         return self._read(records, deadline, {place: starts[place] for place in unread}, unread)
 
     def ranges(self, records: int, *, from_beginning: bool) -> list[OffsetRange]:
-        """The next offsets of each partition, up to so many."""
+        """The next offsets of each partition, up to this many."""
         _, ends, starts = self._bounds(from_beginning=from_beginning)
         return [
             OffsetRange(*place, first, min(first + records, ends[place]))

@@ -61,7 +61,7 @@ class TransactionSizes:
         self._sizes: list[int] = []
 
     def add(self, size: int) -> None:
-        """Count one more, of so many records."""
+        """Count one more, of this many records."""
         count, total, least, most = self._sizes or (0, 0, size, size)
         self._sizes = [count + 1, total + size, min(least, size), max(most, size)]
         count, total, least, most = self._sizes

@@ -56,7 +56,7 @@ class Group:
         return self.kind in (Isolation.SHARED.value, Isolation.AUTO.value)
 
     def has_room(self, alike: int) -> bool:
-        """Whether a host of this group with so many units of a kind has room for another of that kind."""
+        """Whether a host of this group with this many units of a kind has room for another of that kind."""
         if self.is_crowd:
             return alike < ROOM
         return self.is_shared or alike == 0
