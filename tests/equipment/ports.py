@@ -11,7 +11,7 @@ from worker.embedded.ports import is_free
 
 __all__ = ["own_port"]
 
-# Below those that servers of ours choose by themselves; each process of a test run has a part of them.
+# Below the ports that Sluice's embedded servers choose; each process of a test run has its own part of the range.
 _LOWEST: Final = 10_000
 _EACH: Final = 1_000
 _PARTS: Final = 10

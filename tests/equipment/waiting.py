@@ -22,7 +22,7 @@ def wait_until(what: str, condition: Callable[[], T], seconds: float = 60.0) -> 
         now = time.monotonic()
         if now >= deadline:
             raise AssertionError(f"within {seconds:g} s it did not come about that {what}")
-        # A look that costs much leaves the machine to what is waited for.
+        # After an expensive check, pause longer: the awaited work needs the machine.
         time.sleep(min(max(_PAUSE, 2 * (now - asked)), _LONGEST_PAUSE))
         asked = time.monotonic()
     return answer

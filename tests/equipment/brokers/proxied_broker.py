@@ -70,7 +70,7 @@ class ProxiedBroker:
         self._place.properties.write_text(render_properties(self._properties()), encoding="ascii")
         java, class_path = find_java(), os.pathsep.join(map(str, self._jars))
         archive = class_archive(sluice_home() / "archives", java, (*JVM_FLAGS, class_path))
-        # It is killed and so leaves no archive of its own.
+        # It is killed, and so leaves no archive of its own.
         flags = (*JVM_FLAGS, *archive.flags) if archive.partial is None else JVM_FLAGS
         command = [str(java.executable), "-Xmx256m", *flags, "-cp", class_path]
         command += ["kafka.Kafka", str(self._place.properties)]

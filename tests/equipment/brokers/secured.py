@@ -169,7 +169,7 @@ def _properties(addresses: Mapping[str, str], stores: Path) -> dict[str, str]:
     properties = {
         "listeners": ",".join(f"{protocol}://{address}" for protocol, address in addresses.items()),
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        # The tests, and the broker itself, come without a login.
+        # The tests, and the broker itself, connect without a login.
         "super.users": "User:ANONYMOUS",
         "sasl.enabled.mechanisms": ",".join(MECHANISMS),
         "ssl.keystore.type": "PKCS12",

@@ -128,7 +128,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 64
 
     def server_bind(self) -> None:
-        # HTTPServer's own asks for the name of the address, which takes long where nobody answers.
+        # HTTPServer's own method looks up the host name, which takes long if no name server answers.
         TCPServer.server_bind(self)
         self.server_name, self.server_port = self.server_address[:2]
 

@@ -33,7 +33,7 @@ def main() -> None:
     partial = archive.with_suffix(".partial")
     partial.unlink(missing_ok=True)
     work(f"{sys.argv[2]} -XX:ArchiveClassesAtExit={partial}")
-    # A Java that reads an archive which is not whole crashes.
+    # A JVM that reads an incomplete archive crashes.
     partial.replace(archive)
 
 

@@ -41,7 +41,7 @@ def stop_leftover() -> None:
 
 
 def main() -> None:
-    # Whoever waits for this process does so for five minutes.
+    # Tests wait five minutes for this process.
     faulthandler.dump_traceback_later(_LATE)
     order = json.loads(sys.argv[1])
     topic, props = order["topic"], order["props"]

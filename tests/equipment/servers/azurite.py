@@ -30,7 +30,7 @@ __all__ = ["AzureServer", "running_azurite"]
 _FILES: Final = Path(__file__).with_name("azurite")
 _PROGRAM: Final = "node_modules/azurite/dist/src/blob/main.js"
 _ACCOUNT: Final = "devstoreaccount1"
-# The account that every Azurite has, and whose key everybody knows.
+# The well-known account of every Azurite, whose key is public.
 _KEY: Final = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 _READY_SECONDS: Final = 60.0
 

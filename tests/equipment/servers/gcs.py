@@ -57,7 +57,7 @@ def running_gcs() -> Iterator[GcsServer]:
     """A server that keeps objects in memory, while the ``with`` block runs."""
     port = own_port()
     at = f"{HOST}:{port}"
-    # What it tells a client to go on with has this address.
+    # The URLs in its answers, with which a client continues, have this address.
     address = [
         "-scheme",
         "http",

@@ -119,7 +119,7 @@ class SparkCluster:
         place.mkdir(exist_ok=True)
         home, java = sluice_home(), find_java(minimum=17)
         spark = Path(pyspark.__file__).parent
-        # As Spark puts it together for drivers and executors: the archive of classes is for this one alone.
+        # The class path as Spark builds it for drivers and executors: the archive of classes fits only this one.
         class_path = ":".join([f"{spark}/conf", *map(str, spark.glob("jars/slf4j-api-*.jar")), f"{spark}/jars/*"])
         recovery = ("-Dspark.deploy.recoveryMode=FILESYSTEM", f"-Dspark.deploy.recoveryDirectory={self._folder}/known")
         quick = ("-Dspark.worker.timeout=20", "-Dspark.master.rest.enabled=false")

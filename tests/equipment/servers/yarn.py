@@ -30,7 +30,7 @@ _SERVER: Final = "org.apache.hadoop.yarn.server"
 _DAEMONS: Final = ("resourcemanager.ResourceManager", "nodemanager.NodeManager")
 _JAVA: Final = (
     *("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
-    # Its pages are put together by reflection.
+    # Its web pages use reflection.
     "--add-opens=java.base/java.lang=ALL-UNNAMED",
 )
 _READY_SECONDS: Final = 180.0
@@ -58,7 +58,7 @@ class YarnCluster:
             "spark.executor.cores": "1",
             "spark.executor.memory": "512m",
             "spark.yarn.am.memory": "512m",
-            # Otherwise its client copies all of Spark's jars for each application.
+            # Otherwise the client copies all of Spark's jars for each application.
             "spark.yarn.jars": f"local:{Path(pyspark.__file__).parent}/jars/*",
         }
 

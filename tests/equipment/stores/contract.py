@@ -60,7 +60,7 @@ class StoreContract:
             try:
                 store.create("manifests/0000000001.json", data)
             except FileExistsError:
-                # Whoever lost finds the whole file of the one that won.
+                # The loser finds the complete file of the winner.
                 assert len(set(store.read("manifests/0000000001.json").decode())) <= 2
                 return None
             return data
@@ -198,7 +198,7 @@ class StoreContract:
         try:
             staging, files = self.staged(store, ledger, f"t+{end}")
         except OSError:
-            # As in a load: whoever takes over deletes what this driver is about to stage.
+            # As in a load: a driver that takes over deletes what this one is about to stage.
             ledger.check_fence()
             raise
         ledger.commit(staging, self.moves(staging, files), {TP: end}, {"t": Schema.struct({})})
@@ -239,7 +239,7 @@ class StoreContract:
             errors = list(threads.map(drive, range(4)))
         assert all(isinstance(error, FencedError) for error in errors if error is not None)
         committed = [f"t+{number + 1}" for number, error in enumerate(errors) if error is None]
-        # One that was overtaken after its commit has committed; whoever came later knows of it.
+        # A driver that was overtaken after its commit has committed, and its successor knows of it.
         assert committed
         assert list(store.files(TABLE)) == committed
         assert self.opened(store).offsets[TP] in {int(name.removeprefix("t+")) for name in committed}

@@ -45,7 +45,7 @@ class TrapConfig(Config):
             case "hang once":
                 time.sleep(_FOR_EVER)
             case "hold":
-                # Unlike time.sleep this lets no other thread run Python.
+                # Unlike time.sleep, this lets no other thread run Python.
                 ctypes.PyDLL(None).sleep(_FOR_EVER)
             case "hold for a while":
                 ctypes.PyDLL(None).sleep(10)

@@ -69,7 +69,7 @@ class SharedJava:
         from pyspark import SparkContext  # noqa: PLC0415 - as above
 
         with warnings.catch_warnings():
-            # What PySpark leaves to the garbage collector is not to be told of in another test.
+            # Objects that PySpark leaves to the garbage collector must not be reported in another test.
             warnings.simplefilter("ignore")
             if SparkContext._active_spark_context is not None:
                 SparkContext._active_spark_context.stop()

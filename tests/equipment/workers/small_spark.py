@@ -102,7 +102,7 @@ def end_spark() -> None:
     if gateway is None:
         return
     with warnings.catch_warnings():
-        # PySpark and py4j leave sockets and pipes to the garbage collector, which would tell of them in another test.
+        # PySpark and py4j leave sockets and pipes to the garbage collector, which would report them in another test.
         warnings.simplefilter("ignore")
         with suppress(Exception):
             if SparkContext._active_spark_context is not None:

@@ -26,7 +26,7 @@ def _digest(*parts: str) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
-# The place of the jars is a part of what an archive is for.
+# An archive is valid only for jars in this location.
 _ARCHIVE: Final = sluice_home() / "tests" / f"spark-{version('pyspark')}-{_digest(sys.prefix)}.jsa"
 ARCHIVE_OPTIONS: Final = f"-XX:SharedArchiveFile={_ARCHIVE} {_QUIET}"
 """The Java options to use the archive, if there is one that fits."""
@@ -50,7 +50,7 @@ def make_archive(java_options: str) -> None:
             return
         _ARCHIVE.unlink(missing_ok=True)
         made_for.write_text(wanted)
-        # It goes on in the background, and has the lock as long as it lives.
+        # It continues in the background, and holds the lock as long as it runs.
         subprocess.run(
             [sys.executable, str(_MAKER), str(_ARCHIVE), f"{java_options} {_QUIET}"],
             env={key: value for key, value in os.environ.items() if key != "SPARK_SUBMIT_OPTS"},

@@ -90,7 +90,7 @@ class Loading:
         )
         try:
             assert process.stdout is not None
-            # A crash point may be met on the way already, while the load of the driver before is finished.
+            # A crash point may be reached early, while the load of the previous driver is being finished.
             assert process.stdout.readline() == "ready\n" or crash
             yield process
         finally:

@@ -39,7 +39,7 @@ class StandaloneWorker:
             "value.converter": "StringConverter",
             "offset.flush.interval.ms": "100",
             "listeners": "http://127.0.0.1:0",
-            # A killed consumer is missed after this; by default that takes 45 s.
+            # A killed consumer is removed after this time; by default 45 s.
             "consumer.session.timeout.ms": "2000",
             "consumer.heartbeat.interval.ms": "500",
         }
