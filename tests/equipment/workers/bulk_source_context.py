@@ -110,7 +110,7 @@ class BulkSourceContext:
             beside.replace(self._file)
 
     def committed(self, offsets: ReachedOffsets) -> None:
-        """Die, if ``is_lost`` says so."""
+        """Raise an error, as if the driver had died, if ``is_lost`` says so."""
         self._check_lost(offsets)
 
     def progress(self, progress: Progress) -> None:
