@@ -86,7 +86,7 @@ def test_no_spelling_of_a_cloud_s_own_address_is_reached(
         assert "does not answer" in str(raised.value)
         assert target == "http://169.254.169.254./"
     else:
-        assert "where clouds keep credentials" in str(raised.value)
+        assert "where clouds serve credentials" in str(raised.value)
 
 
 def test_every_hop_of_a_redirect_is_checked(api: HttpApi, client: Callable[..., HttpClient]) -> None:
