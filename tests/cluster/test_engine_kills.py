@@ -118,7 +118,7 @@ def test_each_row_is_there_once_whatever_is_killed(
         **SMALL_SPARK,
         "consumer.override.max.poll.records": "80",
     }
-    worker.connector("sink", **{key: value for key, value in props.items() if "extraJavaOptions" not in key})
+    worker.connector("engine-kills", **{key: value for key, value in props.items() if "extraJavaOptions" not in key})
     environ = {"ENGINE_KILLS": str(kills)}
     # The driver is the task: the connector has failed with it.
     assert worker.run(environ, seconds=240) != 0
@@ -126,5 +126,5 @@ def test_each_row_is_there_once_whatever_is_killed(
     assert worker.run(environ, seconds=120) == 0, worker.log()
     with sqlite3.connect(tmp_path / "rows.db") as connection:
         assert connection.execute("SELECT id FROM rows ORDER BY id").fetchall() == [(n,) for n in range(ROWS)]
-    assert committed(bootstrap, "connect-sink", topic, 2) == [ROWS // 2] * 2
+    assert committed(bootstrap, "connect-engine-kills", topic, 2) == [ROWS // 2] * 2
     assert "The load is repeated; nothing is lost" in worker.log()

@@ -50,6 +50,7 @@ __all__ = ["BulkLoop", "BulkTaskRuntimeContext"]
 logger = logging.getLogger(__name__)
 _RETRY: Final = 5.0
 _PATIENCE: Final = 10
+_LAST_WAITS: Final = (1.0, 2.0, 4.0, 8.0, 16.0)
 
 
 class BulkTaskRuntimeContext:
@@ -142,6 +143,7 @@ class BulkLoop:
                 self._load(load)
             elif self._drained():
                 self._report(ends)
+                self._commit_last()
                 self._control.await_stop()
                 return
             else:
@@ -281,6 +283,13 @@ class BulkLoop:
             self._follow(load)
         except Exception as error:
             logger.warning("The durable part of the load could not be committed: %s", error)
+
+    def _commit_last(self) -> None:
+        """Commit again what a failed commit has left, because no load follows whose commit would include it."""
+        for seconds in _LAST_WAITS:
+            if not self._uncommitted or not self._control.wait_unless_stopped(seconds):
+                return
+            self._commit()
 
     def _commit(self) -> None:
         """Let the group's offsets follow; those that cannot be committed go with the next commit."""

@@ -62,7 +62,7 @@ def test_a_connector_begins_in_its_initial_state(
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ('{"name": "a", "config": {}, "initial_state": "FLYING"}', "none of RUNNING, PAUSED, STOPPED"),
+        ('{"name": "a", "config": {}, "initial_state": "FLYING"}', "must be one of RUNNING, PAUSED, STOPPED"),
         ('{"name": "a", "config": {"name": "b"}}', "differs from the name next to it"),
         ('{"connector.class": "FileStreamSource"}', "has no name"),
     ],

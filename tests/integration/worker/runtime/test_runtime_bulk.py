@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import ClassVar
 
 import pytest
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import AdminClient
 
@@ -121,6 +122,26 @@ def test_ranges_follow_each_other_without_a_gap_and_are_committed(
     spans = target.spans(topic, 1)
     assert [end for _, end in spans] == [first for first, _ in spans[1:]] + [8]
     assert committed(bootstrap, f"connect-{topic}", topic, 2) == [25, 8]
+
+
+def test_the_last_commit_of_a_drained_task_is_tried_again(
+    start: Start, target: Target, bootstrap: str, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    create_topic(bootstrap, topic)
+    fill(bootstrap, topic, 5)
+    # A group that has a member refuses the commits of others.
+    with ExitStack() as joined:
+        member = Consumer({"bootstrap.servers": bootstrap, "group.id": f"connect-{topic}"})
+        joined.callback(member.close)
+        member.subscribe([topic])
+        wait_until("the member has joined", lambda: member.poll(0.1) is None and member.assignment())
+        task = start()
+        task.send(messages.Drain())
+        wait_until("all is loaded", lambda: target.offsets == {TopicPartition(topic, 0): 5})
+        wait_until("a commit was refused", lambda: "Offsets were not committed" in caplog.text)
+        assert task.seen(messages.Drained) == []
+    task.wait_for(messages.Drained)
+    assert committed(bootstrap, f"connect-{topic}", topic, 1) == [5]
 
 
 def test_a_kill_between_load_and_commit_goes_by_what_the_target_has(

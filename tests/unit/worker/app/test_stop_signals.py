@@ -13,6 +13,8 @@ from worker.app.stop_signals import StoppedError, StopSignals
 @pytest.fixture
 def stop() -> Iterator[StopSignals]:
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    # These tests may themselves run below nohup.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield StopSignals(7)
     for number, handler in before.items():
         signal.signal(number, handler)
