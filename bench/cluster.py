@@ -1,9 +1,10 @@
-"""How fast a distributed worker starts, answers and divides its work, and what memory it takes, each beside its aim.
+"""Measures how fast a distributed worker starts, responds and shares its work, and its memory, next to the targets.
 
-``python bench/cluster.py [--only WORDS] [--keep]``: a worker from nothing and again; connectors one after the other;
-memory; a second worker that joins; REST with 200 connectors. The broker is the embedded one, the connectors are
-FileStreamSource with one task each, the workers have Kafka Connect's own timeouts. Memory is the proportional set
-size. What else runs on the machine makes the times longer: CPU seconds are shown where they tell more.
+``python bench/cluster.py [--only WORDS] [--keep]`` measures the first start of a worker and a restart, the creation of
+connectors one after the other, memory, a second worker that joins, and the REST API with 200 connectors. The broker is
+the embedded one, the connectors are FileStreamSource with one task each, and the workers have Kafka Connect's timeouts.
+Memory is the proportional set size. Other load on the machine makes the times longer, so CPU seconds are shown where
+they are more meaningful.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _SETTLE_SECONDS = 1.0
 
 
 class Cluster:
-    """The broker, the folder and the workers of one group at a time."""
+    """The broker, the folder, and the workers of one group at a time."""
 
     def __init__(self, folder: Path, bootstrap: str) -> None:
         self.folder, self.bootstrap = folder, bootstrap
@@ -53,13 +54,13 @@ class Cluster:
         self._workers: list[DistributedWorker] = []
 
     def worker(self, group: str, **props: str) -> DistributedWorker:
-        """A worker of a group, not started yet."""
+        """Return a worker of a group, not started yet."""
         worker = DistributedWorker(self.folder / f"{group}-{len(self._workers)}", self.bootstrap, group, **props)
         self._workers.append(worker)
         return worker
 
     def healthy(self, worker: DistributedWorker) -> tuple[float, float]:
-        """Start a worker; the seconds until ``GET /`` is answered and until it is healthy."""
+        """Start a worker. Returns the seconds until ``GET /`` responds and until the worker is healthy."""
         began = time.perf_counter()
         worker.start()
         until("GET / is answered", lambda: worker.answers("/"))
@@ -68,17 +69,17 @@ class Cluster:
         return first, time.perf_counter() - began
 
     def config(self) -> dict[str, str]:
-        """The configuration of a connector with one task."""
+        """Return the configuration of a connector with one task."""
         return {"connector.class": "FileStreamSource", "tasks.max": "1", "file": str(self.source), "topic": "lines"}
 
     def close(self) -> None:
-        """Leave no worker running."""
+        """Stop all workers."""
         for worker in self._workers:
             worker.stop()
 
 
 def measure_start(cluster: Cluster) -> None:
-    """From the command to the first answers, and from SIGTERM to the end."""
+    """Measure the time from the command to the first responses, and from SIGTERM to the end."""
     worker = cluster.worker("start")
     first, healthy = cluster.healthy(worker)
     show("the very first start: GET / answered", first, "s", 2.0)
@@ -96,7 +97,10 @@ def measure_start(cluster: Cluster) -> None:
 
 
 def measure_connectors(cluster: Cluster) -> None:
-    """Connectors one after the other: until each runs, and as many as there is time for; their memory."""
+    """Create connectors one after the other, as many as fit into the time.
+
+    Measure how long each takes to run, and their memory.
+    """
     worker = cluster.worker("connectors")
     cluster.healthy(worker)
     time.sleep(_SETTLE_SECONDS)
@@ -121,8 +125,8 @@ def measure_connectors(cluster: Cluster) -> None:
 
 
 def measure_rebalance(cluster: Cluster) -> None:
-    """A worker joins one that has 50 connectors."""
-    # Without the delay the old one has all at once when the new one leaves, so that it can join again.
+    """Measure a worker joining another one that has 50 connectors."""
+    # Without the delay, the old worker gets everything back at once when the new one leaves, which can then join again.
     old, new = (cluster.worker("rebalance", scheduled_rebalance_max_delay_ms="0") for _ in range(2))
     cluster.healthy(old)
     _create(cluster, old)
@@ -140,7 +144,7 @@ def measure_rebalance(cluster: Cluster) -> None:
 
 
 def measure_rest(cluster: Cluster) -> None:
-    """Every connector with its status and info, beside what the server could do at most."""
+    """Request every connector with its status and info, and compare with the maximum rate of the server."""
     _fill(cluster, "rest")
     worker = cluster.worker("rest")
     cluster.healthy(worker)
@@ -195,7 +199,7 @@ def _balanced(worker: DistributedWorker) -> bool:
 
 
 def _fill(cluster: Cluster, group: str) -> None:
-    """Write the topics of a cluster that has 200 connectors with a task each, which are stopped and so cost nothing."""
+    """Write the topics of a cluster with 200 connectors of one task each, stopped so that they use no resources."""
     worker = cluster.worker(group)
     cluster.healthy(worker)
     worker.stop()
@@ -218,7 +222,7 @@ def _fill(cluster: Cluster, group: str) -> None:
 
 
 def _rate(address: str, path: str) -> float:
-    """Requests a second over one connection."""
+    """Return the requests per second over one connection."""
     connection = HTTPConnection(address, timeout=30)
     for warm in (True, False):
         count, began = 0, time.perf_counter()
@@ -231,7 +235,7 @@ def _rate(address: str, path: str) -> float:
 
 
 def _bare(body: bytes) -> float:
-    """Requests a second to a server that does nothing else than to answer this."""
+    """Return the requests per second of a server that does nothing but send this response."""
     ours, theirs = multiprocessing.Pipe()
     process = multiprocessing.get_context("spawn").Process(target=_serve, args=(theirs, body), daemon=True)
     process.start()
@@ -254,7 +258,7 @@ def _serve(port: Connection, body: bytes) -> None:
 
 
 def show(what: str, value: float, unit: str, aim: float | None, remark: str = "") -> None:
-    """One figure."""
+    """Print one figure."""
     beside = remark if aim is None else f"aim {aim:g} {unit}: {'reached' if value <= aim else 'MISSED'}"
     print(
         f"{what:<76}{value:>10,.{0 if unit == '/s' else 1 if unit in ('ms', 'MB') else 2}f} {unit:<4}{beside}",
@@ -263,7 +267,7 @@ def show(what: str, value: float, unit: str, aim: float | None, remark: str = ""
 
 
 def run(cluster: Cluster, only: Sequence[str]) -> None:
-    """Each part that is wanted."""
+    """Run the selected parts."""
     parts = {
         "start": measure_start,
         "connectors": measure_connectors,

@@ -1,9 +1,9 @@
-"""What the converters cost per record, beside what orjson alone costs on the payload in the same run.
+"""Measures the cost of the converters per record, compared with orjson alone on the payload in the same run.
 
     python bench/converters.py [records]
 
-Nanoseconds of CPU per record, the best of seven rounds, one thread. "row" is a call of to_connect or from_connect for
-each record, "column" one call for a batch of 10,000, "arrow" the column as an Arrow array.
+Nanoseconds of CPU time per record, the best of seven rounds, in one thread. "row" is a call of to_connect or
+from_connect for each record, "column" one call for a batch of 10,000, "arrow" the column as an Arrow array.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-# As a script this file would stand before the package of the same name.
+# When this file runs as a script, it would hide the package of the same name.
 sys.path[:] = [path for path in sys.path if Path(path or ".").resolve() != Path(__file__).resolve().parent]
 
 import orjson
@@ -89,7 +89,7 @@ def rich(number: int) -> dict[str, Any]:
 
 
 def cost(work: Callable[[], object], records: int) -> float:
-    """Nanoseconds of CPU per record."""
+    """Return the nanoseconds of CPU time per record."""
     best = float("inf")
     for _ in range(ROUNDS):
         start = time.process_time_ns()
@@ -111,7 +111,7 @@ def report(title: str, base: float, costs: dict[str, float]) -> None:
 def measure(
     title: str, converter: Any, schema: Schema | None, values: list[Any], payloads: list[bytes], nodes: list[Any]
 ) -> None:
-    """Print what reading and writing these values costs; ``payloads`` and ``nodes`` are for orjson alone."""
+    """Print the cost of reading and writing these values; ``payloads`` and ``nodes`` are for orjson alone."""
     count = len(values)
     column = ValueColumn(values, schema)
     messages = list(converter.from_connect_column("topic", column))
@@ -142,7 +142,7 @@ def measure(
 
 
 def odd_forms(messages: Sequence[bytes]) -> dict[str, list[bytes]]:
-    """Envelopes as other producers write them, of those that the converter writes."""
+    """Return envelopes in the formats of other producers, made from those that the converter writes."""
     marks = [message.rindex(b',"payload":') for message in messages]
     halves = [
         (m[len(b'{"schema":') : at], m[at + len(b',"payload":') : -1]) for m, at in zip(messages, marks, strict=True)
@@ -159,7 +159,7 @@ def odd_forms(messages: Sequence[bytes]) -> dict[str, list[bytes]]:
 
 
 def measure_forms(title: str, schema: Schema, values: list[Any], payloads: list[bytes]) -> None:
-    """Print what reading envelopes costs that are not as the converter writes them."""
+    """Print the cost of reading envelopes in formats other than the converter's own."""
     count, column = len(values), ValueColumn(values, schema)
     forms = odd_forms(list(JsonConverter.configured({}).from_connect_column("topic", column)))
     numeric = JsonConverter.configured({"decimal.format": "NUMERIC"})

@@ -1,10 +1,10 @@
-"""What it costs to make up a record, beside what it costs to do anything with one, in the same run.
+"""Measures the cost of generating records, compared with the cost of converting them, in the same run.
 
     python -m bench.datagen [records]
 
-Records a second of CPU time, the best of five rounds, one thread. "made" is polled batches whose values are read as the
-fields of columns, "rows" those whose records are read one by one, "JSON" those that the JSON converter writes without
-schemas. "ready" is the ceiling: the same converter on a batch that was made before.
+Records per second of CPU time, the best of five rounds, in one thread. "made" are polled batches whose values are read
+as columns of fields, "rows" are batches whose records are read one by one, and "JSON" are batches written by the JSON
+converter without schemas. "ready" is the ceiling: the same converter on a batch that was generated before.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-# As a script this file would stand before the package of the same name.
+# When this file runs as a script, it would hide the package of the same name.
 sys.path[:] = [path for path in sys.path if Path(path or ".").resolve() != Path(__file__).resolve().parent]
 
 from connect.data import SourceBatch

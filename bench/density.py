@@ -1,15 +1,15 @@
-"""How much connectors cost that have little to do: many of them on one worker, of Sluice and of Apache Kafka Connect.
+"""Measures the cost of many mostly idle connectors on one worker, of Sluice and of Apache Kafka Connect.
 
 ``python bench/density.py [--connectors N] [--seconds S] [--side SIDE] [--kill]``: half of the N connectors are file
-sources, the others file sinks of what those send, one task each. Both workers are distributed ones, one after the other
-on the same broker, with the settings that Kafka ships: Java's with the JVM settings of Kafka's own scripts, Sluice's
-with ``task.isolation=shared`` or what ``--isolation`` says.
+sources, the others are file sinks for the sources' topics, with one task each. Both workers are distributed ones and
+run one after the other on the same broker with Kafka's default settings: Java's with the JVM settings of Kafka's
+scripts, Sluice's with ``task.isolation=shared`` or the value of ``--isolation``.
 
-Memory is the proportional set size of the worker and all its processes: a page that several share counts once. CPU
-seconds and wake-ups are those of S seconds at rest, and of S seconds in which each source is given a line a second.
-A restart is a SIGTERM and a start while lines are under way, and ends when everything runs again; with ``--kill`` a
-SIGKILL and a start follow, which end when each line has arrived at the far end, as all do in the end. What the open
-files are comes last, by kind and process. ``--side`` measures one of the two workers alone.
+Memory is the proportional set size of the worker and all its processes: a page shared by several counts once. CPU
+seconds and wake-ups are measured for S seconds at rest, and for S seconds in which each source gets a line per second.
+A restart is a SIGTERM and a start while lines are in transit; it ends when everything runs again. With ``--kill``, a
+SIGKILL and a start follow, which end when each line has arrived at the far end. In the end, every line must arrive.
+Finally the open files are listed by kind and process. ``--side`` measures only one of the two workers.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _CALLERS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """What a worker has spent until a moment."""
+    """The resources used by a worker up to a moment."""
 
     at: float
     cpu: float
@@ -54,27 +54,27 @@ class Effort:
 
 @dataclass(frozen=True, slots=True)
 class Density:
-    """What a worker costs."""
+    """The cost of a worker."""
 
     runs: float
-    """Seconds from the start of the worker, with no connector, until all that it is then given run."""
+    """Seconds from the start of a worker without connectors until all connectors, created after that, run."""
     restarted: float
     killed: float
-    """Seconds from a SIGKILL until each line has arrived, since statuses are of before for a while; 0 without one."""
+    """Seconds from a SIGKILL until each line has arrived, as statuses are outdated for a while; 0 without a kill."""
     megabytes: float
     processes: int
     threads: int
     files: OpenFiles
     rest: float
-    """CPU seconds a minute."""
+    """CPU seconds per minute."""
     wakes: float
-    """How often a second a thread of it went to sleep while nothing happened."""
+    """How many times per second one of its threads went to sleep while nothing happened."""
     lines: float
-    """CPU seconds a minute with a line a second for each source."""
+    """CPU seconds per minute with a line per second for each source."""
 
     @property
     def open_files(self) -> int:
-        """How many files are open."""
+        """The number of open files."""
         return self.files.total
 
 
@@ -83,19 +83,19 @@ class Worker(Protocol):
 
     @property
     def pid(self) -> int:
-        """Its process."""
+        """The process id."""
 
     def begin(self) -> None:
-        """Start it, and return at once."""
+        """Start the worker and return at once."""
 
     def end(self) -> None:
-        """Stop it as an operator does."""
+        """Stop the worker in an orderly way, as an operator does."""
 
     def kill(self) -> None:
-        """Stop it as a crash does."""
+        """Kill the worker, as in a crash."""
 
     def url(self, path: str) -> str:
-        """The address of a path of its REST API."""
+        """Return the URL of a path in its REST API."""
 
 
 class _Java:
@@ -176,25 +176,25 @@ class Crowd:
             self.configs[f"sink-{topic}"] = {"connector.class": "FileStreamSink", "file": str(file), "topics": topic}
 
     def write(self) -> None:
-        """Give each source a line."""
+        """Append a line to the file of each source."""
         self._written += 1
         for file in self.files:
             with file.open("a") as stream:
                 stream.write(f"line {self._written}\n")
 
     def arrived(self) -> bool:
-        """Whether each sink has written all lines."""
+        """Return whether each sink has written all lines."""
         return all(file.exists() and file.read_bytes().count(b"\n") >= self._written for file in self.outputs)
 
 
 class Tree:
-    """The processes of a worker, as ``/proc`` shows them."""
+    """The processes of a worker, as shown by ``/proc``."""
 
     def __init__(self, root: int) -> None:
         self._root = root
 
     def pids(self) -> list[int]:
-        """All of them."""
+        """Return the ids of all processes."""
         return sorted(Memory.below(self._root))
 
     def megabytes(self) -> float:
@@ -202,15 +202,15 @@ class Tree:
         return sum(Memory.below(self._root).values())
 
     def threads(self) -> int:
-        """How many threads they have."""
+        """Return the number of their threads."""
         return sum(map(_threads, self.pids()))
 
     def files(self) -> OpenFiles:
-        """Which files they have open."""
+        """Their open files."""
         return OpenFiles.of(self.pids())
 
     def effort(self) -> Effort:
-        """What they have spent so far."""
+        """Return the resources that they have used so far."""
         pids = self.pids()
         return Effort(time.monotonic(), sum(map(_cpu, pids)), sum(map(_wakes, pids)))
 
@@ -242,7 +242,7 @@ def _wakes(pid: int) -> int:
 
 
 def measure(worker: Worker, crowd: Crowd, seconds: float, *, kills: bool) -> Density:
-    """Start the worker, give it all connectors, and look at it while they rest, and while they have little to do."""
+    """Start the worker, create all connectors, and measure it while they are idle and while they have little to do."""
     started = time.monotonic()
     worker.begin()
     _until("the worker is up", lambda: _answer(worker, "/connectors") is not None)
@@ -266,7 +266,10 @@ def measure(worker: Worker, crowd: Crowd, seconds: float, *, kills: bool) -> Den
 
 
 def _again(worker: Worker, crowd: Crowd, stop: Callable[[], None]) -> tuple[float, float]:
-    """Stop the worker in some way and start it again; the seconds until everything runs, and each line has arrived."""
+    """Stop the worker in the given way and start it again.
+
+    Returns the seconds until everything runs and each line has arrived.
+    """
     crowd.write()
     stopping = time.monotonic()
     stop()
@@ -303,7 +306,7 @@ def _answer(worker: Worker, path: str) -> Any:
 def _create(worker: Worker, name: str, config: Mapping[str, str]) -> None:
     def created() -> bool:
         answer = requests.put(worker.url(f"/connectors/{name}/config"), json=dict(config), timeout=120)
-        # A worker may be asked to wait while its cluster rebalances, and Java's gives up after a while.
+        # During a rebalance a worker may ask to wait, and Java's gives up after a while.
         if answer.status_code not in (200, 201, 409, 500):
             raise SystemExit(f"{name}: {answer.status_code} {answer.text}")
         return answer.ok
@@ -325,7 +328,7 @@ def _until(what: str, condition: Any) -> None:
         now = time.monotonic()
         if now > deadline:
             raise SystemExit(f"within {_DEADLINE_SECONDS:g} s it did not come about that {what}")
-        # A look that costs much leaves the machine to what is waited for.
+        # Expensive checks are made less often, so that they do not slow down the processes they wait for.
         time.sleep(max(_LOOK_SECONDS, 2 * (now - asked)))
         asked = time.monotonic()
 
@@ -345,7 +348,7 @@ _ROWS: Final = (
 
 
 def show(found: Mapping[str, Density]) -> None:
-    """All figures, and those of the last worker over those of the first."""
+    """Print all figures, and the ratio of the last worker to the first."""
     print(f"{'':<40}" + "".join(f"{name:>16}" for name in found) + (f"{'ratio':>10}" if len(found) > 1 else ""))
     for title, field, digits in _ROWS:
         figures = [float(getattr(density, field)) for density in found.values()]

@@ -1,4 +1,4 @@
-"""A worker of a cluster as the benches see it: its process, its REST API over one connection, and its memory."""
+"""A distributed worker as seen by the benchmarks: its process, its REST API over one connection, and its memory."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _MEGABYTE = 1e6
 
 
 class Memory:
-    """The proportional set size of processes in MB: a page that several share counts in parts."""
+    """The proportional set size of processes in MB: a page shared by several processes is divided among them."""
 
     @staticmethod
     def of(pid: int) -> float:
-        """That of one process; 0 when it has ended."""
+        """Return the memory of one process, or 0 if it has ended."""
         try:
             lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
         except OSError:
@@ -39,7 +39,7 @@ class Memory:
 
     @staticmethod
     def below(root: int) -> dict[int, float]:
-        """That of a process and of each below it."""
+        """Return the memory of a process and each of its descendants."""
         parents = {}
         for file in Path("/proc").glob("[0-9]*/stat"):
             try:
@@ -53,7 +53,7 @@ class Memory:
 
 
 class DistributedWorker:
-    """One ``sluice distributed``, with Kafka Connect's own timeouts; used by one thread."""
+    """A ``sluice distributed`` process with Kafka Connect's own timeouts. Used by one thread."""
 
     def __init__(self, folder: Path, bootstrap: str, group: str, **props: str) -> None:
         folder.mkdir()
@@ -75,7 +75,7 @@ class DistributedWorker:
         self._connection: http.client.HTTPConnection | None = None
 
     def start(self) -> DistributedWorker:
-        """Start the process, as a user does: with byte code that is kept."""
+        """Start the process like a user does, with cached byte code."""
         environ = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
         with self.log.open("ab") as log:
             self._process = subprocess.Popen([_COMMAND, "distributed", self._file], stdout=log, stderr=log, env=environ)
@@ -83,12 +83,12 @@ class DistributedWorker:
 
     @property
     def pid(self) -> int:
-        """The process."""
+        """The process id."""
         assert self._process is not None
         return self._process.pid
 
     def stop(self) -> float:
-        """End it as an operator does; the seconds that took."""
+        """Stop the process in an orderly way. Returns how many seconds that took."""
         if self._process is None or self._process.poll() is not None:
             return 0.0
         began = time.perf_counter()
@@ -98,14 +98,14 @@ class DistributedWorker:
         return time.perf_counter() - began
 
     def kill(self) -> None:
-        """End it as a crash does; the processes below it end by themselves."""
+        """Kill the process, as in a crash. Its descendants end by themselves."""
         assert self._process is not None
         self._process.kill()
         self._process.wait(60)
         self._forget()
 
     def answers(self, path: str) -> bool:
-        """Whether a path is answered with 200; a worker that has ended raises."""
+        """Return whether a path responds with 200. Raises if the worker has ended."""
         if self._process is not None and self._process.poll() is not None:
             raise SystemExit(f"the worker has ended:\n{self.log.read_text()}")
         try:
@@ -114,7 +114,10 @@ class DistributedWorker:
             return False
 
     def request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> tuple[int, bytes]:
-        """The status and body of an answer. A connection that the worker has closed meanwhile is made again once."""
+        """Return the status and body of a response.
+
+        If the worker has closed the connection meanwhile, retry once on a new one.
+        """
         kept = self._connection is not None
         try:
             return self._ask(method, path, body)
@@ -136,14 +139,14 @@ class DistributedWorker:
             raise ConnectionError(str(error)) from error
 
     def get(self, path: str) -> Any:
-        """What is answered."""
+        """Return the body of a response."""
         status, body = self.request("GET", path)
         if status != 200:
             raise SystemExit(f"GET {path}: {status} {body!r}")
         return json.loads(body)
 
     def create(self, name: str, config: Mapping[str, str]) -> None:
-        """Make a connector; the worker may be asked to wait while its cluster rebalances (409)."""
+        """Create a connector; during a rebalance the worker may ask to try again later (409)."""
 
         def created() -> bool:
             status, body = self.request("POST", "/connectors", {"name": name, "config": dict(config)})
@@ -154,7 +157,7 @@ class DistributedWorker:
         until(f"{name} is made", created)
 
     def running(self) -> dict[str, list[str]]:
-        """Each connector that runs whole, with the addresses of who runs it and its tasks."""
+        """Return each connector that runs with all its tasks, with the addresses of the workers that run them."""
         shown = self.get("/connectors?expand=status")
         statuses = {name: item["status"] for name, item in shown.items() if "status" in item}
         parts = {name: [status["connector"], *status["tasks"]] for name, status in statuses.items()}
@@ -165,7 +168,7 @@ class DistributedWorker:
         }
 
     def runs(self, name: str) -> bool:
-        """Whether a connector and its task run."""
+        """Return whether a connector and its task run."""
         status, body = self.request("GET", f"/connectors/{name}/status")
         if status != 200:
             return False
@@ -174,7 +177,7 @@ class DistributedWorker:
         return len(parts) > 1 and all(part["state"] == "RUNNING" for part in parts)
 
     def cpu(self) -> float:
-        """CPU seconds of the worker's own process so far."""
+        """Return the CPU seconds used by the worker's own process so far."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -185,7 +188,7 @@ class DistributedWorker:
 
 
 def until(what: str, condition: Callable[[], T], look: float = _LOOK_SECONDS) -> T:
-    """The first true answer of a condition."""
+    """Wait for the first true result of a condition and return it."""
     deadline = time.perf_counter() + _PATIENCE_SECONDS
     while not (answer := condition()):
         if time.perf_counter() > deadline:

@@ -1,13 +1,14 @@
-"""What it costs to have a connector run by Spark, beside a task of the worker, in one run.
+"""Compares the cost of running a connector in Spark with that of a worker's task, in one run.
 
 ``python bench/engine.py [RECORDS] [file] [postgresql] [source]``: JSON with schemas from a topic of four partitions to
-a file and into PostgreSQL, and JSON from the files of a folder to a topic; all three, or those that are named. Each by
-one task of a worker, then by Spark with ``local[1]`` and ``local[2]``, and on a standalone cluster of two workers of
-one core. All records are there before the connector starts. CPU seconds are those of the worker, or of Spark's driver
-and the cluster, and all below. The start is told for itself: of a task it is what a run with few records takes, of
-Spark the time until it runs and has made two loads of a twentieth of the records, by which its Java is warm; two loads
-of a fifth are measured, for they take longer than the task's run does. Last is what a load costs that moves next to
-nothing, and for a source one that finds nothing; a sink is given no such load.
+a file and into PostgreSQL, and JSON from the files of a folder to a topic; all three, or those that are named. Each is
+run by one task of a worker, then by Spark with ``local[1]`` and ``local[2]``, and on a standalone cluster of two
+workers with one core each. All records exist before the connector starts. CPU seconds are those of the worker, or of
+Spark's driver and cluster, with all their descendants. The start is shown separately: for a task it is the time of a
+run with few records, for Spark the time until it runs and has made two loads of a twentieth of the records, which warm
+up the JVM. Two loads of a fifth are measured, because they take longer than the whole run of the task. The last figure
+is the cost of a load that moves almost nothing, and for a source the cost of one that finds nothing; a sink is given no
+such load.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from process_tree import ProcessTree
 from standalone import Bench, Measured
 
 _ROOT = Path(__file__).parent.parent
-# The modules of the benchmarks have the names of packages, which come first.
+# The benchmark modules have the names of packages, and would be found first.
 sys.path[:0] = [str(_ROOT), str(_ROOT / "tests")]
 
 from connect.bulk import OffsetRange
@@ -58,7 +59,7 @@ _SCHEMA = {
     ],
 }
 _CORES = (1, 2)
-# The loads of a connector, as shares of the records: those that warm Spark, and those that are measured.
+# The loads of a connector as shares of the records: those that warm up Spark, and those that are measured.
 _WARM = (0.05, 0.05)
 _MEASURED = (0.2, 0.2)
 _WORKER = {"value.converter": "JsonConverter"}
@@ -91,7 +92,7 @@ def main() -> None:
 
 @dataclass(frozen=True)
 class Spark:
-    """A Spark to run a connector: its name, how many tasks it has room for, and the keys of the connector."""
+    """A Spark that runs a connector: its name, how many tasks it can run at once, and the connector's config keys."""
 
     name: str
     cores: int
@@ -100,7 +101,7 @@ class Spark:
 
 @dataclass(frozen=True)
 class Measuring:
-    """What all measurements share."""
+    """The state shared by all measurements."""
 
     bench: Bench
     records: int
@@ -108,23 +109,23 @@ class Measuring:
 
 
 class Loads(Protocol):
-    """A connector that Spark runs, and the loads that it is given."""
+    """A connector run by Spark, and the loads it is given."""
 
     def start(self) -> None:
         """Start the connector."""
 
     def load(self, place: int) -> int:
-        """Make a load, by its place among them all; how many records it has moved."""
+        """Make a load, given its position among all loads. Returns how many records it has moved."""
 
     def load_few(self, place: int) -> None:
-        """Move next to nothing."""
+        """Move almost nothing."""
 
     def stop(self) -> None:
         """Stop the connector."""
 
 
 class SinkLoads:
-    """A sink that is given ranges of topics."""
+    """A sink that loads ranges of topics."""
 
     def __init__(self, measuring: Measuring, sink: Mapping[str, str], spark: Spark) -> None:
         props = {**_COMMON, **sink, **spark.props, "tasks.max": str(spark.cores)}
@@ -155,7 +156,7 @@ class SinkLoads:
 
 
 class SourceLoads:
-    """A source of files that turn up."""
+    """A source that reads files as they appear."""
 
     def __init__(self, measuring: Measuring, spark: Spark) -> None:
         name = re.sub(r"\W+", "-", spark.name)
@@ -174,19 +175,19 @@ class SourceLoads:
         self._engine.start()
 
     def load(self, place: int) -> int:
-        """Have four files turn up, and load them."""
+        """Make four files appear, and load them."""
         for file in (self._parts / str(place)).iterdir():
             file.rename(self._folder / f"{place}-{file.name}")
         self._engine.load()
         return self._shares[place] * _PARTITIONS
 
     def load_few(self, place: int) -> None:
-        """Have a file of one record turn up, and load it."""
+        """Make a file of one record appear, and load it."""
         (self._folder / f"few-{place}.jsonl").write_text(f"{json.dumps(_event(place))}\n")
         self._engine.load()
 
     def look(self) -> None:
-        """Find that nothing has turned up."""
+        """Look for files and find none."""
         self._engine.load()
 
     def stop(self) -> None:
@@ -238,7 +239,7 @@ def _source(folder: Path, name: str) -> dict[str, str]:
 
 
 def _shares(records: int) -> list[int]:
-    """How many records of each partition, or file, each load has."""
+    """Return the number of records in each partition, or file, for each load."""
     return [int(records * share) // _PARTITIONS for share in (*_WARM, *_MEASURED)]
 
 
@@ -268,7 +269,7 @@ def _fill(bootstrap: str, records: int) -> None:
 
 
 def _compare(title: str, connector: str, runs: tuple[Measured, Measured], loads: Sequence[tuple[Spark, Loads]]) -> None:
-    """Show each way; the share is that of the rate of the first, which are a run with few records and one with all."""
+    """Print each variant, relative to the task's rate, which is taken from a run with few records and one with all."""
     print(f"\n{title:<40}{'records/s':>12}{'us CPU each':>12}{'of the first':>14}   start", flush=True)
     few, every = runs
     task = Measured(
@@ -289,7 +290,7 @@ def _show(way: Measured, first: Measured, start: str) -> None:
 
 
 def _by_spark(name: str, loads: Loads) -> tuple[Measured, str]:
-    """Loads in one driver, the first of which warm it."""
+    """Run loads in one driver; the first ones warm it up."""
     tree = ProcessTree(os.getpid(), memory=False)
     meter = Meter(tree)
     try:
@@ -314,14 +315,14 @@ def _by_spark(name: str, loads: Loads) -> tuple[Measured, str]:
 
 
 class Meter:
-    """Tells seconds, and CPU seconds of a tree of processes, since it was asked last."""
+    """Measures the seconds, and the CPU seconds of a process tree, since the last measurement."""
 
     def __init__(self, tree: ProcessTree) -> None:
         self._tree = tree
         self._last = time.perf_counter(), tree.cpu()
 
     def lap(self, times: int = 1) -> tuple[float, float]:
-        """The seconds and CPU seconds since then, of each of so many."""
+        """Return the seconds and CPU seconds since the last call, divided by a number of items."""
         (seconds, cpu), self._last = self._last, (time.perf_counter(), self._tree.cpu())
         return (self._last[0] - seconds) / times, (self._last[1] - cpu) / times
 

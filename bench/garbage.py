@@ -1,7 +1,7 @@
-"""What Python's garbage collector costs a child that reads batches of JSON, and what it leaves behind.
+"""Measures the cost of Python's garbage collector in a child that reads batches of JSON, and the garbage it leaves.
 
-``python bench/garbage.py``; each figure is of a process of its own. ``kept`` is the most memory, over what it begins
-with, of one in which every record leaves a cycle behind, as a plugin may that keeps its exceptions.
+``python bench/garbage.py``; each figure is measured in a process of its own. ``kept`` is the maximum memory growth of a
+process in which every record leaves a reference cycle behind, as with a plugin that keeps its exceptions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import time
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-# As a script this file would have bench/converters.py stand before the package of the same name.
+# When this file runs as a script, bench/converters.py would hide the package of the same name.
 sys.path[:] = [path for path in sys.path if Path(path or ".").resolve() != Path(__file__).resolve().parent]
 
 from connect.garbage_collection import COLLECT_AFTER
@@ -29,7 +29,7 @@ THRESHOLDS = (DEFAULTS, (10_000, 10, 10), COLLECT_AFTER, (100_000, 10, 10))
 
 
 class Knot:
-    """Holds itself and some bytes, until the garbage collector comes by."""
+    """Refers to itself and to some bytes, until the garbage collector finds it."""
 
     def __init__(self, size: int) -> None:
         self.itself = self
@@ -37,13 +37,13 @@ class Knot:
 
 
 def record(number: int) -> bytes:
-    """An order of five lines."""
+    """Return an order of five lines."""
     lines = [{"sku": f"sku-{line}", "count": line, "tags": ["a", "b"]} for line in range(5)]
     return json.dumps({"id": number, "lines": lines, "who": {"name": "x", "at": {"city": "y"}}}).encode()
 
 
 def read(size: int) -> float:
-    """CPU seconds for a million records in batches of that size, and each batch dropped for the next."""
+    """Return the CPU seconds per million records in batches of that size, each dropped before the next."""
     converter = JsonConverter.configured({"schemas.enable": "false"})
     messages = [record(number) for number in range(size)]
     best = float("inf")
@@ -57,7 +57,7 @@ def read(size: int) -> float:
 
 
 def kept() -> float:
-    """Megabytes that a process grows by which leaves a cycle with a kilobyte behind for each record."""
+    """Return the growth in megabytes of a process that leaves a cycle with a kilobyte behind for each record."""
     converter = JsonConverter.configured({"schemas.enable": "false"})
     messages = [record(number) for number in range(500)]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -69,7 +69,7 @@ def kept() -> float:
 
 
 def measure(connection: Connection, thresholds: tuple[int, int, int], size: int) -> None:
-    """Send one figure: of batches of ``size``, or what is kept if that is nothing."""
+    """Send one figure: for batches of ``size``, or the memory kept if ``size`` is 0."""
     gc.collect()
     if thresholds != DEFAULTS:
         gc.freeze()
@@ -78,7 +78,7 @@ def measure(connection: Connection, thresholds: tuple[int, int, int], size: int)
 
 
 def figure(thresholds: tuple[int, int, int], size: int) -> float:
-    """One figure, of a new process."""
+    """Return one figure, measured in a new process."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=measure, args=(theirs, thresholds, size))

@@ -1,7 +1,7 @@
-"""Requests a second of the HTTP connectors, beside a bare session: ``python bench/http.py``.
+"""Measures the request rates of the HTTP connectors, compared with a bare session: ``python bench/http.py``.
 
-The work is in ``http_rates.py``: any script of this folder, this one too, finds this file where it means Python's own
-package ``http``, so that as a module it has to be that package.
+The code is in ``http_rates.py``. Every script of this folder, this one included, imports this file in place of Python's
+own package ``http``, so as a module it must stand in for that package.
 """
 
 from __future__ import annotations

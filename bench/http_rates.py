@@ -1,7 +1,8 @@
-"""Requests a second of the HTTP source and sink, beside a bare ``requests.Session``.
+"""Measures the request rates of the HTTP source and sink, compared with a bare ``requests.Session``.
 
-Run it: ``python bench/http.py``. The server is a process of its own that answers from memory without a framework; the
-tasks run as in the runtime, without Kafka. Each figure is the best of several rounds, the rounds taken in turn.
+Run it with ``python bench/http.py``. The server is a separate process that responds from memory without a framework;
+the tasks run as in the runtime, without Kafka. Each figure is the best of several rounds, which alternate between the
+variants.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ VALUE = json.dumps({"id": 1, "name": "one", "price": 1.25})
 
 
 def serve(ready: Any) -> None:
-    """Answer every request: GET with a page of items, everything else with 204."""
+    """Respond to every request: to GET with a page of items, to all others with 204."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=64)
     ready.send(listener.getsockname()[1])
     page = json.dumps({"items": ITEMS, "cursor": "x"}).encode()
@@ -80,7 +81,7 @@ def bare_post(url: str) -> Callable[[], None]:
 
 
 def source(url: str) -> Callable[[], None]:
-    """Pages of 100 records, each with its offset."""
+    """Return pages of 100 records, each with its offset."""
     props = {
         "kafka.topic": "t",
         "http.request.url": f"{url}/items",
@@ -117,7 +118,7 @@ def sink(url: str, **props: str) -> Callable[[], None]:
 
 
 def main() -> None:
-    """Print requests a second, and the ratio to the bare session."""
+    """Print the requests per second, and the ratio to the bare session."""
     ours, theirs = multiprocessing.Pipe()
     process = multiprocessing.Process(target=serve, args=(theirs,), daemon=True)
     process.start()

@@ -1,10 +1,10 @@
-"""How fast the JDBC connectors move rows, beside what the bare driver does with the same table, in one run.
+"""Measures how fast the JDBC source moves rows, compared with the bare driver on the same table, in one run.
 
-``python bench/jdbc.py [ROWS]``: a table of PostgreSQL (a number, two texts, an amount, a time, a boolean; some 100
-bytes a row) to a topic, by its number and in bulk, as JSON without and with schemas. The first ceiling is COPY out, its
-bytes only read, the second COPY out with each line produced to a topic; beside them COPY out with its rows made into
-Python values. CPU seconds are those of the processes that move the rows, their start included; what the start takes is
-that of a run with few rows.
+``python bench/jdbc.py [ROWS]``: a PostgreSQL table (a number, two texts, an amount, a time, a boolean; some 100 bytes
+per row) is copied to a topic, by its number and in bulk, as JSON without and with schemas. The first ceiling is COPY
+out with its bytes merely read, the second COPY out with each line produced to a topic; COPY out with rows converted to
+Python values is measured as well. CPU seconds are those of the processes that move the rows, including their start,
+whose cost is that of a run with few rows.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def measure_source(bench: Bench, database: Database) -> None:
-    """PostgreSQL to a topic."""
+    """Measure PostgreSQL to a topic."""
     show_title("PostgreSQL to topic")
     copy_out(bench, database, typed=False)
     ceiling, typed = copy_out(bench, database, typed=False), copy_out(bench, database, typed=True)
@@ -77,7 +77,7 @@ def measure_source(bench: Bench, database: Database) -> None:
 
 
 def source_props(database: Database, name: str, mode: Mapping[str, str]) -> dict[str, str]:
-    """The configuration of a source that reads the table; each has a topic of its own."""
+    """Return the configuration of a source that reads the table; each source has its own topic."""
     return {
         "connector.class": "JdbcSource",
         "topic.prefix": "".join(each for each in name if each.isalpha()) + "-",
@@ -91,7 +91,7 @@ def source_props(database: Database, name: str, mode: Mapping[str, str]) -> dict
 
 
 def copy_out(bench: Bench, database: Database, *, typed: bool) -> Measured:
-    """What the bare driver does."""
+    """Measure the bare driver."""
     with closing(database.connect()) as connection, closing(connection.cursor()) as cursor:
         started, cpu = time.perf_counter(), time.process_time()
         with cursor.copy("COPY sales TO STDOUT") as copy:
@@ -106,7 +106,7 @@ def copy_out(bench: Bench, database: Database, *, typed: bool) -> Measured:
 
 
 def copy_and_produce(bench: Bench, database: Database) -> Measured:
-    """The least that any source does: what comes out of the database goes into the client, a value a row."""
+    """Do the minimum that any source does: pass the database's output to the client, one value per row."""
     with closing(database.connect()) as connection, closing(connection.cursor()) as cursor:
         started, cpu = time.perf_counter(), time.process_time()
         with cursor.copy("COPY sales TO STDOUT") as copy:

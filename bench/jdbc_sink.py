@@ -1,10 +1,10 @@
-"""How fast the JDBC sink writes topics to tables, beside the bare drivers doing the same, in one run.
+"""Measures how fast the JDBC sink writes topics to tables, compared with the bare drivers, in one run.
 
-``python bench/jdbc_sink.py [RECORDS]``: records of five fields in Avro, from a topic into PostgreSQL (insert, upsert,
-exactly once) and into SQLite. The ceilings: COPY by psycopg, for upserts by a staging table and INSERT ... ON CONFLICT,
-and ``executemany`` of Python's driver, of the same rows from memory, in transactions of the same size. A sink has to
-consume as well, which the raw client does beside. CPU seconds are those of the worker, its start included; what the
-start takes is that of a run with few records.
+``python bench/jdbc_sink.py [RECORDS]``: records of five fields in Avro are written from a topic into PostgreSQL
+(insert, upsert, exactly once) and into SQLite. The ceilings write the same rows from memory in transactions of the same
+size: COPY by psycopg, for upserts with a staging table and INSERT ... ON CONFLICT, and ``executemany`` of Python's
+SQLite driver. A sink must also consume, which the raw client does for comparison. CPU seconds are those of the worker,
+including its start, whose cost is that of a run with few records.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from confluent_kafka import Producer
 from standalone import Bench, Measured, show, show_title
 
 _ROOT = Path(__file__).parent.parent
-# The modules of the benchmarks have the names of packages, which come first.
+# The benchmark modules have the names of packages, and would be found first.
 sys.path[:0] = [str(_ROOT), str(_ROOT / "tests")]
 
 from connect.data import Schema, decimal_schema, timestamp_schema
@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def measure(bench: Bench, registry: str, database: Database) -> None:
-    """Every path, each beside its ceiling."""
+    """Measure every path next to its ceiling."""
     worker = {"value.converter": "AvroConverter", "value.converter.schema.registry.url": registry}
     sink = {"connector.class": "JdbcSink", "topics": _TOPIC, "batch.size": str(_BATCH)}
     upsert = {"insert.mode": "upsert", "pk.mode": "record_value", "pk.fields": "id"}
@@ -132,7 +132,7 @@ def _batches(records: int) -> Iterator[list[tuple[Any, ...]]]:
 
 
 def _measured(name: str, records: int, write: Callable[[list[tuple[Any, ...]]], None]) -> Measured:
-    """The time that ``write`` takes; that of making the rows is not counted."""
+    """Return the time that ``write`` takes, without the time for making the rows."""
     seconds = cpu = 0.0
     for rows in _batches(records):
         started, cpu_started = time.perf_counter(), time.process_time()
@@ -157,7 +157,7 @@ def _copied(records: int, database: Database) -> Measured:
 
 
 def _upserted(records: int, database: Database) -> tuple[Measured, Measured]:
-    """COPY into a staging table, and from there into the table: of new rows, and once more of the same."""
+    """COPY into a staging table, and from there into the table: first new rows, then the same rows again."""
     database.execute(f"CREATE TABLE upserted {_TABLE}")
     columns = _COLUMNS.split(", ")
     changes = ", ".join(f"{column} = excluded.{column}" for column in columns[1:])

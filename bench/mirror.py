@@ -1,14 +1,14 @@
-"""The mirror beside MirrorMaker 2: the same two brokers, topics and configuration, in one run.
+"""Compares the mirror with MirrorMaker 2 on the same two brokers, topics and configuration, in one run.
 
 ``python bench/mirror.py [--all] [--records N] [--quick] [--only java|sluice]``: a topic of 4 partitions with records of
-100 bytes goes from one embedded broker to another, by one task, with the defaults of both. Each worker, in standalone
-mode at the target, moves 2 * N records to warm up and then three laps of N, of which the median counts. CPU seconds and
-memory are those of the worker and all its processes, not of the brokers.
+100 bytes is mirrored from one embedded broker to another, by one task, with the defaults of both. Each worker runs in
+standalone mode at the target, moves 2 * N records to warm up and then three laps of N, of which the median counts. CPU
+seconds and memory are those of the worker and all its processes, not of the brokers.
 
-Other cases, one or several of them in place of that: ``--exactly-once``, where the workers are distributed, one each,
-and mirror in transactions; ``--latency``, how long a record takes from the producer at the source to a consumer at the
-target, at 100 records a second; ``--rest N``, what a mirror of N quiet topics of one partition uses. ``--all`` is all
-four, the last with 1,000 topics: five minutes with ``--quick``.
+One or more other cases can be measured instead: ``--exactly-once``, with one distributed worker each that mirrors in
+transactions; ``--latency``, the time of a record from the producer at the source to a consumer at the target, at 100
+records per second; ``--rest N``, the cost of a mirror of N idle topics of one partition. ``--all`` runs all four, the
+last with 1,000 topics, which takes five minutes with ``--quick``.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ _PACED_SECONDS = 30.0
 _SETTLE_SECONDS = 8.0
 _REST_SECONDS = 20.0
 Contenders = Mapping[str, JavaConnectJars | None]
-"""Who runs, with the jars of Java's."""
+"""The contenders, with the jars of the Java one."""
 
 _BYTES_AS_THEY_ARE = "org.apache.kafka.connect.converters.ByteArrayConverter"
 
 
 class Race:
-    """Two clusters, the first of which has all the records."""
+    """Two clusters; the first has all the records."""
 
     def __init__(self, folder: Path, source: str, target: str, records: int) -> None:
         self._exactly_once = False
@@ -69,11 +69,11 @@ class Race:
         self._there: set[str] = set()
 
     def laps(self, alias: str, jars: JavaConnectJars | None) -> Run:
-        """Move all the records, by MirrorMaker 2 if there are ``jars``, else by our worker."""
+        """Move all records, with MirrorMaker 2 if there are ``jars``, else with our worker."""
         return self._run(alias, self._running(alias, jars))
 
     def transactions(self, alias: str, jars: JavaConnectJars | None) -> Run:
-        """The same, exactly once."""
+        """Move all records exactly once."""
         self._exactly_once = True
         try:
             return self._run(alias, self._running(alias, jars))
@@ -81,7 +81,7 @@ class Race:
             self._exactly_once = False
 
     def latency(self, alias: str, jars: JavaConnectJars | None) -> str:
-        """How long records take at a slow pace."""
+        """Measure how long records take at a slow pace."""
         topic = f"slow-{alias}"
         self._create([topic], 1)
         with contextmanager(lambda: self._running(alias, jars, topics=topic))() as pid:
@@ -98,7 +98,7 @@ class Race:
                 tree.close()
 
     def rest(self, alias: str, jars: JavaConnectJars | None, topics: int) -> str:
-        """What a mirror uses that has nothing to do."""
+        """Measure the cost of an idle mirror."""
         prefix = f"rest-{topics}-"
         self._create([f"{prefix}{number}" for number in range(topics)], 1)
         started = time.perf_counter()
@@ -209,7 +209,7 @@ class Race:
             time.sleep(_LOOK_SECONDS)
 
     def _pace(self, topic: str, remote: str, seconds: float) -> list[float]:
-        """Write so many seconds long, read at the other end, and give the milliseconds that each record took."""
+        """Write for this many seconds and read at the other end. Returns the milliseconds that each record took."""
         producer = Producer({"bootstrap.servers": self._source, "linger.ms": 0, "log_level": 0})
         place = TopicPartition(remote, 0)
         place.offset = self._client.get_watermark_offsets(place, timeout=30)[1]
@@ -229,7 +229,7 @@ class Race:
         return delays
 
     def fill(self) -> None:
-        """Write all the records to the source."""
+        """Write all records to the source."""
         self._create([_TOPIC], _PARTITIONS)
         producer = Producer({"bootstrap.servers": self._source, "linger.ms": 20, "log_level": 0})
         value = bytes(_BYTES)
@@ -244,7 +244,7 @@ class Race:
             raise SystemExit("the topic could not be filled")
 
     def _count(self, topic: str) -> int:
-        # A client that has asked for an unknown topic takes it for unknown for long.
+        # A client that has asked for an unknown topic considers it unknown for a long time.
         if topic not in self._there and topic not in self._client.list_topics(timeout=30).topics:
             time.sleep(_LOOK_SECONDS)
             return 0
@@ -256,7 +256,7 @@ class Race:
             )
         except KafkaException:
             time.sleep(_LOOK_SECONDS)
-            return 0  # it is so new that it has no leader yet
+            return 0  # so new that it has no leader yet
 
 
 def _create_connector(url: str, connector: Props) -> None:
@@ -277,7 +277,7 @@ def _create_connector(url: str, connector: Props) -> None:
 
 
 def main() -> None:
-    """Run the cases that are asked for and print them."""
+    """Run the requested cases and print them."""
     options = _options()
     folder = Path(tempfile.mkdtemp(prefix="mirror-"))
     try:

@@ -1,4 +1,4 @@
-"""What the open files of processes are, as ``/proc`` shows them."""
+"""Classifies the open files of processes, from ``/proc``."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ __all__ = ["OpenFiles"]
 
 _KIND: Final = re.compile(r"(?:anon_inode:\[?)?([a-z0-9_]+)(?::\[\d+\]|\])?")
 _INODE: Final = {"unix": 6, "tcp": 9, "tcp6": 9}
-"""The column in which ``/proc/net`` has the inode of a socket, by the name of the file."""
+"""The column that holds the inode of a socket in a file of ``/proc/net``, by the name of the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenFiles:
-    """How many files of each kind processes have open, by process; none for one that has ended."""
+    """The number of open files of each kind, by process; none for a process that has ended."""
 
     of_process: Mapping[int, Counter[str]]
 
     @staticmethod
     def of(pids: Iterable[int]) -> OpenFiles:
-        """Those of processes, as they are now."""
+        """Count the open files of processes."""
         return OpenFiles({pid: _open_files(pid) for pid in pids})
 
     @property
     def total(self) -> int:
-        """How many there are."""
+        """The total number."""
         return sum(counts.total() for counts in self.of_process.values())
 
     def show(self) -> None:
@@ -51,7 +51,7 @@ def _open_files(pid: int) -> Counter[str]:
 
 
 def _sockets(pid: int) -> dict[str, str]:
-    """The kinds of the sockets of a process's machine, by their inodes."""
+    """Return the kinds of the sockets on a process's machine, by inode."""
     return {
         line.split()[column]: name
         for name, column in _INODE.items()

@@ -1,7 +1,7 @@
-"""How soon the overview of the web page is painted with many connectors, beside one with next to none.
+"""Measures how soon the web page's overview is painted with many connectors, compared with hardly any.
 
-``python bench/page.py [--connectors N]``: a worker whose connectors are stopped, and Chromium without a window, on the
-same machine. The median of some loads without a cache: the first paint of contents, and the end of the whole page.
+``python bench/page.py [--connectors N]``: a worker with stopped connectors, and headless Chromium on the same machine.
+Shows the median of several loads without a cache: the first contentful paint, and the end of loading.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 
 from playwright.sync_api import Browser, sync_playwright
 
-# The module rest.py beside this one has the name of a package.
+# The module rest.py in this folder has the name of a package.
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "tests")]
 
 from equipment.workers.page_worker import PageWorker
@@ -29,7 +29,7 @@ _TIMES: Final = """() => [
 
 
 def measured(browser: Browser, connectors: int) -> tuple[float, float, float]:
-    """Milliseconds to the first paint and to the end of the load, and the bytes of the page."""
+    """Return the milliseconds to the first paint and to the end of the load, and the bytes of the page."""
     sink = {"connector.class": "FileStreamSink", "file": "/tmp/o", "topics": "t"}
     worker = PageWorker(stopped={f"many-{number:03}": sink for number in range(connectors)})
     try:

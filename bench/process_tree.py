@@ -1,4 +1,4 @@
-"""What a process and all below it cost: CPU seconds, and the most memory they had at once."""
+"""Measures the cost of a process and all its descendants: CPU seconds, and peak memory."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _LOOK_SECONDS = 0.1
 
 
 class ProcessTree:
-    """Looks at a tree of processes ten times a second, in a thread of its own, until it is closed.
+    """Samples a process tree ten times per second, in a thread of its own, until it is closed.
 
-    Memory is the proportional set size: a page that several processes share counts once.
+    Memory is the proportional set size: a page shared by several processes counts once.
     """
 
     def __init__(self, root: int, *, memory: bool = True) -> None:
-        """``memory`` may be left out: to add it up takes milliseconds of CPU for each large process, at each look."""
+        """``memory`` can be switched off, as each sample of it takes milliseconds of CPU for each large process."""
         self._root = root
         self._adds_memory = memory
         self._pids = _below(root)
@@ -30,23 +30,23 @@ class ProcessTree:
         self._thread.start()
 
     def cpu(self) -> float:
-        """CPU seconds in user and kernel mode until now, of those that have ended too."""
+        """Return the CPU seconds in user and kernel mode so far, including processes that have ended."""
         for pid in self._pids:
             if (seconds := _cpu(pid)) is not None:
                 self._cpu[pid] = seconds
         return sum(dict(self._cpu).values())
 
     def runs(self) -> bool:
-        """Whether the root has not ended."""
+        """Return whether the root process is still running."""
         fields = _fields(Path(f"/proc/{self._root}/stat"))
         return fields is not None and fields[0] != "Z"
 
     def peak(self) -> int:
-        """The most bytes of memory seen so far."""
+        """Return the maximum number of bytes of memory seen so far."""
         return self._peak
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop sampling."""
         self._closed.set()
         self._thread.join()
 

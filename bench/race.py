@@ -1,14 +1,14 @@
-"""Sluice beside Apache Kafka Connect: the same broker, files and configurations, in one run.
+"""Compares Sluice with Apache Kafka Connect on the same broker, files and configurations, in one run.
 
 ``python bench/race.py [--records N] [--quick] [--only WORDS]``: a file to a topic (as strings; as JSON with its schema
 after two transformations), a topic to a file (one task, four tasks), and the latency from file to file at 100 records
-a second. Both workers run in standalone mode with the settings that Kafka ships for it, Java's with the JVM settings of
-Kafka's own scripts; clients and connectors of both have the defaults of the same options.
+per second. Both workers run in standalone mode with Kafka's default settings, Java's with the JVM settings of Kafka's
+scripts; clients and connectors of both use the defaults of the same options.
 
 Each throughput run moves lines of 100 bytes through one worker: 2 * N to warm it up (Java compiles as it runs), then
-three laps of N, of which the median counts; the least and the most tell the noise. A lap is what happens between two
-moments in the middle of the stream, so neither start nor end is in it; more lines follow than both producers hold.
-CPU seconds and memory are those of the worker and all its processes, not the broker's and not this program's.
+three laps of N. The median lap counts; the minimum and maximum show the noise. A lap lies between two moments in the
+middle of the stream, so it includes neither start nor end, and more lines follow than both producers buffer. CPU
+seconds and memory are those of the worker and all its processes, not of the broker or this program.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _DEADLINE_SECONDS = 300.0
 WARM_UP_LAPS = 2
 LAPS = 3
 _TAIL = 500_000
-"""More records than a producer holds: who reads is never at the end of the file while a lap is measured."""
+"""More records than a producer buffers, so that a reader never reaches the end of the file during a lap."""
 _PER_SECOND = 100
 _WARM_UP = 500
 _MEASURED = 2000
@@ -68,7 +68,7 @@ _JSON = {
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What was seen at one moment: the records moved by then, and the CPU seconds spent."""
+    """An observation: the records moved, and the CPU seconds used, up to a moment."""
 
     records: int
     at: float
@@ -77,45 +77,45 @@ class Sight:
 
 @dataclass(frozen=True, slots=True)
 class Lap:
-    """What it took to move some records."""
+    """The cost of moving some records."""
 
     rate: float
-    """Records a second."""
+    """Records per second."""
     cpu: float
-    """CPU seconds for a million records."""
+    """CPU seconds per million records."""
 
     @classmethod
     def between(cls, begin: Sight, end: Sight) -> Lap:
-        """What happened between two moments."""
+        """Return the lap between two observations."""
         records = end.records - begin.records
         return cls(records / (end.at - begin.at), (end.cpu - begin.cpu) / records * 1e6)
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One worker's way through one case."""
+    """The run of one worker through one case."""
 
     start: float
     """Seconds from the start of the process to the first record."""
     cold: float
-    """CPU seconds until a million records were moved, with what the start took."""
+    """CPU seconds until a million records have been moved, including the start."""
     laps: Sequence[Lap]
     peak: int
 
     @property
     def rate(self) -> float:
-        """Records a second, warm."""
+        """Records per second, after warm-up."""
         return statistics.median(lap.rate for lap in self.laps)
 
     @property
     def cpu(self) -> float:
-        """CPU seconds for a million records, warm."""
+        """CPU seconds per million records, after warm-up."""
         return statistics.median(lap.cpu for lap in self.laps)
 
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """How many times better Sluice is to be: in records a CPU second, and in memory."""
+    """The target: how many times better Sluice should be, in records per CPU second and in memory."""
 
     cpu: float = 2.0
     memory: float = 3.0
@@ -123,25 +123,25 @@ class Aim:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Milliseconds from a line in one file to the same line in another."""
+    """Milliseconds from a line in one file to the same line in the other."""
 
     median: float
     p99: float
     cpu: float
-    """CPU seconds a minute at this rate."""
+    """CPU seconds per minute at this rate."""
     peak: int
 
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """One of the two: how a worker with these connectors is started in a folder; its process is yielded."""
+    """One of the two workers: how it is started in a folder with these connectors. Yields its process."""
 
     name: str
     running: Callable[[Path, Sequence[Props]], AbstractContextManager[int]]
 
 
 class Race:
-    """The broker, the files and the topics that both workers share."""
+    """The broker, files and topics shared by both workers."""
 
     def __init__(self, folder: Path, bootstrap: str, records: int, jars: JavaConnectJars) -> None:
         self.folder, self.bootstrap, self.records, self._jars = folder, bootstrap, records, jars
@@ -152,7 +152,7 @@ class Race:
 
     @property
     def lines(self) -> Path:
-        """A file of all the records."""
+        """Return a file of all the records."""
         file = self.folder / "lines.txt"
         if not file.exists():
             with file.open("w") as stream:
@@ -160,7 +160,7 @@ class Race:
         return file
 
     def source(self, contender: Contender, label: str, props: Props) -> Run:
-        """From the file to a topic of one partition."""
+        """Measure a file to a topic of one partition."""
         topic = f"{label}-{contender.name.split()[0]}"
         self._create(topic, 1)
         connector = {"name": label, "connector.class": "FileStreamSource", "file": str(self.lines), "topic": topic}
@@ -170,7 +170,7 @@ class Race:
             self._admin.delete_topics([topic])[topic].result(30)
 
     def sink(self, contender: Contender, tasks: int) -> Run:
-        """From a topic to one file."""
+        """Measure a topic to one file."""
         label = f"sink-{tasks}"
         topic = self._filled(f"lines-{tasks}", tasks)
         out = self.folder / f"{label}-{contender.name.split()[0]}.out"
@@ -182,7 +182,7 @@ class Race:
             out.unlink(missing_ok=True)
 
     def latency(self, contender: Contender) -> Latency:
-        """From file to file."""
+        """Measure the latency from file to file."""
         label = contender.name.split()[0]
         topic, begin, end = f"latency-{label}", self.folder / f"{label}.begin", self.folder / f"{label}.end"
         self._create(topic, 1)
@@ -250,7 +250,7 @@ class Race:
         self._admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(30)
 
     def _filled(self, topic: str, partitions: int) -> str:
-        """The topic, with all the records in it."""
+        """Return the topic, filled with all the records."""
         if topic in self._admin.list_topics(timeout=30).topics:
             return topic
         self._create(topic, partitions)
@@ -272,7 +272,7 @@ class Race:
             return int(self._client.get_watermark_offsets(TopicPartition(topic, 0), timeout=30)[1])
         except KafkaException as error:
             if error.args[0].code() == KafkaError._UNKNOWN_PARTITION:
-                return 0  # the client has not heard of the new topic yet
+                return 0  # the client does not know the new topic yet
             raise
 
 
@@ -288,7 +288,7 @@ def await_records(moved: Callable[[], int], tree: ProcessTree, records: int) -> 
 
 
 def _pace(begin: Path, end: Path, count: int) -> list[float]:
-    """Append so many lines evenly, read them at the other end, and give the milliseconds each took."""
+    """Append lines at a steady pace and read them at the other end. Returns the milliseconds that each took."""
     delays: list[float] = []
     while not end.exists():
         time.sleep(_LOOK_SECONDS)
@@ -319,7 +319,7 @@ def write_props(file: Path, props: Props) -> Path:
 
 
 def show(name: str, aim: Aim, java: Run, ours: Run) -> None:
-    """Both, and how many times better ours is."""
+    """Print both results, and how many times better ours is."""
     print(f"\n{name:<48}{'start':>8}{'records/s':>12}{'CPU s per million records':>36}{'peak':>10}")
     print(f"{'':<48}{'s':>8}{'warm':>12}{'cold':>10}{'warm':>8}{'least..most':>18}{'MB':>10}")
     for label, run in (("Kafka Connect", java), ("Sluice", ours)):
@@ -337,7 +337,7 @@ def show(name: str, aim: Aim, java: Run, ours: Run) -> None:
 
 
 def show_latency(java: Latency, ours: Latency) -> None:
-    """Both."""
+    """Print both latencies."""
     print(
         f"\n{f'file to file, {_PER_SECOND} records/s':<48}{'p50 ms':>10}{'p99 ms':>10}{'CPU s a minute':>24}{'MB':>10}"
     )
@@ -348,7 +348,7 @@ def show_latency(java: Latency, ours: Latency) -> None:
 
 
 def show_load() -> None:
-    """How busy the machine is: what else runs on it spoils times and, less, CPU seconds."""
+    """Print how busy the machine is: other load distorts times and, to a lesser degree, CPU seconds."""
     print(f"\n{os.cpu_count()} processors, load average {os.getloadavg()[0]:.1f}", flush=True)
 
 
@@ -383,12 +383,12 @@ def main() -> None:
 
 
 def _broker_config(folder: Path) -> BrokerConfig:
-    # All tasks of a sink are to be there when the partitions are shared out: else the first has moved all before.
+    # All tasks of a sink must be there when partitions are assigned; otherwise the first has moved everything before.
     return BrokerConfig(folder=folder / "broker", port=0, properties={"group.initial.rebalance.delay.ms": "1000"})
 
 
 def run_cases(race: Race, only: Sequence[str]) -> None:
-    """Each case that is wanted, Java's worker first."""
+    """Run each requested case, Java's worker first."""
     cases: dict[str, tuple[str, Aim, Callable[[Contender], Run]]] = {
         "string": ("FileStreamSource, String", Aim(), lambda one: race.source(one, "strings", {})),
         "json": (

@@ -1,4 +1,4 @@
-"""The raw client's ceiling: confluent-kafka alone, doing what a connector does. Run by ``bench/standalone.py``."""
+"""The ceiling set by the raw client: confluent-kafka alone doing a connector's work. Run by ``bench/standalone.py``."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _BATCH = 500
 
 
 def produce(bootstrap: str, topic: str, file: Path) -> int:
-    """Every line of a file to a topic."""
+    """Produce every line of a file to a topic."""
     with file.open("rb") as stream:
         return produce_all(bootstrap, topic, (line[:-1] for line in stream))
 
 
 def produce_all(bootstrap: str, topic: str, values: Iterable[bytes]) -> int:
-    """Values to a topic, each acknowledged and its acknowledgement heard."""
+    """Produce values to a topic, and wait until each is acknowledged."""
     producer = Producer(
         {
             "bootstrap.servers": bootstrap,
@@ -54,7 +54,7 @@ def produce_all(bootstrap: str, topic: str, values: Iterable[bytes]) -> int:
 
 
 def consume(bootstrap: str, topic: str, file: Path) -> int:
-    """Every value of a topic to a file, a line each."""
+    """Consume every value of a topic into a file, one per line."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -82,7 +82,7 @@ def consume(bootstrap: str, topic: str, file: Path) -> int:
 
 
 def main() -> None:
-    """``raw_client.py produce|consume BOOTSTRAP TOPIC FILE``: print records, wall and CPU seconds as JSON."""
+    """Run ``raw_client.py produce|consume BOOTSTRAP TOPIC FILE``: print records, wall and CPU seconds as JSON."""
     verb, bootstrap, topic, file = sys.argv[1:]
     started = time.perf_counter()
     records = {"produce": produce, "consume": consume}[verb](bootstrap, topic, Path(file))

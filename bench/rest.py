@@ -1,8 +1,8 @@
-"""Requests a second and their 99th percentile, of Sluice's REST API and of Java's, with 300 connectors; and a scrape.
+"""Compares the REST APIs of Sluice and Java with 300 connectors: requests per second and their 99th percentile.
 
 ``python bench/rest.py [--connectors N] [--seconds S]``: one distributed worker each, on the embedded broker, with
-connectors that are stopped, so that only the API is measured. Four clients ask at once over connections that are kept.
-A scrape of as many running tasks is measured in this process: the CPU seconds of making its text.
+stopped connectors, so that only the API is measured. Four clients send requests at once over persistent connections. A
+scrape with as many running tasks is measured in this process: the CPU seconds for producing its text.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ _JAVA_HAS_NOT = ("/metrics", "/history")
 
 
 class Load:
-    """Clients that ask for one path, each over a connection of its own, for some seconds."""
+    """Clients that request one path, each over its own connection, for some seconds."""
 
     def __init__(self, address: str, path: str, seconds: float) -> None:
         self._address, self._path, self._seconds = address, path, seconds
         self._times: list[float] = []
 
     def measure(self) -> tuple[float, float]:
-        """Requests a second, and the milliseconds within which 99 of 100 were answered."""
+        """Return the requests per second, and the milliseconds within which 99 of 100 were answered."""
         began = time.perf_counter()
         clients = [threading.Thread(target=self._ask) for _ in range(_CLIENTS)]
         for client in clients:
@@ -80,7 +80,7 @@ class Load:
 
 
 def report(name: str, address: str, paths: Sequence[str], seconds: float) -> None:
-    """Print what each path takes."""
+    """Print the result for each path."""
     for path in paths:
         Load(address, path, seconds / 4).measure()
         rate, slowest = Load(address, path, seconds).measure()
@@ -88,12 +88,12 @@ def report(name: str, address: str, paths: Sequence[str], seconds: float) -> Non
 
 
 def config(folder: Path) -> dict[str, str]:
-    """The configuration of each connector."""
+    """Return the configuration of each connector."""
     return {"connector.class": "FileStreamSource", "file": str(folder / "in.txt"), "topic": "t", "tasks.max": "1"}
 
 
 def sluice(folder: Path, bootstrap: str, connectors: int, seconds: float) -> None:
-    """Measure a worker of Sluice."""
+    """Measure a Sluice worker."""
     worker = DistributedWorker(folder / "sluice", bootstrap, "rest-sluice").start()
     try:
         until("Sluice answers", lambda: worker.answers("/connectors"))
@@ -107,7 +107,7 @@ def sluice(folder: Path, bootstrap: str, connectors: int, seconds: float) -> Non
 
 
 def java(folder: Path, bootstrap: str, connectors: int, seconds: float) -> None:
-    """Measure a worker of Kafka Connect."""
+    """Measure a Kafka Connect worker."""
     (folder / "java").mkdir()
     topics = {f"{kind}.storage.topic": f"rest-java-{kind}" for kind in ("config", "offset", "status")}
     factors = {f"{kind}.storage.replication.factor": "1" for kind in ("config", "offset", "status")}
@@ -130,7 +130,7 @@ def _made(worker: JavaConnect, name: str, given: dict[str, str]) -> bool:
 
 
 def scrape(tasks: int) -> None:
-    """Measure the CPU of a scrape of so many running sinks, each with all that a sink reports."""
+    """Measure the CPU time of a scrape of this many running sinks, each with all metrics that a sink reports."""
     names = [name for name, metric in TASK_METRICS.items() if metric.group is not Group.SOURCE]
     histograms = {name: (1.0, *[7.0] * (len(bounds) + 1)) for name, bounds in BOUNDS.items()}
     task = replace(SINK, values={**SINK.values, **dict.fromkeys(names, 12.5)}, histograms=histograms)
@@ -154,7 +154,7 @@ def scrape(tasks: int) -> None:
 
 
 def main() -> None:
-    """Run the whole bench."""
+    """Run the whole benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--connectors", type=int, default=300)
     parser.add_argument("--seconds", type=float, default=4.0)

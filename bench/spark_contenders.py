@@ -1,6 +1,6 @@
 """The contenders of ``bench/spark_sink.py``: each loads a topic into Parquet or Iceberg, lap after lap in one process.
 
-It reads its orders, a JSON object, from its arguments, and prints ``ready``, then ``begin`` and ``end`` around each
+It reads its orders, a JSON object, from the command line, and prints ``ready``, then ``begin`` and ``end`` around each
 lap.
 """
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-# As a script this file would have bench/converters.py stand before the package of the same name.
+# When this file runs as a script, bench/converters.py would hide the package of the same name.
 _HERE = Path(__file__).resolve().parent
 sys.path[:] = [path for path in sys.path if Path(path or ".").resolve() != _HERE]
 sys.path.append(str(_HERE.parent / "tests"))
@@ -51,7 +51,7 @@ AVRO_SCHEMA = {
     ],
 }
 AVRO_HEADER = 5
-"""Bytes before the record: a zero and the id of its schema in the registry."""
+"""The bytes before the record: a zero byte and the id of its schema in the registry."""
 _BATCH = 10_000
 _CODEC = "snappy"
 
@@ -73,26 +73,26 @@ class Orders:
 
     @property
     def ranges(self) -> list[OffsetRange]:
-        """All of the topic."""
+        """Return ranges that cover the whole topic."""
         return [OffsetRange(self.topic, partition, 0, self.records) for partition in range(self.partitions)]
 
     @property
     def total(self) -> int:
-        """The records of all partitions."""
+        """The number of records in all partitions."""
         return self.records * self.partitions
 
 
 Lap = Callable[[Path], None]
-"""Loads all records into a folder that is not there yet."""
+"""Loads all records into a folder that does not exist yet."""
 
 
 def sluice(orders: Orders) -> Lap:
-    """Sluice's own sink, with exactly-once, to Parquet."""
+    """Load with Sluice's own sink, with exactly-once, to Parquet."""
     return _sluice(orders, {})
 
 
 def sluice_iceberg(orders: Orders) -> Lap:
-    """The same to an Iceberg table in a Hadoop catalog."""
+    """Load in the same way into an Iceberg table in a Hadoop catalog."""
     if all(key.name != "table.format" for key in SparkSinkConfig.definitions()):
         raise SystemExit("this Sluice writes no Iceberg tables")
     return _sluice(orders, {"table.format": "iceberg"})
@@ -117,7 +117,7 @@ def _sluice(orders: Orders, more: Mapping[str, str]) -> Lap:
         **converters[orders.kind],
         **more,
     }
-    # The session is the process's own: tasks that start later have this one.
+    # The session is shared by the process, so tasks that start later get this one.
     start_session(props, "bench", Access())
 
     def lap(folder: Path) -> None:
@@ -130,7 +130,7 @@ def _sluice(orders: Orders, more: Mapping[str, str]) -> Lap:
 
 
 def streaming(orders: Orders) -> Lap:
-    """A hand-written Structured Streaming job with availableNow."""
+    """Load with a hand-written Structured Streaming job with availableNow."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - not for the contender without Spark
     from pyspark.sql.avro.functions import from_avro  # noqa: PLC0415
 
@@ -153,7 +153,7 @@ def streaming(orders: Orders) -> Lap:
 
 
 def raw(orders: Orders) -> Lap:
-    """Spark's batch reader writing the bytes as they are: the ceiling."""
+    """Write the unconverted bytes with Spark's batch reader: the ceiling."""
     spark = _spark(orders)
 
     def lap(folder: Path) -> None:
@@ -164,7 +164,7 @@ def raw(orders: Orders) -> Lap:
 
 
 def python(orders: Orders) -> Lap:
-    """One Python process with confluent-kafka and pyarrow: no threads, no commits, no guarantees."""
+    """Load with one Python process using confluent-kafka and pyarrow: no threads, no commits, no guarantees."""
     from confluent_kafka import Consumer, TopicPartition  # noqa: PLC0415 - as above
 
     tables = _tables(orders.kind)
@@ -220,7 +220,7 @@ def _spark(orders: Orders) -> Any:
 
 
 def _kafka(orders: Orders) -> dict[str, str]:
-    """What Sluice gives Spark's consumers; with Kafka's own defaults they wait most of the time."""
+    """Return the options that Sluice passes to Spark's consumers. With Kafka's defaults they would mostly wait."""
     fetch = {"max.poll.records": "50000", "max.partition.fetch.bytes": str(4 * 1024 * 1024), "fetch.max.wait.ms": "10"}
     settings = {f"kafka.{name}": value for name, value in fetch.items()}
     return {"kafka.bootstrap.servers": orders.bootstrap, **settings}
@@ -230,7 +230,7 @@ CONTENDERS = {"sluice": sluice, "sluice-iceberg": sluice_iceberg, "streaming": s
 
 
 def rows_in(folder: Path) -> int:
-    """The rows that a contender has written."""
+    """Return the number of rows that a contender has written."""
     files = [path for path in _visible(folder) if path.stat().st_size]
     return int(ds.dataset([str(path) for path in files], format="parquet").count_rows()) if files else 0
 

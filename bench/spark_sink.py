@@ -1,4 +1,4 @@
-"""The Spark sink beside what else loads a topic into a lake, from a broker to Parquet and Iceberg, in one run.
+"""Compares the Spark sink with other ways to load a topic into Parquet and Iceberg, in one run.
 
 ``python bench/spark_sink.py [--records N] [--rounds N] [--minutes N] [--only WORDS] [--master M]``: records like the
 flights, of about 130 bytes, in 4 partitions, as JSON, as JSON with its schema and as Avro. Each contender is a process
@@ -36,7 +36,7 @@ from pathlib import Path
 from threading import Timer
 from typing import Any
 
-# As a script this file would have bench/converters.py stand before the package of the same name.
+# When this file runs as a script, bench/converters.py would hide the package of the same name.
 _HERE = Path(__file__).resolve().parent
 sys.path[:] = [path for path in sys.path if Path(path or ".").resolve() != _HERE]
 sys.path += [str(_HERE), str(_HERE.parent / "tests")]
@@ -75,21 +75,21 @@ _ENVELOPE = b'{"schema":' + json.dumps(_SCHEMA, separators=(",", ":")).encode() 
 
 
 class NotHereError(Exception):
-    """A contender cannot run here; its text says why."""
+    """A contender cannot run here; the message says why."""
 
 
 @dataclass(slots=True)
 class Result:
-    """What a contender took."""
+    """The result of a contender."""
 
     start: float = 0.0
     laps: list[tuple[float, float]] = field(default_factory=list)
-    """Seconds and CPU seconds of each, the cold one first."""
+    """The seconds and CPU seconds of each lap, the cold one first."""
     peak: int = 0
 
     @property
     def warm(self) -> tuple[float, float]:
-        """The best lap but the first."""
+        """The best lap except the first."""
         laps = self.laps[1:] or self.laps
         return min(seconds for seconds, _ in laps), min(cpu for _, cpu in laps)
 
@@ -98,7 +98,7 @@ class Result:
 
 
 def flight(number: int) -> dict[str, Any]:
-    """A record."""
+    """Return a record."""
     return {
         "id": number,
         "carrier": ("UA", "AA", "B6")[number % 3],
@@ -112,7 +112,7 @@ def flight(number: int) -> dict[str, Any]:
 
 
 def fill(bootstrap: str, topic: str, kind: str, records: int, schema_id: int) -> None:
-    """Make a topic with that many records."""
+    """Create a topic with that many records."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result()
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 50, "compression.type": "lz4"})
@@ -130,7 +130,7 @@ def fill(bootstrap: str, topic: str, kind: str, records: int, schema_id: int) ->
 
 
 def values(kind: str, records: int, schema_id: int) -> Iterator[bytes]:
-    """The values of a topic."""
+    """Return the values of a topic."""
     if kind == "avro":
         schema = fastavro.parse_schema(AVRO_SCHEMA)
         head = b"\0" + schema_id.to_bytes(4, "big")
@@ -148,7 +148,7 @@ def values(kind: str, records: int, schema_id: int) -> Iterator[bytes]:
 
 
 def race(orders: Orders, log: Path, seconds: float) -> Result:
-    """Run a contender of ``spark_contenders.py``, for so long at most."""
+    """Run a contender from ``spark_contenders.py`` within a time limit."""
     command = [sys.executable, str(_HERE / "spark_contenders.py"), json.dumps(asdict(orders))]
     result = Result()
     started = time.perf_counter()
@@ -183,7 +183,7 @@ def race(orders: Orders, log: Path, seconds: float) -> Result:
 
 
 def race_connect(orders: Orders, folder: Path, seconds: float) -> Result:
-    """Run the Iceberg sink on Kafka Connect, for so long at most; each lap is a connector and a table of its own."""
+    """Run the Iceberg sink on Kafka Connect within a time limit; each lap has its own connector and table."""
     java = resolve_java_connect()
     plugin = resolve_jars(read_lock(_HERE / "iceberg_connect.jars"), home=sluice_home())
     jars = JavaConnectJars(java.java, java.class_path, plugin)
@@ -210,7 +210,7 @@ def race_connect(orders: Orders, folder: Path, seconds: float) -> Result:
 
 
 def iceberg_sink(orders: Orders, warehouse: Path, name: str) -> dict[str, str]:
-    """The configuration of the Iceberg sink."""
+    """Return the configuration of the Iceberg sink."""
     return {
         "connector.class": "org.apache.iceberg.connect.IcebergSinkConnector",
         "tasks.max": _TASKS,
@@ -242,14 +242,14 @@ def _await_rows(table: Path, rows: int, worker: JavaConnect, name: str, deadline
 
 
 def _iceberg_rows(table: Path) -> int:
-    """The rows of the newest snapshot, as the table's own metadata has them."""
+    """Return the number of rows in the newest snapshot, according to the table's own metadata."""
     versions = sorted(table.glob("metadata/v*.metadata.json"), key=lambda file: int(file.name[1:].split(".")[0]))
     if not versions:
         return 0
     try:
         metadata = json.loads(versions[-1].read_text())
     except ValueError:
-        return 0  # it is being written
+        return 0  # being written
     current = metadata.get("current-snapshot-id")
     snapshots = [one for one in metadata.get("snapshots", []) if one["snapshot-id"] == current]
     return int(snapshots[0]["summary"].get("total-records", 0)) if snapshots else 0
@@ -264,12 +264,12 @@ def _last_line(log: Path) -> str:
 
 
 def rivals(kind: str) -> Sequence[str]:
-    """Who runs for a kind of records; the raw bytes of each are a ceiling of their own."""
+    """Return the contenders for a kind of records; the raw bytes of each kind are a ceiling of their own."""
     return [name for name in ORDER if not (kind == "avro" and name == "connect")]
 
 
 def run(arguments: argparse.Namespace, folder: Path) -> None:
-    """Fill the topics and have the contenders run."""
+    """Fill the topics and run the contenders."""
     only = arguments.only.replace(",", " ").split()
     kinds = [kind for kind in KINDS if kind in only or not set(only) & set(KINDS)]
     names = [name for name in ORDER if name in only or not set(only) & set(ORDER)]
@@ -305,13 +305,13 @@ def run(arguments: argparse.Namespace, folder: Path) -> None:
 
 @contextmanager
 def broker_of(folder: Path) -> Iterator[str]:
-    """A broker with the records of all topics."""
+    """Provide a broker with the records of all topics."""
     with EmbeddedBroker(BrokerConfig(folder=folder / "broker", port=0)).lease() as broker:
         yield broker.bootstrap_servers
 
 
 def show_head(kind: str, records: int) -> None:
-    """The columns of a table."""
+    """Print the columns of a table."""
     print(f"\n{records:,} records, {kind}; {os.cpu_count()} processors, load average {os.getloadavg()[0]:.1f}")
     print(
         f"  {'':<16}{'start s':>8}{'records/s':>12}{'':>12}{'of raw':>8}{'CPU s per million':>20}{'':>8}{'peak MB':>10}"
@@ -320,7 +320,7 @@ def show_head(kind: str, records: int) -> None:
 
 
 def show(name: str, result: Result, records: int, ceiling: Result | None) -> None:
-    """The line of a contender."""
+    """Print the row of a contender."""
     (cold, cold_cpu), (warm, warm_cpu) = result.laps[0], result.warm
     share = f"{ceiling.warm[0] / warm:.2f}" if ceiling is not None else ""
     print(

@@ -1,8 +1,8 @@
-"""Many small topics in one load of the Spark sink: what each of them costs beside its records.
+"""Measures one load of many small topics by the Spark sink: the cost of each topic in addition to its records.
 
-``python bench/spark_topics.py [--topics N] [--partitions N] [--records N] [--loads N] [--master M]``: topics of so many
-partitions, with so many records of JSON in each partition, are loaded to Parquet in one load. The first load also looks
-for the schema of each topic; the next ones have it, and are those of every day.
+``python bench/spark_topics.py [--topics N] [--partitions N] [--records N] [--loads N] [--master M]``: N topics with
+some JSON records in each partition are loaded to Parquet in one load. The first load also infers the schema of each
+topic; the following loads know it, as in daily operation.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-# As a script this file would have bench/converters.py stand before the package of the same name.
+# When this file runs as a script, bench/converters.py would hide the package of the same name.
 _HERE = Path(__file__).resolve().parent
 sys.path[:] = [path for path in sys.path if Path(path or ".").resolve() != _HERE]
 sys.path += [str(_HERE), str(_HERE.parent / "tests")]
@@ -34,7 +34,7 @@ from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
 
 
 def fill(bootstrap: str, topics: list[str], partitions: int, records: int) -> None:
-    """Make the topics, and produce so many records to each partition."""
+    """Create the topics, and produce the records to each partition."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for future in admin.create_topics([NewTopic(topic, partitions, 1) for topic in topics]).values():
         future.result()
@@ -49,7 +49,7 @@ def fill(bootstrap: str, topics: list[str], partitions: int, records: int) -> No
 
 
 def run(arguments: argparse.Namespace, folder: Path) -> None:
-    """Load the topics several times, each time what a producer has added meanwhile."""
+    """Load the topics several times, each time the records that a producer has added meanwhile."""
     topics = [f"topic-{number:04}" for number in range(arguments.topics)]
     with EmbeddedBroker(BrokerConfig(folder=folder / "broker", port=0)).lease() as broker:
         bootstrap = broker.bootstrap_servers

@@ -1,8 +1,8 @@
-"""How fast standalone mode moves records, beside the raw client doing the same, in one run.
+"""Measures how fast standalone mode moves records, compared with the raw client doing the same, in one run.
 
 ``python bench/standalone.py [RECORDS]``: lines of 100 bytes from a file to a topic (as strings, and as JSON with their
-schema), from a topic to a file, and from a topic to Parquet by Spark. CPU seconds are those of the process that
-moves the records, its start included. The ratio is the rate over that of the raw client.
+schema), from a topic to a file, and from a topic to Parquet by Spark. CPU seconds are those of the process that moves
+the records, including its start. The ratio is the rate relative to that of the raw client.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PARTITIONS = 1
 
 @dataclass(frozen=True)
 class Measured:
-    """One way of moving records: how many, in which time, at which cost."""
+    """The measurement of one way to move records: how many, in what time, at what cost."""
 
     name: str
     records: int
@@ -39,12 +39,12 @@ class Measured:
 
     @property
     def rate(self) -> float:
-        """Records a second."""
+        """Records per second."""
         return self.records / self.seconds
 
 
 class CpuMeter:
-    """Adds up the CPU seconds of a process and all below it, as long as they live."""
+    """Adds up the CPU seconds of a process and its descendants while they live."""
 
     def __init__(self) -> None:
         self._seen: dict[int, float] = {}
@@ -52,7 +52,7 @@ class CpuMeter:
         self._thread: threading.Thread | None = None
 
     def watch(self, pid: int) -> None:
-        """Begin to look at a process, twenty times a second."""
+        """Start sampling a process, twenty times per second."""
 
         def look() -> None:
             while not self._stopped.wait(0.05):
@@ -62,7 +62,7 @@ class CpuMeter:
         self._thread.start()
 
     def stop(self) -> float:
-        """The CPU seconds seen."""
+        """Stop sampling and return the CPU seconds seen."""
         self._stopped.set()
         if self._thread is not None:
             self._thread.join()
@@ -83,7 +83,7 @@ class CpuMeter:
 
 
 class Bench:
-    """The broker, the folder and the file that all measurements share."""
+    """The broker, folder and file shared by all measurements."""
 
     def __init__(self, folder: Path, bootstrap: str, records: int) -> None:
         self.folder, self.bootstrap, self.records = folder, bootstrap, records
@@ -92,7 +92,7 @@ class Bench:
             stream.writelines(f"{number:010d}{'x' * 89}\n" for number in range(records))
 
     def raw(self, verb: str, topic: str, file: Path) -> Measured:
-        """What the raw client does."""
+        """Measure the raw client."""
         command = [
             sys.executable,
             str(Path(__file__).with_name("raw_client.py")),
@@ -107,7 +107,7 @@ class Bench:
     def sluice(
         self, name: str, connector: Mapping[str, str], worker: Mapping[str, str], records: int | None = None
     ) -> Measured:
-        """What one connector does, from the start of its task until it is drained."""
+        """Measure one connector, from the start of its task until it is drained."""
         label = re.sub(r"\W+", "-", name)
         worker_file = self._write(
             f"{label}.worker",
@@ -148,7 +148,7 @@ def main() -> None:
 
 
 def measure(bench: Bench) -> None:
-    """Every path, each beside its ceiling."""
+    """Measure every path next to its ceiling."""
     strings, with_schemas = {"value.converter": "StringConverter"}, {"value.converter": "JsonConverter"}
     source = {"connector.class": "FileStreamSource", "file": str(bench.lines)}
     bench.raw("produce", "warm-up", bench.lines)
@@ -170,12 +170,12 @@ def measure(bench: Bench) -> None:
 
 
 def show_title(title: str) -> None:
-    """The head of a group of measurements."""
+    """Print the heading of a group of measurements."""
     print(f"\n{title:<44}{'records/s':>12}{'seconds':>9}{'CPU s':>8}{'of ceiling':>12}", flush=True)
 
 
 def show(measured: Measured, ceiling: Measured, start: Measured | None = None) -> None:
-    """One measurement, and its share of the ceiling; given a run of few records, also without the time to start."""
+    """Print one measurement and its share of the ceiling; given a run of few records, also without start-up."""
     share = measured.rate / ceiling.rate
     line = f"{measured.name:<44}{measured.rate:>12,.0f}{measured.seconds:>9.2f}{measured.cpu:>8.2f}{share:>11.0%}"
     if start is not None:

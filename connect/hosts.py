@@ -119,9 +119,8 @@ class HostRules:
         for meaning in meanings:
             if any(meaning in network for network in _RESERVED) and not self._names_reserved(meaning):
                 return HostDeniedError(
-                    f"Connecting to {shown} is not allowed: it is an address where clouds serve credentials. If that "
-                    "is "
-                    f"what you want, add the address to {ALLOWED_HOSTS_KEY} in the worker's file."
+                    f"Connecting to {shown} is not allowed: it is an address where clouds serve credentials. "
+                    f"If that is what you want, add the address to {ALLOWED_HOSTS_KEY} in the worker's file."
                 )
         if not (self.allowed.names or self.allowed.networks):
             return None

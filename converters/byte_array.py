@@ -15,12 +15,12 @@ _BYTES: Final = Schema.bytes(optional=True)
 
 
 class ByteArrayConverter(UniversalConverter[ConverterConfig]):
-    """Passes bytes through unchanged, with the schema of optional bytes. Refuses anything but bytes and null."""
+    """Passes bytes through unchanged, with the schema of optional bytes. Rejects anything but bytes and null."""
 
     passes_bytes = True
 
     def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:  # noqa: ARG002
-        """Return ``value``; raise :class:`~connect.errors.DataError` if it, or its schema, has another type."""
+        """Return ``value``. Raises :class:`~connect.errors.DataError` if it or its schema is not of type bytes."""
         _check_schema(schema)
         if value is None or value.__class__ is bytes:
             return value

@@ -1,4 +1,4 @@
-"""Converters for booleans and numbers in the format of Kafka's serializers: one byte, or big-endian of fixed width."""
+"""Converters for booleans and numbers in the format of Kafka's serializers: one byte, or big-endian and fixed-width."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class _NumberConverter(UniversalConverter[ConverterConfig]):
                 packed = struct.pack(f">{len(values)}{self.layout.format[1]}", *values)
                 return [packed[start : start + size] for start in range(0, len(packed), size)]
             except (struct.error, OverflowError):
-                pass  # the rows find out which it was
+                pass  # the row method finds the offending value
         return super().from_connect_column(topic, column)
 
     def to_connect_column(self, topic: str, data: Sequence[bytes | None]) -> Sequence[Column]:
@@ -136,7 +136,7 @@ class _FloatingConverter(_NumberConverter):
 class FloatConverter(_FloatingConverter):
     """Converts floating point numbers of single precision.
 
-    Floats are rounded to it, and refused if too large for it.
+    Python floats are rounded to single precision, and rejected if too large for it.
     """
 
     kind, layout, schema = "float", struct.Struct(">f"), Schema.float32(optional=True)

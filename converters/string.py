@@ -71,7 +71,7 @@ class StringConverter(UniversalConverter[StringConverterConfig]):
             try:
                 return list(map(str.encode, values))
             except UnicodeEncodeError:
-                pass  # the rows find out which it was
+                pass  # the row method finds the offending value
         return super().from_connect_column(topic, column)
 
     def to_connect_column(self, topic: str, data: Sequence[bytes | None]) -> Sequence[Column]:  # noqa: ARG002
@@ -82,7 +82,7 @@ class StringConverter(UniversalConverter[StringConverterConfig]):
             try:
                 return [ValueColumn(list(map(bytes.decode, data)), _STRING)]  # type: ignore[arg-type]
             except (TypeError, UnicodeDecodeError):
-                pass  # a null, or to be replaced, record by record
+                pass  # null or malformed text: converted record by record
         return [ValueColumn([None if item is None else self._decode(item) for item in data], _STRING)]
 
     def _decode(self, data: bytes) -> str:

@@ -70,9 +70,9 @@ class BoundedSink:
         self.flushed: dict[TopicPartition, int] = {}
         """The next offset of each partition after the records that are durable."""
         self.records = 0
-        """How many records were put."""
+        """The number of records that were put."""
         self.seconds = 0.0
-        """How long the task took for them, in ``put`` and ``flush``."""
+        """The seconds that the task spent on them in ``put`` and ``flush``."""
 
     def take(self, consumed: ConsumedBatch) -> None:
         """Put records that follow those of earlier calls."""

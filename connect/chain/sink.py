@@ -43,7 +43,7 @@ class SinkChain:
 
         Raises what :meth:`Tolerance.give_up` raises.
         """
-        with suppress(Exception):  # by row it shows again, as the error of one record
+        with suppress(Exception):  # processed by row, the error comes again, for one record
             return self._steps.apply_batches(list(self._decode(batch)))
         return self._by_row(batch)
 

@@ -21,7 +21,8 @@ R = TypeVar("R", SourceRecord, SinkRecord)
 B = TypeVar("B", SourceBatch, SinkBatch)
 
 _FEW: Final = 5
-"""Shorter runs than this, on average, go by row: a batch costs as much as some rows do (``bench/transforms.py``)."""
+"""Shorter runs than this, on average, are processed by row: a batch costs as much as several rows
+(``bench/transforms.py``)."""
 
 
 @dataclass(frozen=True, slots=True)

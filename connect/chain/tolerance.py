@@ -203,10 +203,10 @@ class Tolerance:
                     raise StopRequested from error
                 self.counts.total_retries += 1
             except MemoryError:
-                raise  # as in Java, whose OutOfMemoryError is tolerated by nobody
+                raise  # as in Java, which never tolerates an OutOfMemoryError
             except Exception as error:
                 if isinstance(error, ConnectError) and not isinstance(error, DataError):
-                    raise  # it is not about the record, and would be said of every other: nothing is left out for it
+                    raise  # it is not about the record and would affect every other: no record is skipped because of it
                 raise StageError(stage, executing, error, alias) from error
 
     def give_up(self, failure: Failure) -> None:
@@ -234,7 +234,7 @@ class Tolerance:
         self.counts.last_error_timestamp = time.time_ns() // 1_000_000
 
     def _exceeded(self, count: int = 1) -> str | None:
-        """Return why so many records may not be skipped now, or ``None`` if they may."""
+        """Return why this many records may not be skipped now, or ``None`` if they may."""
         policy = self._policy
         if not policy.tolerates_errors:
             return "Tolerance exceeded in error handler"

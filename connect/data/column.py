@@ -233,7 +233,7 @@ class ArrowColumn(Column):
         return part
 
     def take(self, indices: Sequence[int]) -> ArrowColumn:
-        # Of an empty list pyarrow cannot tell that it holds integers.
+        # pyarrow cannot tell that an empty list holds integers.
         array = self._array.take(list(indices)) if len(indices) else self._array.slice(0, 0)
         return ArrowColumn(array, self.schema)
 

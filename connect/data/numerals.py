@@ -33,7 +33,7 @@ EXACT: Final = Context(MAX_PREC, Emin=MIN_EMIN, Emax=MAX_EMAX)
 
 
 def integer_range(bits: int) -> tuple[int, int]:
-    """Return the smallest and the largest signed integer of so many bits."""
+    """Return the smallest and the largest signed integer of this many bits."""
     half = 1 << (bits - 1)
     return -half, half - 1
 

@@ -69,7 +69,7 @@ INTEGER_BITS: Final[Mapping[Type, int]] = {Type.INT8: 8, Type.INT16: 16, Type.IN
 INTEGER_RANGES: Final[Mapping[Type, tuple[int, int]]] = {
     kind: integer_range(bits) for kind, bits in INTEGER_BITS.items()
 }
-"""The least and the greatest number of each type."""
+"""The smallest and the largest number of each type."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ _JULIAN_ORIGIN: Final = -719_470
 
 
 def day_number(year: int, month: int, day: int) -> int:
-    """Days since 1970-01-01. Months and days may be out of range: 32 December is 1 January."""
+    """Return the days since 1970-01-01. Months and days may be out of range: 32 December is 1 January."""
     carried, month0 = divmod(month - 1, 12)
     year += carried
     days = _gregorian(year, month0 + 1) + day - 1
@@ -25,12 +25,15 @@ def day_number(year: int, month: int, day: int) -> int:
 
 
 def date_of(year: int, month: int, day: int) -> dt.date:
-    """The date of a day of Java's calendar; a ``ValueError`` if it is outside of Python's years."""
+    """Return the date of a day in Java's calendar.
+
+    Raises ``ValueError`` if it is outside of Python's range of years.
+    """
     return dt.date.fromordinal(day_number(year, month, day) + _EPOCH)
 
 
 def calendar_day(date: dt.date) -> tuple[int, int, int]:
-    """Year, month and day of a date in Java's calendar; of a moment, those of its own zone."""
+    """Return year, month and day of a date in Java's calendar; a datetime is taken in its own time zone."""
     days = date.toordinal() - _EPOCH
     return (date.year, date.month, date.day) if days >= _CUTOVER else _civil(days)
 
@@ -46,14 +49,14 @@ def _julian(year: int, month: int) -> int:
 
 
 def _from_march(year: int, month: int) -> tuple[int, int]:
-    """The year that begins in March, and the day in it on which the month begins."""
+    """Return the year, counted from March, and the day of that year on which the month begins."""
     if month <= 2:
         return year - 1, (153 * (month + 9) + 2) // 5
     return year, (153 * (month - 3) + 2) // 5
 
 
 def _civil(days: int) -> tuple[int, int, int]:
-    """Year, month and day."""
+    """Return year, month and day."""
     if days >= _CUTOVER:
         era, of_era = divmod(days - _GREGORIAN_ORIGIN, 146_097)
         of_400 = (of_era - of_era // 1460 + of_era // 36_524 - of_era // 146_096) // 365
@@ -70,7 +73,7 @@ def _civil(days: int) -> tuple[int, int, int]:
 
 
 class Moment:
-    """An instant as the calendar and the clock show it. ``year`` is 0 for 1 BC, and so on."""
+    """An instant as shown by calendar and clock. ``year`` is 0 for 1 BC, and so on."""
 
     __slots__ = ("day", "days", "milliseconds", "month", "year")
 
@@ -80,53 +83,53 @@ class Moment:
 
     @property
     def year_of_era(self) -> int:
-        """The year as it is written beside AD or BC."""
+        """The year as written with AD or BC."""
         return self.year if self.year > 0 else 1 - self.year
 
     @property
     def weekday(self) -> int:
-        """The day of the week: 1 is Monday, 7 Sunday."""
+        """The day of the week, from 1 for Monday to 7 for Sunday."""
         return (self.days + 3) % 7 + 1
 
     @property
     def day_of_year(self) -> int:
-        """The day of the year: 1 is January 1st."""
+        """The day of the year; January 1st is 1."""
         return self.days - day_number(self.year, 1, 1) + 1
 
     @property
     def week_of_month(self) -> int:
-        """The week of the month; week 1 is the one the month begins in."""
+        """The week of the month; week 1 is the one in which the month begins."""
         return self._week(self.day)
 
     @property
     def week_of_year(self) -> int:
-        """The week of the year; week 1 is the one with January 1st, even if it begins in the year before."""
+        """The week of the year; week 1 is the one that contains January 1st, even if it begins in the previous year."""
         if self.week_year > self.year:
             return 1
         return self._week(self.day_of_year)
 
     @property
     def week_year(self) -> int:
-        """The year that the week belongs to."""
+        """The year to which the week belongs."""
         sunday = self.days - self.weekday % 7
         return self.year + 1 if sunday + 6 >= day_number(self.year + 1, 1, 1) else self.year
 
     def _week(self, ordinal: int) -> int:
-        """The week of a period of which this is the day ``ordinal``, counting from 1."""
+        """Return the week of a period, given the ``ordinal`` of this day in it, counting from 1."""
         first_weekday = (self.weekday - (ordinal - 1)) % 7
         return (ordinal - 1 + first_weekday) // 7 + 1
 
 
 @dataclass(slots=True)
 class CalendarFields:
-    """The parsed fields of a date and a time; missing ones are those of the epoch. Each may be out of range."""
+    """The parsed fields of a date and a time. Missing fields default to the epoch's, and each may be out of range."""
 
     year: int = 1970
     before_christ: bool = False
     month: int = 1
     week_year: int | None = None
     days: dict[str, int] = field(default_factory=dict)
-    """Days and weeks by the pattern letters d D w W F, the last read last."""
+    """Days and weeks by their pattern letters d D w W F, the last one read at the end."""
     weekday: int | None = None
     hour: int = 0
     half_day: bool = False
@@ -137,7 +140,7 @@ class CalendarFields:
     offset_ms: int = 0
 
     def to_milliseconds(self) -> int:
-        """Milliseconds since the epoch."""
+        """Return the milliseconds since the epoch."""
         hour = self.hour + 12 if self.half_day and self.afternoon else self.hour
         clock = ((hour * 60 + self.minute) * 60 + self.second) * 1000 + self.millisecond
         return self._day() * DAY_MS + clock - self.offset_ms
@@ -160,7 +163,10 @@ class CalendarFields:
         return first + count - 1
 
     def _counting_letter(self) -> str:
-        """The letter of the parsed day that counts: the last; a week counts only together with a day of the week."""
+        """Return the letter of the parsed day that takes effect: the last one.
+
+        A week counts only with a day of the week.
+        """
         complete = [letter for letter in self.days if letter in "dD" or self.weekday is not None]
         if complete:
             return complete[-1]

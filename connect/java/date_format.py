@@ -1,4 +1,4 @@
-"""Dates and times written and read by the patterns of Java's ``SimpleDateFormat``, in UTC and in English."""
+"""Writes and reads dates and times with the patterns of Java's ``SimpleDateFormat``, in UTC and in English."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _ERAS: Final = ("BC", "AD")
 _HALVES: Final = ("AM", "PM")
 _LETTERS: Final = frozenset("GyYMLwWDdFEuaHkKhmsSzZX")
 _NUMBER: Final = re.compile(r"-?\d+")
-# Java reads 31 as the year of that number which is less than 20 years ahead and at most 80 years ago.
+# As in Java, a two-digit year means the year that is less than 20 years ahead and at most 80 years ago.
 _CENTURY: Final = 80
 
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """A part of a pattern: a pattern letter as many times as it stands there, or a text."""
+    """A part of a pattern: a run of one pattern letter, or literal text."""
 
     letter: str
     count: int = 0
@@ -46,10 +46,10 @@ class _Item:
 
 
 class DateFormat:
-    """A pattern such as ``yyyy-MM-dd'T'HH:mm:ss.SSS``; raises ``ValueError`` if it is malformed.
+    """A pattern such as ``yyyy-MM-dd'T'HH:mm:ss.SSS``. Raises ``ValueError`` if it is malformed.
 
-    It knows the letters ``G y Y M L w W D d F E u a H k K h m s S z Z X``. Reading is lenient, as Java's is:
-    32 January is 1 February, and text after the end of the pattern is ignored.
+    Supports the letters ``G y Y M L w W D d F E u a H k K h m s S z Z X``. Reading is lenient, as Java's is: 32 January
+    is 1 February, and text after the end of the pattern is ignored.
     """
 
     __slots__ = ("_items", "_writers", "pattern", "resolution_ms")
@@ -59,10 +59,10 @@ class DateFormat:
         self._items = tuple(_items(pattern))
         self._writers = tuple(_writer(item) for item in self._items)
         self.resolution_ms: Final = _resolution(item.letter for item in self._items)
-        """The milliseconds of a span of time in which all instants have the same text."""
+        """The milliseconds in a time span within which all instants are formatted alike."""
 
     def format(self, milliseconds: int) -> str:
-        """The text for an instant, given as milliseconds since the epoch."""
+        """Return the text of an instant, given in milliseconds since the epoch."""
         moment = Moment(milliseconds)
         return "".join([write(moment) for write in self._writers])
 
@@ -77,7 +77,7 @@ class DateFormat:
                 position = _read_literal(text, position, item.text)
                 continue
             start = _skip_blanks(text, position)
-            # Without a delimiter after it, a number has as many digits as the pattern has letters.
+            # Without a delimiter after it, a number has as many digits as there are pattern letters.
             width = item.count if following and following[0].letter else None
             position = _read(fields, item, text, start, width)
             if item.letter in "yY" and item.count <= 2 and text[start:position].isdecimal():
@@ -86,7 +86,7 @@ class DateFormat:
 
 
 def _items(pattern: str) -> Iterator[_Item]:
-    """The parts of a pattern. Quotes enclose text, two of them are one quote."""
+    """Split a pattern into its parts. Quotes enclose literal text; two quotes stand for one."""
     for match in re.finditer(r"'((?:[^']|'')*)'|([a-zA-Z])\2*|([^a-zA-Z']+)|'", pattern):
         quoted, letter, other = match.groups()
         if letter:
@@ -184,7 +184,7 @@ def _skip_blanks(text: str, position: int) -> int:
 
 
 def _read(fields: CalendarFields, item: _Item, text: str, start: int, width: int | None) -> int:
-    """Read one part of the pattern into ``fields``; the position after it."""
+    """Read one part of the pattern into ``fields``. Returns the position after it."""
     letter = item.letter
     if letter in "zZ":
         fields.offset_ms, end = read_zone(text, start)
@@ -267,7 +267,7 @@ _SETTERS: Final[dict[str, Callable[[CalendarFields, int], None]]] = {
 
 
 def _in_century(fields: CalendarFields) -> int:
-    """The instant, its year of two digits put into the hundred years that began 80 years ago."""
+    """Return the instant, with its two-digit year placed in the century that began 80 years ago."""
     now = dt.datetime.now(dt.UTC)
     first = now.replace(year=now.year - _CENTURY, day=min(now.day, 28))
     first_ms = int(first.timestamp() * 1000)

@@ -1,4 +1,4 @@
-"""The text of dates and times that Kafka Connect casts to strings."""
+"""The text of dates and times when Kafka Connect casts them to strings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def milliseconds_of(value: dt.date | dt.time) -> int:
 def date_text(value: dt.date | dt.time) -> str:
     """Return the text of a date in Kafka Connect: a time before the second day, a date at midnight, otherwise both.
 
-    It depends on the instant, not on the type, so a date in 1969 is written as a time of day.
+    The choice depends on the instant, not on the type, so a date in 1969 is written as a time of day.
     """
     milliseconds = milliseconds_of(value)
     days, rest = divmod(milliseconds, _DAY_MS)

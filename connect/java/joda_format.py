@@ -1,8 +1,7 @@
-"""Instants written by the patterns of Joda-Time's ``DateTimeFormat``, which name the folders of the storage sinks.
+"""Formats instants with the patterns of Joda-Time's ``DateTimeFormat``, which name the folders of the storage sinks.
 
-They look like those of ``SimpleDateFormat`` (:mod:`connect.java.date_format`) but ``Y`` is the year of the era and not
-that of the week, which is ``x``, weeks are those of ISO 8601, and ``S`` is the fraction of the second. Texts are in
-English.
+They resemble those of ``SimpleDateFormat`` (:mod:`connect.java.date_format`), but ``Y`` is the year of the era, ``x``
+is the year of the week, weeks follow ISO 8601, and ``S`` is the fraction of the second. Texts are in English.
 """
 
 from __future__ import annotations
@@ -19,15 +18,15 @@ __all__ = ["JodaFormat", "local_milliseconds", "offset_milliseconds"]
 
 _TOKEN: Final = re.compile(r"'((?:[^']|'')*)'|([a-zA-Z])\2*|([^a-zA-Z']+)|'")
 _SAME: Final = frozenset("GMdDEaKhHkms")
-"""The letters that mean the same to ``SimpleDateFormat``."""
+"""The letters that have the same meaning in ``SimpleDateFormat``."""
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _Writer = Callable[[int, int], str]
-"""Writes a part of the text: of an instant and of its local time, both in milliseconds."""
+"""Writes a part of the text, given an instant and its local time, both in milliseconds."""
 
 
 def offset_milliseconds(zone: ZoneInfo, instant: int) -> int:
-    """How far the clocks of a zone are ahead of UTC at an instant."""
+    """Return how far the clocks of a zone are ahead of UTC at an instant."""
     moment = _EPOCH + dt.timedelta(milliseconds=instant)
     offset = moment.astimezone(zone).utcoffset()
     assert offset is not None
@@ -35,14 +34,14 @@ def offset_milliseconds(zone: ZoneInfo, instant: int) -> int:
 
 
 def local_milliseconds(zone: ZoneInfo, instant: int) -> int:
-    """The time that the clocks of a zone show, in milliseconds since they showed 1970."""
+    """Return the local time of a zone, in milliseconds since the clocks there showed 1970."""
     return instant + offset_milliseconds(zone, instant)
 
 
 class JodaFormat:
-    """A pattern such as ``'year'=YYYY/'month'=MM``; raises ``ValueError`` if it is malformed.
+    """A pattern such as ``'year'=YYYY/'month'=MM``. Raises ``ValueError`` if it is malformed.
 
-    It knows the letters ``G C Y x w e E y D M d a K h H k m s S z Z``, but not the long names of zones (``zzzz``).
+    Supports the letters ``G C Y x w e E y D M d a K h H k m s S z Z``, but not long zone names (``zzzz``).
     """
 
     __slots__ = ("_writers", "has_text", "pattern")
@@ -52,15 +51,15 @@ class JodaFormat:
         items = list(_items(pattern))
         self._writers = tuple(_writer(letter, text, zone) for letter, text in items)
         self.has_text: Final = any(letter and _is_text(letter, len(text)) for letter, text in items)
-        """Whether the texts depend on a language."""
+        """Whether the output depends on a language."""
 
     def format(self, instant: int, local: int) -> str:
-        """The text for an instant in milliseconds, at which the clocks of the zone show ``local``."""
+        """Return the text of an instant in milliseconds, at which the local time of the zone is ``local``."""
         return "".join([write(instant, local) for write in self._writers])
 
 
 def _items(pattern: str) -> Iterator[tuple[str, str]]:
-    """The letters of a pattern, each with its run, and the texts between them, without a letter."""
+    """Split a pattern into runs of one letter, each with that letter, and literal texts, without a letter."""
     for match in _TOKEN.finditer(pattern):
         quoted, letter, other = match.groups()
         if letter:

@@ -52,7 +52,7 @@ _GROUP: Final = re.compile(
 
 @validator("valid regex")
 def valid_java_regex(key: str, value: str) -> None:
-    """Refuse text that is not a regular expression of Java, or cannot be translated for Python."""
+    """Refuse text that is not a regular expression in Java, or that cannot be translated to Python."""
     try:
         regex_from_java(value)
     except re.error as error:
@@ -74,12 +74,12 @@ def regex_from_java(text: str) -> re.Pattern[str]:
 
 
 class _Translation:
-    """The parts of the Python expression, one after the other."""
+    """The parts of the Python expression, in order."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._in_class = False
-        # For each open group, the flags that were switched on in it and hold to its end.
+        # For each open group, the flags that were switched on in it and apply until its end.
         self._flags: list[list[str]] = [[]]
 
     def __iter__(self) -> Iterator[str]:
@@ -152,7 +152,7 @@ class _Translation:
         return text
 
     def _next_alternative(self) -> str:
-        """Close the groups that hold flags, and open one with all of them, so that it is the same however many."""
+        """Close the groups that carry flags and reopen one with all flags, so that their number does not grow."""
         flags = self._flags[-1]
         if not flags:
             return "|"
@@ -165,7 +165,7 @@ class _Translation:
         return f"{closing}|{flags[0]}"
 
     def _switch(self, flags: str) -> str:
-        """Java switches flags from here to the end of the group; Python knows only groups with flags."""
+        """Emulate a flag switch: Java's applies until the end of the group, but Python's only to a group of its own."""
         kept = flags.replace("d", "").replace("u", "").removesuffix("-")
         if not kept:
             return ""
@@ -177,7 +177,7 @@ class _Translation:
 def expand(replacement: str, match: re.Match[str]) -> str:
     """Expand a replacement, with ``$1`` or ``${name}`` for groups and ``\\`` before literals.
 
-    Raises ``IndexError`` for a group that the expression does not have, ``ValueError`` for what is no reference.
+    Raises ``IndexError`` for a group that the expression lacks, and ``ValueError`` for a malformed reference.
     """
 
     def part(reference: re.Match[str]) -> str:
@@ -193,7 +193,7 @@ def expand(replacement: str, match: re.Match[str]) -> str:
 
 
 def _numbered(digits: str, match: re.Match[str]) -> str:
-    """As many digits as name a group, at least one; the rest is text."""
+    """Return the longest run of digits that names a group, at least one digit. Further digits are literal text."""
     used = 1
     while used < len(digits) and int(digits[: used + 1]) <= match.re.groups:
         used += 1

@@ -75,7 +75,10 @@ _BY_NAME: Final = {name.lower(): minutes for name, minutes in _ZONES.items()}
 
 
 def read_zone(text: str, start: int) -> tuple[int, int]:
-    """Return the offset in milliseconds of a zone such as ``+0200``, ``GMT+2:00`` or ``PST``, and where it ends."""
+    """Read a zone such as ``+0200``, ``GMT+2:00`` or ``PST``.
+
+    Returns its offset in milliseconds and its end position.
+    """
     if match := _OFFSET.match(text, start):
         return _offset(match), match.end()
     if match := _NAMED.match(text, start):
@@ -84,7 +87,10 @@ def read_zone(text: str, start: int) -> tuple[int, int]:
 
 
 def read_iso_zone(text: str, start: int, count: int) -> tuple[int, int]:
-    """The offset of an ISO 8601 zone in the form of ``count`` letters X, and the position of its end."""
+    """Read an ISO 8601 zone in the form of ``count`` letters X.
+
+    Returns its offset in milliseconds and its end position.
+    """
     if text.startswith("Z", start):
         return 0, start + 1
     match = _ISO[count].match(text, start)

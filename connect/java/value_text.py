@@ -31,14 +31,14 @@ def value_text(schema: Schema | None, value: Any) -> str:
 
 @lru_cache(maxsize=256)
 def text_renderer(schema: Schema | None, zone: dt.tzinfo | None) -> Render:
-    """The function that gives the text of values of ``schema``, which is ``None`` for schemaless values.
+    """Return the function that formats values of ``schema``, or schemaless values if it is ``None``.
 
-    As in Java: null is ``null``, a struct ``Struct{a=1,b=x}`` without the fields that are null, a map ``{k=v, l=w}``,
-    an array ``[1, 2]``, a float ``1.0E10``, and a date, time or timestamp ``Sat Nov 21 00:18:26 UTC 2026`` in
-    ``zone``, or that of the machine if it is ``None``. Unlike Java, whose text of bytes is an address in memory, bytes
-    are in Base64, and the entries of a map are in their own order.
+    As in Java: null is ``null``, a struct ``Struct{a=1,b=x}`` without its null fields, a map ``{k=v, l=w}``, an array
+    ``[1, 2]``, a float ``1.0E10``, and a date, time or timestamp ``Sat Nov 21 00:18:26 UTC 2026`` in ``zone``, or in
+    the machine's zone if that is ``None``. Unlike in Java, bytes are written in Base64 instead of as a memory address,
+    and the entries of a map keep their order.
 
-    The function raises :class:`~connect.errors.DataError` for an object of no type of Kafka Connect's.
+    The function raises :class:`~connect.errors.DataError` for an object of a type that Kafka Connect lacks.
     """
     render = _renderer(schema, zone)
 
@@ -59,8 +59,7 @@ def _renderer(schema: Schema | None, zone: dt.tzinfo | None) -> Render:
 
 
 # -- values by their schema --------------------------------------------------------------------------------------
-#
-# A value that is not what its schema says, null among them, is written by what it is.
+# A value that does not match its schema, such as null, is written according to its own type.
 
 
 def _struct_renderer(schema: Schema, zone: dt.tzinfo | None, plain: Render) -> Render:
@@ -141,7 +140,7 @@ def _plain_renderer(zone: dt.tzinfo | None) -> Render:
         return _moment_text(value, zone)
 
     def unusual(value: Any) -> str:
-        """Subclasses, and other implementations of Python's interfaces."""
+        """Write subclasses and other implementations of Python's interfaces."""
         write = next((write for kind, write in by_kind if isinstance(value, kind)), None)
         if write is None:
             raise DataError(f"A {type(value).__name__} has no text: it is of no type of Kafka Connect's.")
@@ -172,7 +171,7 @@ def _base64(value: bytes | bytearray | memoryview) -> str:
 
 
 def _moment_text(value: dt.date | dt.time, zone: dt.tzinfo | None) -> str:
-    """As java.util.Date: a date is midnight in UTC, a time of day one on 1970-01-01."""
+    """Return the text of java.util.Date: a date is midnight in UTC, a time of day is on 1970-01-01."""
     if isinstance(value, dt.time):
         moment = dt.datetime.combine(dt.date(1970, 1, 1), value, dt.UTC)
     elif isinstance(value, dt.datetime):

@@ -24,8 +24,8 @@ __all__ = ["Jar", "read_lock", "resolve_jars"]
 def resolve_jars(jars: Sequence[Jar], *, home: Path, environ: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
     """Return the paths of ``jars`` in ``home``/jars, in order, after fetching missing ones.
 
-    The paths are the same through whatever links ``home`` is reached, because an archive of classes is tied to the
-    paths of its jars. Any number of processes may call this at once: one downloads, the others wait.
+    Symbolic links in ``home`` are resolved, because a class data archive is tied to the paths of its jars. Any number
+    of processes may call this at once: one downloads, the others wait.
     """
     folder = (home / "jars").resolve()
     if any(not _is_verified(folder, jar) for jar in jars):
@@ -51,7 +51,7 @@ def _fill(folder: Path, jars: Sequence[Jar], environ: Mapping[str, str]) -> None
 
 
 def _adopt(folder: Path, jar: Jar, local: Path) -> bool:
-    """Use the jar in the folder if only its marker is missing, or else copy it from the local Maven repository."""
+    """Use the jar if it is in the folder and only its marker is missing, or else copy it from the local repository."""
     here, there = folder / jar.file_name, local / jar.maven_path
     if here.is_file() and _digest(here) == jar.sha256:
         _mark(folder, jar)

@@ -1,7 +1,7 @@
 """Lock files: the jars that a part of Sluice needs, each pinned by its coordinates and SHA-256.
 
-A lock file is text with one ``group:artifact:version[:classifier][@extension] sha256`` a line; ``#`` starts a
-comment. The extension is that of an archive that is no jar. It ships next to the code that needs the jars.
+A lock file is text with one ``group:artifact:version[:classifier][@extension] sha256`` per line; ``#`` starts a
+comment. The extension is given for archives other than jars. The file ships next to the code that needs the jars.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Jar:
 
     @property
     def file_name(self) -> str:
-        """The file name, which is the one that Spark gives it too: ``group_artifact-version[-classifier].jar``."""
+        """The file name, which Spark uses as well: ``group_artifact-version[-classifier].jar``."""
         return f"{self.group}_{self._maven_name}"
 
     @property

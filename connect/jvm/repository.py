@@ -6,7 +6,7 @@ The first of these that is set decides:
 2. the mirror of ``central`` in ``~/.m2/settings.xml``, with the user and password of its server there;
 3. Maven Central.
 
-A user and password may also stand in the URL (``https://user:password@host/``) or in ``~/.netrc``.
+A user and password can also be given in the URL (``https://user:password@host/``) or in ``~/.netrc``.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from typing import BinaryIO, Final
 __all__ = ["SHARED_MARK", "Membership", "has_members"]
 
 SHARED_MARK: Final = "--shared-by-connectors"
-"""The argument in the command line of such a process."""
+"""The argument that marks the command line of a shared process."""
 
 _MEMBERS: Final = "members"
 

@@ -134,7 +134,7 @@ class SourceTaskTestContext(_Waiting):
         """Do nothing: waits are cut short anyway."""
 
     def pass_offset(self, partition: Offset, offset: Offset) -> None:
-        """Remember an offset that no record carries."""
+        """Remember an offset that is not carried by a record."""
         self._passed.append((partition, offset))
 
     def take_passed(self) -> list[tuple[Offset, Offset]]:

@@ -76,7 +76,7 @@ class ConverterTests(PluginTests):
         assert converted, "The converter refused every value, or expected() promised nothing of any."
 
     def test_reading_is_stable(self, converter: Converter[Any], values: Sequence[SchemaAndValue]) -> None:
-        """A value that was read stays the same when it is written and read again."""
+        """A value that was read stays the same when written and read again."""
         for data in _bytes(converter, values):
             once = converter.to_connect(_TOPIC, data)
             again = _written(converter, once)
@@ -119,7 +119,7 @@ class ConverterTests(PluginTests):
                 assert exact_pair(SchemaAndValue(column.schema, column[0])) == exact_pair(row)
 
     def test_a_tombstone_stays_one(self, converter: Converter[Any]) -> None:
-        """A null without a schema becomes a tombstone and back, as compacted topics require."""
+        """A null without a schema becomes a tombstone and is read back as null, as compacted topics require."""
         assert converter.from_connect(_TOPIC, None, None) is None
         assert converter.to_connect(_TOPIC, None).value is None
 
@@ -186,7 +186,7 @@ class HeaderConverterTests(PluginTests):
                 continue
 
     def test_a_null_stays_one(self, converter: HeaderConverter[Any]) -> None:
-        """A header without a value stays one."""
+        """A header without a value is read back as null."""
         assert converter.from_connect_header(_TOPIC, "key", None, None) is None
         assert converter.to_connect_header(_TOPIC, "key", None).value is None
 

@@ -43,9 +43,9 @@ def run_sink_until_killed(
 
     It continues from the offsets committed in ``log``, which afterwards holds what was committed before the kill. The
     connector must be importable by name: define it in a module, not in a function. Raises ``AssertionError`` if the
-    process ended in any other way than by the kill.
+    process ended other than by the kill.
     """
-    # The fork server has these loaded, so that a process starts in milliseconds. Only the first call counts.
+    # The fork server preloads these, so that a process starts in milliseconds. Only the first call has an effect.
     _processes.set_forkserver_preload(["pytest", "connect.testing.sink_kill"])
     life = _Life(connector_class, dict(props), log, moment, batches, batch_size)
     ours, theirs = _processes.Pipe(duplex=False)

@@ -209,7 +209,7 @@ def sink_task_configs(
 def _put_all(run: SinkTaskRun, batch_size: int, deadline: float) -> None:
     while not run.at_end:
         if run.put(batch_size) == 0:
-            # Everything that is left is paused: only the task can change that, when it is called.
+            # All remaining partitions are paused, and only the task can resume them, when it is called.
             run.put_nothing()
             run.context.wait(_RETRY)
         run.commit()

@@ -52,7 +52,7 @@ class SourceConnectorTests(PluginTests):
     """The longest time of a poll when there is nothing to read; waits in the context are cut short."""
 
     patience_seconds: ClassVar[float] = 30.0
-    """How long a poll may take before it counts as hung, and the records of a source before they count as lost."""
+    """How many seconds a poll may take before it counts as hung, or a source's records before they count as lost."""
 
     @pytest.fixture
     def plugin_class(self) -> type[Plugin[Any]]:
@@ -320,7 +320,7 @@ class SourceConnectorTests(PluginTests):
             came[:] = records[:count]
             return len(records) >= count
 
-        # What is lost does not come however long one waits: that is for the caller to say.
+        # Lost records do not arrive however long one waits; it is up to the caller to report them.
         with suppress(TimeoutError):
             self._read(props, offsets, enough)
         return came

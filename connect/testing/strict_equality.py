@@ -25,7 +25,8 @@ def exact(value: Any) -> object:
         case bytes() | bytearray() | memoryview():
             same = bytes(value)
         case float() | decimal.Decimal() | dt.date() | dt.time():
-            # Their texts tell apart what is equal, as 0.0 and -0.0 or 1.0 and 1.00, and a NaN from no other NaN.
+            # Their texts distinguish values that compare equal, such as 0.0 and -0.0 or 1.0 and 1.00, and are equal for
+            # NaNs.
             same = (type(value).__name__, str(value))
         case Mapping():
             same = ("map", frozenset((exact(key), exact(item)) for key, item in value.items()))

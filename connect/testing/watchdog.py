@@ -33,7 +33,7 @@ def run_watched(work: Callable[[Callable[[], None]], T], patience: float) -> T:
         except BaseException as error:
             done.set_exception(error)
 
-    # A daemon: one that hangs does not keep the tests from ending.
+    # A daemon thread, so that a hung call does not keep the tests from ending.
     thread = threading.Thread(target=live, name="watched plugin", daemon=True)
     thread.start()
     while not done.done():

@@ -31,7 +31,7 @@ _DOCS: Final = {
 }
 
 TLS_NAMES: Final = tuple(_DOCS)
-"""The names of the keys, which each client has under a prefix of its own."""
+"""The names of the keys; each client has them under its own prefix."""
 
 
 def tls_option(name: str) -> Any:
@@ -55,7 +55,7 @@ def has_trust_store(props: Mapping[str, str], prefix: str) -> bool:
 
 
 def client_context(props: Mapping[str, str], prefix: str, *, trusts_all: bool = False) -> ssl.SSLContext:
-    """Return the SSL context of a client; raise :class:`~connect.errors.ConfigError` if one of ``props`` is unusable.
+    """Return the SSL context of a client. Raises :class:`~connect.errors.ConfigError` if one of ``props`` is unusable.
 
     With ``trusts_all`` the issuer and the host name of certificates are not checked.
     """

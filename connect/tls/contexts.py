@@ -14,7 +14,7 @@ __all__ = ["load_key", "load_trusted"]
 
 
 def load_trusted(context: ssl.SSLContext, trusted: str | None, prefix: str, purpose: ssl.Purpose) -> None:
-    """Trust these PEM certificates, or those of the system if there are none; errors name keys with ``prefix``.
+    """Trust these PEM certificates, or the system's if there are none. Errors name keys with ``prefix``.
 
     As in Java, every certificate in the trust store is trusted, even if it is not the end of its chain.
     """
@@ -36,7 +36,7 @@ def load_key(context: ssl.SSLContext, entry: KeyEntry, prefix: str) -> None:
     """Present this certificate to the peer; errors name keys with ``prefix``."""
     with file_in_memory(entry.key + entry.certificates) as file:
         try:
-            # Without a password given OpenSSL would ask for one at the terminal.
+            # Without a password, OpenSSL would prompt for one at the terminal.
             context.load_cert_chain(file, password=entry.password or "")
         except ssl.SSLError as error:
             if "ENCRYPTED" in entry.key:

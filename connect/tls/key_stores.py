@@ -160,7 +160,7 @@ class _WrongPasswordError(Exception):
         self._of_key = of_key
 
     def key_of(self, name: str) -> str:
-        """The key of the configuration that has the password."""
+        """Return the config key that has the password."""
         return f"{name.rpartition('.')[0]}.key.password" if self._of_key else f"{name}.password"
 
 
@@ -176,7 +176,7 @@ def _pem(location_key: str, data: bytes, key_password: str | None) -> _Contents:
 
 
 def _pkcs12(data: bytes, password: str | None) -> _Contents:
-    # Imported here: it takes 8 MB of every worker and of every task.
+    # Imported here because it takes 8 MB in every worker and every task.
     from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415
         Encoding,
         NoEncryption,
@@ -203,7 +203,7 @@ def _pkcs12(data: bytes, password: str | None) -> _Contents:
 
 
 def _jks(data: bytes, password: str | None, key_password: str | None) -> _Contents:
-    """A store in Sun's own format: entries one after the other, and a digest over the password and all of them."""
+    """Read a store in Sun's own format: a sequence of entries, and a digest over the password and all entries."""
     secret = None if password is None else password.encode("utf-16-be")
     body, digest = data[:-_DIGEST_SIZE], data[-_DIGEST_SIZE:]
     if secret is not None and not hmac.compare_digest(_sha1(secret + _WHITENING + body), digest):
@@ -227,7 +227,7 @@ def _jks(data: bytes, password: str | None, key_password: str | None) -> _Conten
 
 
 def _jks_key(protected: bytes, password: str | None) -> str:
-    """A private key of Sun's own encryption: a stream of digests over the password, which the key is mixed with."""
+    """Decrypt a private key in Sun's own encryption: the key is XORed with a stream of digests over the password."""
     if password is None:
         raise _WrongPasswordError("the private key needs one", of_key=True)
     secret = password.encode("utf-16-be")
@@ -244,14 +244,14 @@ def _jks_key(protected: bytes, password: str | None) -> str:
 
 
 def _last_octets(der: bytes) -> bytes:
-    """The octets of an ``EncryptedPrivateKeyInfo``, which follow the name of the encryption."""
+    """Return the octets of an ``EncryptedPrivateKeyInfo``, which follow the name of the encryption."""
     inner = _der_content(der)[0]
     _, octets = _der_content(inner)
     return _der_content(octets)[0]
 
 
 def _der_content(der: bytes) -> tuple[bytes, bytes]:
-    """The content of the first value, and the bytes after it."""
+    """Return the content of the first value, and the bytes after it."""
     length, start = der[1], 2
     if length & 0x80:
         start = 2 + (length & 0x7F)
@@ -286,5 +286,5 @@ def _as_pem(label: str, der: bytes) -> str:
 
 
 def _sha1(data: bytes) -> bytes:
-    # The format of the file knows no other.
+    # The file format supports no other.
     return hashlib.sha1(data, usedforsecurity=False).digest()

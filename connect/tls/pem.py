@@ -35,7 +35,7 @@ def normalized_pem(key: str, value: str) -> str:
 
 @contextmanager
 def file_in_memory(pem: str) -> Iterator[str]:
-    """Provide a path at which this process can read a text that is not on disk: OpenSSL reads keys only from files."""
+    """Provide a path at which this process can read a text that is not on disk. OpenSSL reads keys only from files."""
     with os.fdopen(os.memfd_create("pem"), "w") as file:
         file.write(pem)
         file.flush()

@@ -1,6 +1,6 @@
-"""The single message transformations, one in each module, the predicates, and the base classes for more of them.
+"""The single message transformations, one per module, the predicates, and base classes for writing more of them.
 
-A transformation for the key or the value is a :class:`KeyOrValueTransformation`; one that needs nothing else of the
+A transformation of the key or the value is a :class:`KeyOrValueTransformation`. One that needs nothing else of the
 record is a :class:`ValueTransformation`, which also works by column.
 """
 

@@ -1,4 +1,4 @@
-"""Cast: other types for fields, or for the whole key or value."""
+"""Cast: changes the types of fields, or of the whole key or value."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ _WHITESPACE: Final = "".join(map(chr, range(0x21)))
 
 
 def cast_function(schema: Schema | None, target: Type) -> Callable[[Any], Any]:
-    """Return the function that casts values of ``schema``, except null, to the ``target`` type.
+    """Return the function that casts non-null values of ``schema`` to the ``target`` type.
 
-    It raises :class:`~connect.errors.DataError` for what cannot be cast, and so does this function when no
-    value of the schema can be.
+    Raises :class:`~connect.errors.DataError` if no value of the schema can be cast; the returned function raises it for
+    each value that cannot be cast.
     """
     if schema is not None:
         _require_source(schema.type)
@@ -90,14 +90,14 @@ def cast_function(schema: Schema | None, target: Type) -> Callable[[Any], Any]:
         try:
             return fallback(value) if convert is None else convert(value)
         except ValueError as error:
-            # Python does not write whole numbers of more than 4,300 digits.
+            # Python does not print integers of more than 4,300 digits.
             raise _out_of_range(excerpt(value)) from error
 
     return cast
 
 
 def _cast_slowly(schema: Schema | None, target: Type, convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a function that works for every type; common casts have faster ones."""
+    """Return a cast function that works for every type. Common casts have faster ones."""
     if schema is None:
         return lambda value: convert(_supported(value))
     encoding = _ENCODINGS.get(schema.name or "") if target is not Type.STRING else None
@@ -115,7 +115,7 @@ def _from_integer(source: Type, target: Type, convert: Callable[[Any], Any]) -> 
 
 
 def _supported(value: Any) -> Any:
-    """A value without schema, if Kafka Connect can cast its type."""
+    """Return a value without a schema, if Kafka Connect can cast values of its type."""
     kind = schemaless_type(value)
     if kind is None:
         refusal = "which is not supported by Connect's data API"
@@ -136,7 +136,7 @@ def _require_source(kind: Type) -> None:
 
 
 def schemaless_type(value: object) -> Type | None:
-    """The type of a value without schema, ``None`` if Kafka Connect has none. Whole numbers are INT64."""
+    """Return the type of a value without a schema, or ``None`` if Kafka Connect has none for it. Integers are INT64."""
     if isinstance(value, int) and not isinstance(value, bool) and not INT64_MIN <= value <= INT64_MAX:
         return None
     return next((kind for python, kind in _SCHEMALESS if isinstance(value, python)), None)
@@ -171,7 +171,7 @@ def _integer(bits: int) -> Callable[[Any], int]:
 
 
 def _cut_off(value: float, bits: int) -> int:
-    """A float without its fraction: cut off to 32 or 64 bits first, as Java has no direct way to fewer."""
+    """Truncate a float to an integer: to 32 or 64 bits first, because Java has no direct conversion to fewer."""
     if math.isnan(value):
         return 0
     bound = 1 << (max(bits, 32) - 1)
@@ -219,7 +219,7 @@ def _hexadecimal(text: str) -> float:
 
 
 def _digits_of_float32(value: Any) -> float:
-    """A single without a schema: its digits are those of single precision."""
+    """Return a number without a schema in single precision: a double with the digits of the single."""
     return single_digits(_float32(value))
 
 
@@ -227,7 +227,7 @@ def _float32(value: Any) -> float:
     if isinstance(value, (int, Decimal)):
         return to_single(value)
     number = _float64(value)
-    # A text is rounded once, as Java does it, and not to a double first.
+    # Text is rounded once, as in Java, and not to a double first.
     exact = exact_number(value.strip(_WHITESPACE).rstrip("fFdD")) if isinstance(value, str) else None
     return single(number) if exact is None or math.isinf(number) else to_single(exact)
 
@@ -245,7 +245,7 @@ def _boolean(value: Any) -> bool:
 
 
 def _string(schema: Schema | None) -> Callable[[Any], str | None]:
-    """The text of Java's ``toString``; the schema tells single from double precision."""
+    """Return the text of Java's ``toString``. The schema tells single from double precision."""
 
     def convert(value: Any) -> str | None:
         return date_text(value) if isinstance(value, (dt.date, dt.time)) else convert_to_string(schema, value)
@@ -299,7 +299,7 @@ def _target(key: str, name: str) -> Type:
 
 
 def _parse_spec(key: str, items: Collection[str]) -> dict[str | None, Type]:
-    """The target types by the fields; ``None`` is the whole value."""
+    """Return the target types by field; the field ``None`` stands for the whole value."""
     casts: dict[str | None, Type] = {}
     for item in items:
         parts = split_at_colons(item)
@@ -364,7 +364,7 @@ def _cast_whole(schema: Schema | None, target: Type) -> Change:
     cast = cast_function(schema, target)
     if schema is None:
         return Change(None, cast)
-    # As in Java the name and the rest of the schema stay, even those of a logical type it no longer has.
+    # As in Java, the name and the rest of the schema are kept, even the name of a logical type that no longer applies.
     return Change(schema.replace(type=target, default=_default(schema, cast)), cast)
 
 

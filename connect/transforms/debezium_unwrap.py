@@ -25,14 +25,14 @@ _OF_ENVELOPE: Final = frozenset({"op", "ts_ms", "ts_us", "ts_ns"})
 
 @dataclass(frozen=True, slots=True)
 class EnvelopeField:
-    """A field of the envelope, or of the struct ``parent`` in it, and its name in the row."""
+    """A field of the envelope or of its struct ``parent``, and the field's name in the row."""
 
     parent: str | None
     field: str
     name: str
 
     def schema_in(self, envelope: Schema) -> Schema | None:
-        """The schema of the field, with null allowed, or ``None`` if there is no such field."""
+        """Return the schema of the field, made optional, or ``None`` if there is no such field."""
         holder: Schema | None = envelope
         if self.parent is not None:
             parent = envelope.field(self.parent)
@@ -42,7 +42,7 @@ class EnvelopeField:
         return None if found is None else found.schema.replace(optional=True, default=None)
 
     def read(self, envelope: Mapping[str, Any]) -> Any:
-        """The value of the field, null if it or what holds it is missing."""
+        """Return the value of the field, or null if the field or its parent is missing."""
         if self.parent is None:
             return envelope.get(self.field)
         holder = envelope.get(self.parent)
@@ -66,7 +66,7 @@ def parse_envelope_field(text: str, prefix: str) -> EnvelopeField:
 
 
 def is_envelope(schema: Schema | None, value: Any) -> bool:
-    """Whether a value is a change event, judged by the name of its schema, or by its fields if it has no schema."""
+    """Return whether a value is a change event, judged by its schema's name or, without a schema, by its fields."""
     if schema is not None:
         return schema.name is not None and schema.name.endswith(".Envelope")
     return (
@@ -157,7 +157,7 @@ class DebeziumUnwrapConfig(Config):
 
     @property
     def deletes(self) -> _Deletes:
-        """The three options for deletes as one."""
+        """The three options for deletes, combined."""
         mode = _MODES[self.delete_tombstone_handling_mode]
         if self.delete_handling_mode is None and self.drop_tombstones is None:
             return mode
@@ -171,7 +171,7 @@ def _references(texts: Sequence[str], prefix: str) -> Iterator[EnvelopeField]:
 
 
 class _Unwrapping(NamedTuple):
-    """The steps that take rows out of the events of one schema."""
+    """The steps that extract the rows from events of one schema."""
 
     schema: Schema | None
     row: Callable[[Mapping[str, Any]], Any]
@@ -218,7 +218,7 @@ class DebeziumUnwrap(Transformation[DebeziumUnwrapConfig]):
         return [batch.replace(value=ValueColumn([row(value) for value in values], unwrapping.schema))]
 
     def _row(self, record: Record, *, deleted: bool) -> tuple[Schema | None, Any]:
-        """The schema and the value that replace an event."""
+        """Return the schema and the value that replace an event."""
         if not deleted:
             unwrapping = self._after(record.value_schema)
             return unwrapping.schema, unwrapping.row(record.value)
@@ -251,7 +251,7 @@ class DebeziumUnwrap(Transformation[DebeziumUnwrapConfig]):
         return field.schema
 
     def _unwrapping(self, envelope: Schema | None, part: str) -> _Unwrapping:
-        """The steps for the row ``part``, with added fields, and the field __deleted where deletes are rewritten."""
+        """Return the steps for the row ``part``, with added fields, and with __deleted if deletes are rewritten."""
         row_schema = self._row_schema(envelope, part)
         rewrites = self._deletes.events == "rewrite"
         if not rewrites and not self._fields:
@@ -273,7 +273,7 @@ class DebeziumUnwrap(Transformation[DebeziumUnwrapConfig]):
         return _Unwrapping(row_schema.replace(fields=fields, optional=False, default=None), row)
 
     def _present(self, envelope: Schema | None) -> list[tuple[str, EnvelopeField, Schema | None]]:
-        """The fields to add, without those that the schema does not have."""
+        """Return the fields to add, without those that the schema lacks."""
         if envelope is None:
             return [(reference.name, reference, None) for reference in self._fields]
         found = [(reference.name, reference, reference.schema_in(envelope)) for reference in self._fields]
@@ -298,7 +298,7 @@ class DebeziumUnwrap(Transformation[DebeziumUnwrapConfig]):
         return headers
 
     def _without_fields(self, record: R) -> R:
-        """The record without the fields that its header lists."""
+        """Return the record without the fields listed in its header."""
         header = record.headers.last_with_key(self.config.drop_fields_header_name)
         if header is None or not header.value:
             return record

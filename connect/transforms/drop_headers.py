@@ -35,7 +35,7 @@ class DropHeaders(Transformation[DropHeadersConfig]):
         self._dropped = frozenset(config.headers)
 
     def apply(self, record: R) -> R | None:
-        """The record without the headers."""
+        """Return the record without the headers."""
         kept = self._kept(record.headers)
         if kept is record.headers:
             return record
@@ -44,7 +44,7 @@ class DropHeaders(Transformation[DropHeadersConfig]):
         return new
 
     def apply_batch(self, batch: B) -> Sequence[B]:
-        """The batch without the headers."""
+        """Return the batch without the headers."""
         return [batch.replace(headers=[self._kept(headers) for headers in batch.headers])]
 
     def _kept(self, headers: Headers) -> Headers:

@@ -104,7 +104,7 @@ class Expression(KeyOrValueTransformation[ExpressionConfig]):
         return [self.side.put_column(batch, ValueColumn(new, new_schema))]
 
     def _schemas_of(self, schema: Schema | None) -> tuple[Schema | None, Schema | None]:
-        """The new schema of the key or value, and the schema of the result."""
+        """Return the new schema of the key or value, and the schema of the result."""
         if schema is None:
             return None, None
         result = None if self.config.result_type is None else _RESULTS[self.config.result_type]

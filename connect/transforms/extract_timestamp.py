@@ -49,14 +49,14 @@ class ExtractTimestamp(KeyOrValueTransformation[ExtractTimestampConfig]):
         self._path = parse_field_path(config.field_name, config.field_syntax_version, "field.name")
 
     def apply(self, record: R) -> R | None:
-        """The record with the timestamp."""
+        """Return the record with the timestamp."""
         timestamp = self._timestamp(*self.side.read(record))
         new = copy_of(record)
         new.timestamp = timestamp
         return new
 
     def apply_batch(self, batch: B) -> Sequence[B]:
-        """The batch with the timestamps."""
+        """Return the batch with the timestamps."""
         column = self.side.column(batch)
         return [batch.replace(timestamps=[self._timestamp(column.schema, value) for value in column.values()])]
 

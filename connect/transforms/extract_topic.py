@@ -55,7 +55,7 @@ class ExtractTopicConfig(Config):
 
     @property
     def named(self) -> str:
-        """The field."""
+        """The field that names the topic."""
         return self.field or self.field_name
 
 
@@ -94,7 +94,7 @@ class _TopicExtraction(Transformation[ExtractTopicConfig]):
 
     @abstractmethod
     def _named(self, record: Record) -> tuple[Any, str]:
-        """The value that names the topic, and the name of its place for errors."""
+        """Return the value that names the topic, and a description of its place for errors."""
 
 
 class ExtractTopic(_TopicExtraction, KeyOrValueTransformation[ExtractTopicConfig]):

@@ -33,7 +33,7 @@ class Filter(Transformation[Config]):
 
 
 class JsonPathFilterConfig(ConditionFilterConfig):
-    """A JSON path as the condition, met where the path selects a value."""
+    """A JSON path as the condition, which is met if the path selects a value."""
 
     def check(self) -> list[ConfigError]:
         """Refuse a malformed JSON path."""
@@ -49,15 +49,18 @@ class JsonPathFilter(ConditionFilter[JsonPathFilterConfig], KeyOrValueTransforma
         self._path = JsonPath(config.filter_condition, "filter.condition")
 
     def subject(self, record: Record) -> Any:
-        """The key or value."""
+        """Return the key or value."""
         return self.side.read(record)[1]
 
     def subjects(self, batch: Batch[Any]) -> Iterable[Any]:
-        """The keys or values."""
+        """Return the keys or values."""
         return self.side.column(batch).values()
 
     def meets(self, subject: Any) -> bool:
-        """Whether the path selects a value. Within a filter, a missing field meets no condition."""
+        """Return whether the path selects a value.
+
+        Within a filter, a missing field means that the condition is not met.
+        """
         if any(found is not None for found in self._path.select(subject)):
             return True
         if self._path.reaches(subject):
@@ -82,13 +85,13 @@ class ExpressionFilter(ConditionFilter[ExpressionFilterConfig]):
         self._expression = Expression(config.filter_condition, "filter.condition")
 
     def subject(self, record: Record) -> Record:
-        """The record."""
+        """Return the record."""
         return record
 
     def subjects(self, batch: Batch[Any]) -> Iterable[Record]:
-        """The records."""
+        """Return the records."""
         return batch
 
     def meets(self, subject: Any) -> bool:
-        """Whether the expression is true."""
+        """Return whether the expression is true."""
         return self._expression.decide(subject)

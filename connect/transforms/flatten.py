@@ -1,4 +1,4 @@
-"""Flatten: puts the fields of nested structs and maps at the top."""
+"""Flatten: moves the fields of nested structs and maps to the top level."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Flatten(ValueTransformation[FlattenConfig]):
         require_struct_schema(schema, _PURPOSE)
         members = list(_members(schema, "", delimiter, optional=schema.optional, default=schema.default))
         flatten = _flattener(schema, delimiter)
-        # Like Java, a struct that was optional or had a default has lost that afterwards; its fields have it.
+        # As in Java, the struct is no longer optional and has no default. Its fields take these over.
         flat = schema.replace(fields=members, optional=False, default=None)
         return Change(flat, lambda value: flatten(require_map(value, schema, _PURPOSE)))
 
@@ -74,7 +74,10 @@ def _entries(value: Mapping[str, Any], prefix: str, delimiter: str) -> Iterator[
 def _members(
     schema: Schema, prefix: str, delimiter: str, *, optional: bool, default: Mapping[str, Any] | None
 ) -> Iterator[Field]:
-    """The fields of the flat struct. A field is optional, or has a default, if a struct that held it was or had."""
+    """Return the fields of the flat struct.
+
+    A field is optional or has a default if it or a parent was optional or had one.
+    """
     for field in schema.fields:
         path = _joined(prefix, field.name, delimiter)
         nullable = optional or field.schema.optional
@@ -117,9 +120,9 @@ def _flattener(schema: Schema, delimiter: str) -> Callable[[Mapping[str, Any]], 
 def _places(
     schema: Schema, parent: tuple[str, ...], prefix: str, delimiter: str
 ) -> Iterator[tuple[tuple[str, ...], str, str | None, Schema | None]]:
-    """Each field as its parent, name, flat name, and schema if that has a default.
+    """Return the parent, name and flat name of each field, and its schema if that has a default.
 
-    A struct comes before what is in it and has no flat name.
+    A struct precedes its fields and has no flat name.
     """
     for field in schema.fields:
         path = _joined(prefix, field.name, delimiter)

@@ -50,7 +50,7 @@ class HeaderFromConfig(Config):
 
 
 class _Extraction(NamedTuple):
-    """The steps that make headers of values of one schema, and the schema of the values without moved fields."""
+    """The steps that turn fields into headers for one schema, and the schema of the values without moved fields."""
 
     schema: Schema | None
     headers: Callable[[Mapping[str, Any]], list[Header]]
@@ -68,7 +68,7 @@ class HeaderFrom(KeyOrValueTransformation[HeaderFromConfig]):
         self._extractions = SchemaCache(self._extraction)
 
     def apply(self, record: R) -> R | None:
-        """The record with the headers."""
+        """Return the record with the headers."""
         side = self.side
         schema, data = side.read(record)
         value = require_map(data, schema, self._purpose)
@@ -79,7 +79,7 @@ class HeaderFrom(KeyOrValueTransformation[HeaderFromConfig]):
         return new
 
     def apply_batch(self, batch: B) -> Sequence[B]:
-        """The batch with the headers."""
+        """Return the batch with the headers."""
         column = self.side.column(batch)
         schema, values = column.schema, column.values()
         checked = [require_map(value, schema, self._purpose) for value in values]

@@ -76,7 +76,7 @@ class InsertFieldConfig(Config):
 
 
 class _Insertion(NamedTuple):
-    """A field to insert: its name, its schema, the source of its value, and whether it is an instant."""
+    """A field to insert: its name, its schema, the source of its value, and whether it is a timestamp."""
 
     name: str
     schema: Schema
@@ -104,7 +104,7 @@ def _insertions(config: InsertFieldConfig) -> Iterator[_Insertion]:
 
 
 def _named(text: str, schema: Schema) -> tuple[str, Schema]:
-    """The name of a field without its mark, and the schema the mark asks for."""
+    """Return the name of a field without its mark, and the schema that the mark requires."""
     if text.endswith("!"):
         return text[:-1], schema
     return text.removesuffix("?"), schema.as_optional()
@@ -116,7 +116,7 @@ def _repeated(value_of: Callable[[Any], Any]) -> Callable[[Batch[Any]], Sequence
 
 def _instant(milliseconds: int) -> dt.datetime:
     try:
-        # Less than half the cost of making a timedelta, and it is paid for every record.
+        # This costs less than half of creating a timedelta, for every record.
         return EPOCH + _MILLISECOND * milliseconds
     except OverflowError:
         return timestamp_from_milliseconds(milliseconds)
@@ -139,7 +139,7 @@ def _no_offset(record: Record) -> DataError:
 
 
 class _Plan(NamedTuple):
-    """The facts about a schema: the schema with the fields inserted, and the defaults of its own fields."""
+    """The results for one schema: the schema with the inserted fields, and the defaults of its own fields."""
 
     schema: Schema | None
     defaults: Defaults
@@ -155,7 +155,7 @@ class InsertField(KeyOrValueTransformation[InsertFieldConfig]):
         self._plans = SchemaCache(self._plan)
 
     def apply(self, record: R) -> R | None:
-        """The record with the fields inserted."""
+        """Return the record with the fields inserted."""
         schema, data = self.side.read(record)
         if data is None:
             return record
@@ -171,7 +171,7 @@ class InsertField(KeyOrValueTransformation[InsertFieldConfig]):
         return self.side.put(record, new_schema, new)
 
     def apply_batch(self, batch: B) -> Sequence[B]:
-        """The batch with the fields inserted."""
+        """Return the batch with the fields inserted."""
         column = self.side.column(batch)
         if isinstance(column, StructColumn) and (extended := self._extended(batch, column)) is not None:
             return [self.side.put_column(batch, extended)]
@@ -186,7 +186,7 @@ class InsertField(KeyOrValueTransformation[InsertFieldConfig]):
             return super().apply_batch(batch)
         if defaults:
             values = [with_defaults(value, defaults) for value in values]
-        # So that the names come in their order, those that differ have their place before they are filled in.
+        # Names must keep their order, so fields whose values differ get their place before they are filled in.
         inserted = {name: items.value if isinstance(items, Constant) else None for name, items in found.items()}
         while inserted and not isinstance(found[last := next(reversed(inserted))], Constant):
             del inserted[last]
@@ -198,16 +198,16 @@ class InsertField(KeyOrValueTransformation[InsertFieldConfig]):
         return [self.side.put_column(batch, ValueColumn(new, new_schema))]
 
     def _extended(self, batch: Batch[Any], column: StructColumn) -> StructColumn | None:
-        """The column with the fields inserted; ``None`` if nulls in it are to be replaced first."""
+        """Return the column with the fields inserted, or ``None`` if nulls in it must be replaced first."""
         new_schema, defaults = self._plans(column.schema)
         if new_schema is None or defaults:
             return None
         return StructColumn({**column.fields, **self._found(batch, column.schema)}, new_schema)
 
     def _found(self, batch: Batch[Any], schema: Schema | None) -> dict[str, Sequence[Any]]:
-        """The values to insert into a batch, by the names of the fields: a :class:`Constant` if all are equal.
+        """Return the values to insert into a batch, by field name: a :class:`Constant` if all are equal.
 
-        Without a schema there is no field for what is null in all of them.
+        Without a schema, a field is left out if its value is null for all records.
         """
         found: dict[str, Sequence[Any]] = {}
         for insertion in self._insertions:
@@ -223,6 +223,6 @@ class InsertField(KeyOrValueTransformation[InsertFieldConfig]):
             return _Plan(None, [])
         require_struct_schema(schema, _PURPOSE)
         inserted = [Field(insertion.name, insertion.schema, 0) for insertion in self._insertions]
-        # Like Java, a struct that was optional or had a default has lost that afterwards.
+        # As in Java, the new struct is not optional and has no default, even if the old one was or had.
         new = schema.replace(fields=[*schema.fields, *inserted], optional=False, default=None)
         return _Plan(new, defaults_of(schema) if self.config.replace_null_with_default else [])

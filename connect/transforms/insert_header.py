@@ -46,13 +46,13 @@ class InsertHeader(Transformation[InsertHeaderConfig]):
         self._is_shared = not isinstance(literal.value, (list, dict))
 
     def apply(self, record: R) -> R | None:
-        """The record with the header."""
+        """Return the record with the header."""
         new = copy_of(record)
         new.headers = self._with_header(record.headers)
         return new
 
     def apply_batch(self, batch: B) -> Sequence[B]:
-        """The batch with the header."""
+        """Return the batch with the header."""
         headers = batch.headers
         if isinstance(headers, Constant) and self._is_shared:
             return [batch.replace(headers=Constant(self._with_header(headers.value), len(batch)))]
@@ -60,6 +60,6 @@ class InsertHeader(Transformation[InsertHeaderConfig]):
 
     def _with_header(self, headers: Headers) -> Headers:
         if not self._is_shared:
-            # Each record has a list or map of its own, which may be changed.
+            # Each record gets its own list or map, which others may modify.
             return Headers((*headers, replace(self._header, value=deepcopy(self._header.value))))
         return self._alone if headers is NO_HEADERS else Headers((*headers, self._header))

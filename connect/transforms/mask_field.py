@@ -1,4 +1,4 @@
-"""MaskField: replaces confidential fields with zeros, empty texts or a replacement."""
+"""MaskField: replaces confidential fields with zeros, empty strings or a given replacement."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ _EMPTY: Final[tuple[tuple[type | tuple[type, ...], Any], ...]] = (
 
 
 def _replacer(schema: Schema | None, replacement: str) -> Callable[[Any], Any]:
-    """Return the function that replaces a value with the replacement in its type."""
+    """Return the function that replaces a value with the replacement, converted to its type."""
 
     def replace(value: Any) -> Any:
         if isinstance(value, str):

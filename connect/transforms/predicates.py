@@ -33,7 +33,7 @@ class HasHeaderKey(Predicate[HasHeaderKeyConfig]):
     """Chooses the records that have a header with the given key."""
 
     def test(self, record: Record) -> bool:
-        """Whether the record has the header."""
+        """Return whether the record has the header."""
         return self._has(record.headers)
 
     def test_batch(self, batch: Batch[Any]) -> Sequence[bool]:
@@ -52,7 +52,7 @@ class RecordIsTombstone(Predicate[Config]):
     """Chooses the records whose value is null."""
 
     def test(self, record: Record) -> bool:
-        """Whether the value is null."""
+        """Return whether the value is null."""
         return record.value is None
 
     def test_batch(self, batch: Batch[Any]) -> Sequence[bool]:
@@ -79,15 +79,15 @@ class TopicNameMatches(Predicate[TopicNameMatchesConfig]):
         self._last: tuple[str | None, bool] = (None, False)
 
     def test(self, record: Record) -> bool:
-        """Whether the record's topic matches."""
+        """Return whether the record's topic matches."""
         return self._matches(record.topic)
 
     def test_batch(self, batch: Batch[Any]) -> Sequence[bool]:
-        """The same answer for all records, for they have one topic."""
+        """Return the same answer for all records, as they share one topic."""
         return Constant(self._matches(batch.topic), len(batch))
 
     def _matches(self, topic: str) -> bool:
-        # Records come in runs of one topic.
+        # Consecutive records usually share a topic.
         if topic != self._last[0]:
             self._last = (topic, self._regex.fullmatch(topic) is not None)
         return self._last[1]
@@ -114,5 +114,5 @@ class ExpressionMatches(Predicate[ExpressionMatchesConfig]):
         self._expression = Expression(config.expression, "expression")
 
     def test(self, record: Record) -> bool:
-        """Whether the expression is true."""
+        """Return whether the expression is true."""
         return self._expression.decide(record)

@@ -49,11 +49,11 @@ class ReplaceFieldConfig(Config):
 
     @property
     def renamed(self) -> Mapping[str, str]:
-        """The new names by the old ones."""
+        """The new names by old name."""
         return parse_pairs(self.renames)
 
     def selection(self) -> Selection:
-        """The three options as one."""
+        """Return the three options, combined."""
 
         def tree(paths: Iterable[tuple[str, str]]) -> FieldTree[str]:
             syntax = self.field_syntax_version
@@ -65,24 +65,24 @@ class ReplaceFieldConfig(Config):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The fields of a struct to keep and their names; without ``include`` all except the excluded ones."""
+    """The fields of a struct to keep, and their names. Without ``include``, all but the excluded fields are kept."""
 
     exclude: FieldTree[str]
     include: FieldTree[str] | None
     renames: FieldTree[str]
 
     def keeps(self, name: str) -> bool:
-        """Whether a field is kept, at least in part."""
+        """Return whether a field is kept, at least in part."""
         if name in self.exclude.leaves:
             return False
         return self.include is None or name in self.include.leaves or name in self.include.branches
 
     def name(self, name: str) -> str:
-        """The new name of a field."""
+        """Return the new name of a field."""
         return self.renames.leaves.get(name, name)
 
     def inside(self, name: str) -> Selection | None:
-        """The selection within the field, ``None`` if it stays as it is."""
+        """Return the selection within the field, or ``None`` if it is kept unchanged."""
         exclude, renames = self.exclude.branches.get(name), self.renames.branches.get(name)
         narrow = self.include is not None and name not in self.include.leaves
         include = self.include.branches.get(name) if self.include is not None and narrow else None
@@ -91,7 +91,7 @@ class Selection:
         return Selection(exclude or FieldTree(), include, renames or FieldTree())
 
     def inner_names(self) -> set[str]:
-        """The fields in which something may be selected."""
+        """Return the fields within which something may be selected."""
         trees = (self.exclude, self.include, self.renames)
         return {name for tree in trees if tree is not None for name in tree.branches}
 
@@ -110,7 +110,7 @@ class ReplaceField(ValueTransformation[ReplaceFieldConfig]):
 
 
 def select_fields(schema: Schema | None, selection: Selection, *, purpose: str, defaults: bool) -> Change:
-    """The change that leaves the selected fields."""
+    """Return the change that keeps the selected fields."""
     if schema is None:
         return Change(None, _map_selector(selection, purpose))
     require_struct_schema(schema, purpose)
@@ -126,7 +126,7 @@ def select_fields(schema: Schema | None, selection: Selection, *, purpose: str, 
             inner[field.name] = change.value
             kept = (change.schema or kept).replace(optional=kept.optional)
         members.append(Field(selection.name(field.name), kept, field.index))
-    # Like Java, a struct that was optional or had a default has lost that afterwards.
+    # As in Java, the new struct is not optional and has no default, even if the old one was or had.
     new_schema = schema.replace(fields=members, optional=False, default=None)
     return Change(new_schema, _struct_selector(schema, selection, inner, purpose=purpose, defaults=defaults))
 
@@ -139,14 +139,14 @@ def _struct_selector(
     purpose: str,
     defaults: bool,
 ) -> Callable[[Any], dict[str, Any]]:
-    """Return the function that selects fields of structs, which have the order of their schema."""
+    """Return the function that selects fields of structs, in the order of their schema."""
     dropped = [field.name for field in schema.fields if not selection.keeps(field.name)]
     renames = [
         (field.name, selection.name(field.name))
         for field in schema.fields
         if selection.keeps(field.name) and selection.name(field.name) != field.name
     ]
-    # A name that one field gives up and another takes must not be overwritten in between.
+    # Renames may swap names, so a field must not overwrite another that has yet to be renamed.
     swapped = bool({old for old, _ in renames} & {name for _, name in renames})
     filled = defaults_of(schema) if defaults else []
     changes = list(inner.items())

@@ -1,4 +1,4 @@
-"""TimestampConverter: converts instants between texts, numbers, dates, times and timestamps."""
+"""TimestampConverter: converts instants between strings, numbers, dates, times and timestamps."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class TimestampConverter(ValueTransformation[TimestampConverterConfig]):
         return Change(converted, lambda value: write(read(value)))
 
     def _guess(self, value: object) -> int:
-        """The milliseconds of a value without schema, by its Python type."""
+        """Return the milliseconds in a value without a schema, judging by its Python type."""
         if isinstance(value, (dt.date, dt.time)):
             return milliseconds_of(value)
         if isinstance(value, int) and not isinstance(value, bool):
@@ -166,12 +166,12 @@ def _read_date(value: object) -> int:
 
 
 def _rescaled(value: int, multiplier: int, divisor: int) -> int:
-    """Convert between units like Java's ``TimeUnit``: cut off towards zero, and clipped to 64 bits."""
+    """Convert between units like Java's ``TimeUnit``: truncated towards zero and clipped to 64 bits."""
     magnitude = abs(value) * multiplier // divisor
     return max(-magnitude, INT64_MIN) if value < 0 else min(magnitude, INT64_MAX)
 
 
-# How many units there are in how many milliseconds.
+# The number of units, and the number of milliseconds they make up.
 _PRECISIONS: Final = {
     "nanoseconds": (1_000_000, 1),
     "microseconds": (1000, 1),
@@ -195,7 +195,7 @@ _CARRIERS: Final[Mapping[str, Callable[[int], Any]]] = {
     "Time": lambda milliseconds: time_from_milliseconds(milliseconds % DAY_MS),
     "Timestamp": timestamp_from_milliseconds,
 }
-# Without a schema to tell them apart all three are instants, as they are in Java.
+# Without a schema, all three are timestamps, as in Java.
 _SCHEMALESS: Final[Mapping[str, Callable[[int], Any]]] = {
     "Date": lambda milliseconds: timestamp_from_milliseconds(milliseconds - milliseconds % DAY_MS),
     "Time": lambda milliseconds: timestamp_from_milliseconds(milliseconds % DAY_MS),

@@ -1,4 +1,4 @@
-"""TimestampRouter: names topics by day, hour or any other span of time."""
+"""TimestampRouter: names topics by day, hour or another span of time."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class TimestampRouter(Transformation[TimestampRouterConfig]):
         return batches
 
     def _span(self, topic: str, timestamp: int | None) -> int:
-        """The number of the span of time in which all timestamps have the same text."""
+        """Return the number of the time span in which all timestamps are formatted alike."""
         if timestamp is None:
             raise DataError(f"Timestamp missing on record of topic {topic}")
         return timestamp // self._format.resolution_ms

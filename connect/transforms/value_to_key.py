@@ -40,7 +40,7 @@ class ValueToKeyConfig(Config):
 
 
 class _KeyMaker(NamedTuple):
-    """The steps that make keys of values of one schema."""
+    """The steps that make keys from values of one schema."""
 
     schema: Schema | None
     key: Callable[[Any], dict[str, Any]]
@@ -56,7 +56,7 @@ class ValueToKey(Transformation[ValueToKeyConfig]):
         self._makers = SchemaCache(self._maker)
 
     def apply(self, record: R) -> R | None:
-        """The record with the new key."""
+        """Return the record with the new key."""
         schema, make = self._makers(record.value_schema)
         key = make(record.value)
         new = copy_of(record)
@@ -65,7 +65,7 @@ class ValueToKey(Transformation[ValueToKeyConfig]):
         return new
 
     def apply_batch(self, batch: B) -> Sequence[B]:
-        """The batch with the new keys."""
+        """Return the batch with the new keys."""
         schema, make = self._makers(batch.value_schema)
         return [batch.replace(key=ValueColumn([make(value) for value in batch.value.values()], schema))]
 

@@ -48,7 +48,7 @@ def compact(target: Target, tables: Collection[str] | None, stopping: Callable[[
 
 
 class CompactionClock:
-    """Tells when the next compaction is due: first when one interval has passed since the start."""
+    """Decides when the next compaction is due, the first one interval after the start."""
 
     def __init__(self, interval_ms: int | None, clock: Callable[[], float] = time.monotonic) -> None:
         self._interval = None if interval_ms is None else interval_ms / 1000

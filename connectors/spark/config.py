@@ -58,7 +58,7 @@ class SparkSinkConfig(
         return replacement_warnings(self.originals)
 
     def check(self) -> Iterable[ConfigError]:
-        """Yield an error for each violated rule across several options."""
+        """Yield an error for each violated rule that involves several options."""
         if reason := missing_extra("spark", "pyspark", "pandas", "pyarrow"):
             yield ConfigRuleError(f"The Spark sink cannot run here. {reason}", "connector.class")
         if self.needs_store:
@@ -82,7 +82,9 @@ class SparkSinkConfig(
         yield from self._iceberg_mistakes()
 
     def _query_mistakes(self) -> Iterable[ConfigError]:
-        """Yield an error for each option that does not fit a query: rows of its result belong to no single record."""
+        """Yield an error for each option that does not fit a query, because rows of its result belong to no single
+        record.
+        """
         if not self.has_query:
             return
         if self.write_mode == "upsert":
@@ -145,7 +147,7 @@ class SparkSinkConfig(
         try:
             return self.location.uri
         except ConfigError:
-            return ""  # it has been told already
+            return ""  # reported already
 
     @property
     def needs_store(self) -> bool:

@@ -37,7 +37,7 @@ def root_cause(error: BaseException) -> str:
 
 
 def missing_right(cause: str) -> str | None:
-    """Return the permission the consumer's user lacks, if Kafka's Java client was denied a topic or a group."""
+    """Return the permission that the consumer's user lacks, if Kafka's Java client was denied a topic or a group."""
     denied = _DENIED.search(cause)
     if denied is None:
         return None
@@ -91,7 +91,7 @@ def load_error(error: Exception) -> ConnectError:
 
 
 def is_lasting(error: Exception) -> bool:
-    """Whether repeating the load would fail again, as far as Spark's error tells."""
+    """Whether repeating the load would fail again, as far as Spark's error shows."""
     return _tells_of_loss(error) or missing_right(root_cause(error)) is not None
 
 

@@ -20,7 +20,7 @@ __all__ = ["FolderWriter"]
 
 _SIZE: Final = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
 _SHUFFLED: Final = 3
-"""How many bytes of rows on their way between Spark's tasks become about one byte of a file."""
+"""How many bytes of shuffled rows become about one byte of a file."""
 
 
 class FolderWriter:

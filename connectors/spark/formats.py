@@ -24,7 +24,7 @@ _KEYS_OF_TEXT: Final = (Type.STRING, Type.BOOLEAN, Type.INT8, Type.INT16, Type.I
 _MICROSECONDS: Final = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
 
 Rule = Callable[[str, Schema], "str | None"]
-"""Tells of a field, by its path and schema, why a format cannot hold it."""
+"""Says why a format cannot hold a field, given its path and schema."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,10 @@ class FileFormat:
     """Counts the rows of a file without decoding them; raises ``ValueError`` or ``OSError`` if it is broken."""
     rule: Rule
     lines: bool = False
-    """Whether a file is nothing but lines, one a row, which can be read and written as they are."""
+    """Whether a file consists only of lines, one for each row, which can be read and written as they are."""
     compacts: bool = True
     field_paths: Callable[[BinaryIO], frozenset[str]] | None = None
-    """The paths of the fields of a file that has a schema."""
+    """Returns the field paths of a file, if it has a schema."""
 
     def check(self, table: Schema) -> None:
         """Raise :class:`~connect.errors.SchemaError` if files of this format cannot hold the rows of a table."""

@@ -1,7 +1,7 @@
 """Starts Spark's Java process and connects to it.
 
-pyspark's own ``launch_gateway`` runs Python code in a fork of this process, whose libraries have started threads by
-then, and waits for Java without limit. Here no Python runs in a fork, and a Java that does not come up in time is
+pyspark's own ``launch_gateway`` runs Python code in a fork of this process, whose libraries have already started
+threads, and waits for Java without limit. Here no Python runs in a fork, and a Java that does not come up in time is
 killed.
 """
 
@@ -21,7 +21,7 @@ __all__ = ["PORT", "SECRET", "attach_gateway", "launch_java"]
 PORT: Final = "PYSPARK_GATEWAY_PORT"
 SECRET: Final = "PYSPARK_GATEWAY_SECRET"  # noqa: S105 - the name of a variable
 _PLACE: Final = "_PYSPARK_DRIVER_CONN_INFO_PATH"
-# What is ignored stays so in another program: Ctrl-C is for the worker alone, which ends Java in its own time.
+# Ignored signals stay ignored in the child: Ctrl-C is meant for the worker alone, which ends Java in its own time.
 _IGNORING_INTERRUPTS: Final = ("/bin/sh", "-c", 'trap "" INT; exec "$0" "$@"')
 _LOOK: Final = 0.05
 _PATIENCE: Final = 180.0

@@ -1,4 +1,4 @@
-"""Logs what Spark's Java process writes, with the levels that it gives."""
+"""Logs the output of Spark's Java process, with the levels in it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ _PERIOD: Final = 60.0
 class JavaLog:
     """Logs lines, at most 200 different ones a minute, and counts the ones it leaves out.
 
-    A line of Spark's own log begins with its level, as ``log4j2.properties`` says; any other output is logged at INFO.
+    A line of Spark's own log begins with its level, as configured in ``log4j2.properties``; any other output is logged
+    at INFO.
     """
 
     def __init__(self) -> None:

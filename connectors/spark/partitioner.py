@@ -29,7 +29,7 @@ _NUMBERS = (Type.INT32, Type.INT64, Type.FLOAT64)
 
 
 class Partitioner(Protocol):
-    """Tells which columns partition Spark's output, and which folder of the table a file belongs in."""
+    """Decides which columns partition Spark's output, and which folder of the table a file belongs in."""
 
     @property
     def columns(self) -> Sequence[str]:
@@ -48,7 +48,7 @@ class Partitioner(Protocol):
         """
 
     def placement(self) -> Placement | None:
-        """Return what assigns folders to the rows of a load that starts now, unless their own columns do."""
+        """Return what assigns folders to the rows of a load that starts now; ``None`` if columns of the rows do."""
 
     def check(self, table: Schema) -> None:
         """Raise :class:`~connect.errors.SchemaError` if a table with this schema cannot be partitioned this way."""
@@ -97,7 +97,7 @@ class ResultPartitioner:
     parts: Sequence[str] | None = ()
 
     def placement(self) -> Placement | None:
-        """Return nothing: there are no folders."""
+        """Return ``None``: there are no folders."""
         return None
 
     def check(self, table: Schema) -> None:
@@ -124,7 +124,7 @@ class FieldPartitioner:
     parts: Sequence[str] | None = None
 
     def placement(self) -> Placement | None:
-        """Return nothing: Spark derives the folders from the values."""
+        """Return ``None``: Spark derives the folders from the values."""
         return None
 
     def check(self, table: Schema) -> None:
@@ -224,7 +224,7 @@ def make_partitioner(config: LayoutOptions) -> Partitioner:
         return DefaultPartitioner(gathers=config.target_file_size_bytes is not None)
     extractor = Extractor(config.extractor)
     time_field = tuple(config.timestamp_field.split(".")) if extractor is Extractor.RECORD_FIELD else ()
-    # All records of a load have one folder by the wall clock.
+    # By wall clock, all records of a load share one folder.
     gathers = extractor is not Extractor.WALLCLOCK or config.target_file_size_bytes is not None
     return TimeBasedPartitioner(times, extractor, time_field, gathers)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["TargetContents", "preview_tables"]
 
 _DELETED: Final = "(deleted)"
-"""The column that tells of a change whether it deletes its row. No column of a table has such a name."""
+"""The column that says whether a change deletes its row. No column of a table has such a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def preview_tables(
 
 
 def _told(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row as shown to users; for a change, with whether it deletes its row."""
+    """Return a row in the form shown to users; for a change, including whether it deletes its row."""
     found = {name: value for name, value in row.items() if name != CHANGE_COLUMN}
     return found | ({_DELETED: row[CHANGE_COLUMN]["deleted"]} if CHANGE_COLUMN in row else {})
 

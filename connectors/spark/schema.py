@@ -53,7 +53,7 @@ class KafkaColumns:
 
     @property
     def need_whole_records(self) -> bool:
-        """Whether more of the records must be read than values and offsets."""
+        """Whether records must be read with more than their values and offsets."""
         return any(self.names)
 
 
@@ -64,27 +64,28 @@ class Evolution:
     adds: bool = True
     """Whether new fields become new columns. If not, they are left out."""
     widens: bool = True
-    """Whether columns become wider."""
+    """Whether columns may become wider."""
     rewrites: bool = False
-    """Whether ``int64`` becomes ``float64``: the files of the table are rewritten."""
+    """Whether ``int64`` becomes ``float64``, for which the files of the table are rewritten."""
     branches: bool = False
-    """Whether values that a column cannot hold, now or widened, go to another one that is named after their type."""
+    """Whether values that a column cannot hold, even widened, go to another column that is named after their type."""
 
     @classmethod
     def of(cls, compatibility: str, conflict: str) -> Evolution:
-        """The evolution that these two options name."""
+        """The evolution that these two options describe."""
         adds, widens = compatibility != "FORWARD", compatibility in ("NONE", "BACKWARD")
         return cls(adds, widens, widens and conflict == "rewrite", adds and conflict == "new-column")
 
     def grown(self, table: Schema, seen: Schema) -> Schema:
-        """Return the schema for rows of ``seen`` too, as far as the table may change; it may be unchanged. Rows that
-        still do not fit are bad."""
+        """Return the schema extended for rows of ``seen``, as far as the table may change; it may be unchanged. Rows
+        that still do not fit are bad.
+        """
         if not table.fields:
             return seen
         return _widened(table, seen, "", _Rule(self._kept, self)) if self.adds else table
 
     def _kept(self, kept: Schema, seen: Schema, _path: str) -> Schema:
-        """Return what becomes of a column that has no room for values of a type."""
+        """Return what a column becomes that cannot hold values of a type."""
         is_rewritten = self.rewrites and kept.type is Type.INT64 and seen.type in (Type.FLOAT32, Type.FLOAT64)
         return kept.replace(type=Type.FLOAT64) if is_rewritten and _are_numbers(kept, seen) else kept
 
@@ -105,7 +106,9 @@ def branch_name(name: str, seen: Schema) -> str:
 
 
 _Resolve = Callable[[Schema, Schema, str], Schema]
-"""Resolves two types of a column (its path last) that no type can hold without loss."""
+"""Resolves a conflict between two types of a column when no type holds both without loss; takes the column's
+path last.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +116,7 @@ class _Rule:
     conflict: _Resolve
     evolution: Evolution
     tested_by: _Resolve | None = None
-    """Raises where a field needs a column of its own, if that may be; else any conflict is one."""
+    """Raises where a field needs its own column, if that is allowed; otherwise any conflict is an error."""
 
 
 def table_schema(value_schema: Schema) -> Schema:
@@ -145,8 +148,8 @@ def rewritten_columns(before: Schema, after: Schema) -> dict[str, Schema]:
 def in_common(first: Schema, second: Schema, *, branches: bool = False) -> Schema:
     """Return the schema for rows of both tables before anything is written; ``first`` takes precedence.
 
-    An integer in one and a float in the other become a float; whether it holds the values exactly is checked when they
-    are written.
+    If one has an integer where the other has a float, the result is a float; whether it holds the values exactly is
+    checked when they are written.
     """
     return _widened(first, second, "", _Rule(_float_or_first, Evolution(branches=branches), _float_or_refuse))
 

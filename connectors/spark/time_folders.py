@@ -15,15 +15,15 @@ HOUR_MS: Final = 3_600_000
 DAY_MS: Final = 24 * HOUR_MS
 _MINUTE_MS: Final = 60_000
 _WHOLE_MINUTES_SINCE: Final = 63_072_000_000
-"""1972: the clocks of all zones have been ahead of UTC or behind it by whole minutes since then."""
+"""1972: since then, the clocks of all zones have been ahead of or behind UTC by whole minutes."""
 
 
 @dataclass(frozen=True)
 class TimeFolders:
     """Names the folder of an instant as the storage sinks do.
 
-    The local time is rounded down to ``duration_ms`` and written by ``path_format``. A local time that the clocks jump
-    over stands for the one after the jump.
+    The local time is rounded down to ``duration_ms`` and formatted by ``path_format``. A local time that the clocks
+    skip stands for the one after the jump.
     """
 
     path_format: str
@@ -68,7 +68,7 @@ def _instant_of(zone: ZoneInfo, local: int) -> int:
     estimate = offset_milliseconds(zone, local)
     offset = offset_milliseconds(zone, local - estimate)
     if estimate != offset and estimate < 0 and not _shows(zone, local - offset, local):
-        # West of Greenwich, in a gap.
+        # A gap in a zone west of Greenwich.
         offset = estimate
     return local - offset
 

@@ -14,7 +14,7 @@ __all__ = ["NO_DEFAULT", "PRIMITIVES", "TOO_DEEP", "AvroField", "AvroSchema", "i
 
 PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 NO_DEFAULT: Final[Any] = object()
-"""The default of a field that has none; ``None`` is a default of null."""
+"""The default of a field without one; ``None`` stands for a default of null."""
 
 _NAMED: Final = frozenset({"record", "error", "enum", "fixed"})
 _OWN: Final[dict[str, frozenset[str]]] = {
@@ -31,9 +31,9 @@ TOO_DEEP: Final = "The Avro schema is nested too deeply to be read."
 
 @dataclass(eq=False, slots=True)
 class AvroSchema:
-    """One type of an Avro schema; attributes of other kinds are empty.
+    """One type of an Avro schema. Attributes that do not apply to its kind are empty.
 
-    ``kind`` is the name of a primitive type, or ``record``, ``enum``, ``fixed``, ``array``, ``map``, ``union``. A
+    ``kind`` is the name of a primitive type, or ``record``, ``enum``, ``fixed``, ``array``, ``map`` or ``union``. A
     record may contain itself.
     """
 
@@ -43,29 +43,29 @@ class AvroSchema:
     doc: str | None = None
     aliases: tuple[str, ...] = ()
     props: dict[str, Any] = field(default_factory=dict)
-    """Properties that Avro does not define, or only as annotations, in order: ``logicalType``, ``connect.name``, ..."""
+    """Properties that Avro treats as annotations or does not define, in order, such as ``connect.name``."""
     fields: list[AvroField] = field(default_factory=list)
     symbols: tuple[str, ...] = ()
     enum_default: str | None = None
     size: int = 0
     items: AvroSchema | None = None
-    """The elements of an array, the values of a map."""
+    """The element type of an array or the value type of a map."""
     branches: tuple[AvroSchema, ...] = ()
     """The members of a union."""
 
     @property
     def element(self) -> AvroSchema:
-        """The type of the elements of an array, or of the values of a map."""
+        """The element type of an array or the value type of a map."""
         assert self.items is not None
         return self.items
 
     @property
     def full_name(self) -> str:
-        """The name of a named type, the kind of any other."""
+        """The full name of a named type, or the kind of any other type."""
         return self.name if self.name is not None else self.kind
 
     def field(self, name: str) -> AvroField | None:
-        """The field of that name, or ``None``."""
+        """Return the field of that name, or ``None``."""
         return next((each for each in self.fields if each.name == name), None)
 
 
@@ -83,14 +83,15 @@ class AvroField:
 
 
 def is_null(schema: AvroSchema) -> bool:
-    """Whether the type is ``null``."""
+    """Return whether the type is ``null``."""
     return schema.kind == "null"
 
 
 def parse_avro(text: str, references: Iterable[str] = ()) -> AvroSchema:
-    """The Avro schema in ``text``, which may use the named types of ``references``, each after those it uses itself.
+    """Parse the Avro schema in ``text``, which may use the named types of ``references``.
 
-    Raises :class:`~connect.errors.SchemaError` when it is not a valid schema.
+    Each reference must come after the references that it uses itself. Raises :class:`~connect.errors.SchemaError` if
+    the text is not a valid schema.
     """
     reader = _Parser()
     try:
@@ -105,7 +106,7 @@ def _load(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        # The registry gives a primitive type as a JSON text, some others as the bare word.
+        # The registry returns some primitive types as JSON text and others as a bare word.
         if text.strip() in PRIMITIVES:
             return text.strip()
         raise SchemaError(f"The Avro schema is not JSON: {error}") from error

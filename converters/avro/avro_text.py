@@ -1,6 +1,6 @@
-"""The JSON text of Avro schemas, member for member as Java's Avro library writes it.
+"""Writes Avro schemas as JSON text, member for member as Java's Avro library does.
 
-A registry tells schemas apart by this text, so a schema that a Java worker registered before keeps its id.
+A registry compares schemas by this text, so a schema already registered by a Java worker keeps its id.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _ESCAPE: Final = re.compile(r"\\(?:u00([0-9a-f]{2})|.)", re.DOTALL)
 
 
 def avro_text(schema: AvroSchema) -> str:
-    """The JSON text of a schema.
+    """Return the JSON text of a schema.
 
-    Raises :class:`~connect.errors.SchemaError` when it has two different types of one name, or is too large to be
-    written: only named types are written once, however often they are used.
+    Raises :class:`~connect.errors.SchemaError` if two different types share a name, or if the text would be too large:
+    only named types are written once, all others are repeated at every use.
     """
     try:
         return _dumps(_Writer().write(schema, None))
@@ -43,7 +43,7 @@ def _dumps(node: Any) -> str:
 
 
 def _with_java_floats(node: Any) -> Any:
-    """The JSON with its floats as Java writes them: 1.0E7."""
+    """Return the JSON with its floats formatted as in Java, such as 1.0E7."""
     match node:
         case dict():
             return {key: _with_java_floats(value) for key, value in node.items()}

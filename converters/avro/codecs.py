@@ -21,7 +21,7 @@ __all__ = ["Codecs", "Reader"]
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """The decoder of the messages of one schema, and the Connect schema of their values."""
+    """The decoder for the messages of one schema, with the Connect schema of their values."""
 
     schema: Schema | None
     decode: Decode
@@ -29,7 +29,7 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """A Connect schema translated to Avro."""
+    """The Avro translation of a Connect schema."""
 
     avro: AvroSchema
     text: str
@@ -52,13 +52,13 @@ class Codecs:
 
     @property
     def may_change(self) -> bool:
-        """Whether writers and readers must be fetched each time, because the latest schema may have changed."""
+        """Whether readers and writers must be fetched for each call, because the latest schema may change."""
         return self._config.use_latest_version and self._config.latest_cache_ttl_sec >= 0
 
     # -- writing -------------------------------------------------------------------------------------------------
 
     def writer(self, topic: str, schema: Schema | None) -> Encode:
-        """The encoder of values with that schema for that topic."""
+        """Return the encoder for values with that schema on that topic."""
         return self._writers(topic, schema, self._latest(topic, schema))
 
     def _latest(self, topic: str, schema: Schema | None) -> RegisteredSchema | None:
@@ -80,7 +80,7 @@ class Codecs:
         return encoder(schema, written.avro, self._registry.look_up(subject, written.text).id, config)
 
     def _writer_in(self, schema: Schema | None, written: _Written, target: RegisteredSchema, *, strict: bool) -> Encode:
-        """The encoder for a schema chosen in the registry, which the values have to fit."""
+        """Return the encoder for a schema chosen in the registry, to which the values must conform."""
         avro = self._parsed(target)
         if strict:
             try:
@@ -100,7 +100,7 @@ class Codecs:
     # -- reading -------------------------------------------------------------------------------------------------
 
     def reader(self, topic: str, schema_id: int) -> Reader:
-        """The reader of messages in the schema of that id on that topic."""
+        """Return the reader for messages on that topic that were written with the schema of that id."""
         if not self._config.use_latest_version:
             return self._readers(topic, schema_id, None)
         subject = self._subject(topic, self._of_id(topic, schema_id))
@@ -130,7 +130,7 @@ class Codecs:
     # -- subjects ------------------------------------------------------------------------------------------------
 
     def _known_subject(self, topic: str) -> str | None:
-        """The subject, if it does not depend on the schema."""
+        """Return the subject if it does not depend on the schema, otherwise ``None``."""
         return None if self._strategy.uses_record else self._strategy.subject(topic, None, is_key=self._is_key)
 
     def _subject(self, topic: str, avro: AvroSchema) -> str:

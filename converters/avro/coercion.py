@@ -1,4 +1,4 @@
-"""Conversions of values that represent a Connect type without having its exact Python class."""
+"""Conversions of values that represent a Connect type without being of its exact Python class."""
 
 from __future__ import annotations
 
@@ -116,4 +116,4 @@ COERCIONS: Final[dict[str, Callable[..., Any]]] = {
     "as_unscaled": _as_unscaled,
     "completed": _completed,
 }
-"""The conversions by the names under which compiled encoders call them; each refuses values it does not apply to."""
+"""The conversions, by the names under which compiled encoders call them. Each rejects values it cannot convert."""

@@ -63,12 +63,12 @@ class AvroDataConfig(Config):
 
     @property
     def enum_parameter(self) -> str:
-        """The parameter of a string schema that says that it is an enum."""
+        """The name of the schema parameter that marks a string as an enum."""
         return GENERALIZED_ENUM if self.generalized_sum_type_support else ENUM
 
     @property
     def writes_enums(self) -> bool:
-        """Whether strings that are enums become Avro enums."""
+        """Whether strings marked as enums are written as Avro enums."""
         return self.generalized_sum_type_support or self.enhanced_avro_schema_support
 
 

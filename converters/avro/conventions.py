@@ -1,4 +1,4 @@
-"""Conventions by which Connect schemas represent Avro's unions, enums, fixed, map entries and schemaless values."""
+"""Conventions by which Connect schemas represent Avro's unions, enums, fixed types, map entries and schemaless data."""
 
 from __future__ import annotations
 
@@ -46,30 +46,30 @@ KINDS: Final = {
     Type.STRING: "string",
     Type.BYTES: "bytes",
 }
-"""The Avro types of the types that have no parts and are not logical."""
+"""The Avro types of the primitive, non-logical Connect types."""
 _NAMED = ("record", "enum", "fixed")
 
 
 def part(schema: Schema | None) -> Schema:
-    """Return the schema of an element, a key or a value, which arrays and maps always have."""
+    """Return the schema of an element, key or value. Arrays and maps always have one."""
     assert schema is not None
     return schema
 
 
 def is_union(schema: Schema) -> bool:
-    """Return whether a schema represents a union: a struct of which one field is set."""
+    """Return whether a schema represents a union: a struct in which exactly one field is set."""
     return schema.type is Type.STRUCT and (schema.name == UNION or GENERALIZED_UNION in schema.parameters)
 
 
 def enum_name(schema: Schema, config: AvroDataConfig) -> str | None:
-    """Return the full name of the Avro enum as which a string schema is written, if it is one."""
+    """Return the full name of the Avro enum that represents a string schema, or ``None`` if it is not an enum."""
     if schema.type is not Type.STRING or not config.writes_enums:
         return None
     return schema.parameters.get(config.enum_parameter)
 
 
 def fixed_size(schema: Schema) -> int | None:
-    """Return the size in bytes of the values of a schema, if it is written as an Avro fixed."""
+    """Return the size in bytes of the Avro fixed in which a schema is written, or ``None`` if it is not."""
     if schema.type is not Type.BYTES or schema.name is None:
         return None
     text = schema.parameters.get(FIXED_SIZE)
@@ -81,7 +81,7 @@ def fixed_size(schema: Schema) -> int | None:
 
 
 def is_avro_map(schema: Schema, config: AvroDataConfig) -> bool:
-    """Return whether a map is written as an Avro map, whose keys are always strings."""
+    """Return whether a map is written as an Avro map. The keys of an Avro map are always strings."""
     key = part(schema.key_schema)
     return key.type is Type.STRING and (not key.optional or config.allow_optional_map_keys)
 
@@ -94,12 +94,12 @@ def is_map_entry(schema: AvroSchema) -> bool:
 
 
 def is_schemaless(schema: AvroSchema) -> bool:
-    """Return whether this is the record type in which values without a schema are written."""
+    """Return whether this is the record type for values without a schema."""
     return schema.name == ANYTHING and tuple(field.name for field in schema.fields) == _SCHEMALESS_FIELDS
 
 
 def avro_member_name(schema: AvroSchema, index: int, config: AvroDataConfig) -> str:
-    """Return the field name that represents a member of an Avro union in a Connect union."""
+    """Return the name of the Connect field that represents a member of an Avro union."""
     if config.generalized_sum_type_support:
         return f"{UNION_FIELD}{index}"
     if schema.kind in _NAMED:
@@ -108,7 +108,7 @@ def avro_member_name(schema: AvroSchema, index: int, config: AvroDataConfig) -> 
 
 
 def member_name(schema: Schema, index: int, config: AvroDataConfig) -> str:
-    """Return the field name of :func:`avro_member_name`, given the Connect schema of the field."""
+    """Return the same name as :func:`avro_member_name`, given the Connect schema of the field."""
     if config.generalized_sum_type_support:
         return f"{UNION_FIELD}{index}"
     is_enum = schema.type is Type.STRING and (ENUM in schema.parameters or GENERALIZED_ENUM in schema.parameters)

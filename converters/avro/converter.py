@@ -77,7 +77,10 @@ class AvroConverter(Converter[AvroConverterConfig]):
     # -- reading -----------------------------------------------------------------------------------------------
 
     def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:
-        """Return the schema and the value of a message; raise :class:`~connect.errors.DataError` if it is malformed."""
+        """Return the schema and the value of a message.
+
+        Raises :class:`~connect.errors.DataError` if it is malformed.
+        """
         if data is None:
             return _TOMBSTONE
         reader = self._reader(topic, data)
@@ -122,7 +125,7 @@ def _check_nullable(schema: Schema | None) -> None:
 
 
 def _end_of_run(messages: Sequence[bytes], start: int, prefix: bytes) -> int:
-    """The index, from ``start`` on, of the first message that does not begin with ``prefix``."""
+    """Return the index of the first message, from ``start`` on, that does not begin with ``prefix``."""
     try:
         return start + indexOf(map(bytes.startswith, islice(messages, start, None), repeat(prefix)), False)
     except ValueError:

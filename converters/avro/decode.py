@@ -1,4 +1,4 @@
-"""Decoders: from messages to the values of a Connect schema, compiled once for the schema they were written in."""
+"""Decoders turn messages into values of a Connect schema. They are compiled once per writer schema."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from converters.avro.wire_format import HEADER, MalformedError
 __all__ = ["Decode", "DecodeBlock", "block_decoder", "decoder"]
 
 Decode: TypeAlias = Callable[[Sequence[bytes]], list[Any]]
-"""Gives the values of messages, headers included. Raises :class:`~connect.errors.DataError` for the first bad one."""
+"""Decodes messages, headers included. Raises :class:`~connect.errors.DataError` for the first malformed one."""
 
 DecodeBlock: TypeAlias = Callable[[bytes, int, int], tuple[list[Any], int]]
-"""Gives so many values, which follow each other from a place in the bytes on, and the place after them.
+"""Decodes a number of consecutive values starting at an offset; returns them with the offset after the last.
 
-Raises :class:`~connect.errors.DataError` if there are none such.
+Raises :class:`~connect.errors.DataError` if the bytes do not hold that many values.
 """
 
 _MANY: Final = 8
@@ -41,10 +41,10 @@ _FOREIGN: Final = (ArithmeticError, LookupError, TypeError, ValueError, struct.e
 
 
 def decoder(writer: AvroSchema, reader: AvroSchema, schema: Schema | None, config: AvroDataConfig) -> Decode:
-    """The decoder of messages written in the Avro schema ``writer``, for values as ``reader`` describes them.
+    """Compile the decoder for messages written in the Avro schema ``writer`` and read as ``reader``.
 
-    ``schema`` is the Connect schema of ``reader``. Raises :class:`~connect.errors.SchemaError` when what is written in
-    the one cannot be read in the other.
+    ``schema`` is the Connect schema of ``reader``. Raises :class:`~connect.errors.SchemaError` if data written with
+    ``writer`` cannot be read as ``reader``.
     """
     if schema is None and not is_schemaless(writer):
         raise SchemaError(f"A value written in {writer.full_name} cannot be read as one without a schema.")
@@ -71,7 +71,10 @@ def decoder(writer: AvroSchema, reader: AvroSchema, schema: Schema | None, confi
 
 
 def block_decoder(avro: AvroSchema, schema: Schema, config: AvroDataConfig) -> DecodeBlock:
-    """The decoder of values without headers, as they are in files; ``schema`` is the Connect schema of ``avro``."""
+    """Compile the decoder for values without headers, as stored in files.
+
+    ``schema`` is the Connect schema of ``avro``.
+    """
     check_depth(avro)
     read = _Compiler(avro, config).compiled_block(avro, schema)
 
@@ -96,9 +99,9 @@ def _refusal(message: bytes, reason: str) -> DataError:
 
 
 class _Compiler:
-    """Writes the code of a decoder; see :mod:`converters.avro.reading` for its variables.
+    """Generates the code of a decoder; see :mod:`converters.avro.reading` for the variables in it.
 
-    A record that is used often has a function of its own, so that the code is no larger than the schema.
+    A frequently used record gets its own function, so the code does not grow larger than the schema.
     """
 
     def __init__(self, writer: AvroSchema, config: AvroDataConfig) -> None:
@@ -121,7 +124,8 @@ class _Compiler:
             source.line(f"n = len(d); i = {HEADER}")
             with self._reading.message():
                 if writer.kind == "bytes" and reader.kind == "bytes":
-                    # Java writes and reads bytes that are the whole value without their length.
+                    # Java omits the length of bytes that make up the whole value, so the rest of the message is the
+                    # value.
                     source.line("x = d[i:]; i = n")
                     self._logical(schema, "x")
                 else:
@@ -146,7 +150,7 @@ class _Compiler:
     # -- any type ------------------------------------------------------------------------------------------------
 
     def _value(self, writer: AvroSchema, reader: AvroSchema, schema: Schema | None, target: str) -> None:
-        """Add what reads a value of ``writer`` into the variable ``target``."""
+        """Emit the code that reads a value of ``writer`` into the variable ``target``."""
         facts = self._structure.of(writer)
         if facts.least or self._is_reckoned or is_null(writer):
             self._reckoned(writer, reader, schema, target)
@@ -170,7 +174,7 @@ class _Compiler:
             self._source.line(f"{target}, i = {name}(d, n, i)")
 
     def _function(self, writer: AvroSchema, reader: AvroSchema, write: Callable[[], None], result: str = "x") -> str:
-        """The function that reads a record as another one; ``write`` adds what is in it, the first time."""
+        """Return the name of the function that reads ``writer`` as ``reader``; ``write`` emits its body once."""
         key = (id(writer), id(reader))
         if key not in self._functions:
             name = self._source.new("record")
@@ -238,7 +242,7 @@ class _Compiler:
                 else:
                     self._into_member(branch, reader, self._member_for(branch, reader), schema, target)
         except SchemaError as error:
-            # Other members may be readable: it is an error only when this one is met.
+            # Other members may be readable, so this is an error only if a value of this member occurs.
             self._is_reckoned = is_reckoned
             self._source.line(f"raise DataError({self._source.constant(str(error))})")
 
@@ -249,7 +253,7 @@ class _Compiler:
         return members.place_of(writer)
 
     def _into_member(self, writer: AvroSchema, reader: AvroSchema, index: int, schema: Schema, target: str) -> None:
-        """Read a value that becomes member ``index`` of the union ``reader``."""
+        """Emit the code that reads a value into member ``index`` of the union ``reader``."""
         member = reader.branches[index]
         if is_null(member):
             self._source.line(f"{target} = None")
@@ -269,7 +273,7 @@ class _Compiler:
         self._source.line(f"{target} = {{{shown}}}")
 
     def _unset(self, reader: AvroSchema, schema: Schema) -> str:
-        """The value of a union of which no member is set."""
+        """Return the value of a union in which no member is set."""
         if id(reader) not in self._empty:
             self._empty[id(reader)] = self._source.constant(dict.fromkeys(schema.field_names))
         return self._empty[id(reader)]
@@ -449,7 +453,7 @@ class _Compiler:
 
 
 def _check_hash(seen: dict[int, int], key: Any) -> None:
-    """Refuse a map with many keys of one hash: decimals may be chosen so, and a dict compares each with all others."""
+    """Reject a map in which many keys share a hash, as crafted decimals may: a dict compares each with all others."""
     number = hash(key)
     count = seen[number] = seen.get(number, 0) + 1
     if count > MOST_ALIKE:

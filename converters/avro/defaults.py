@@ -21,10 +21,10 @@ _RANGES: Final = {"int": (INT32_MIN, INT32_MAX), "long": (INT64_MIN, INT64_MAX)}
 
 
 class Defaults:
-    """Translates default values for one schema.
+    """Translates the default values of one schema.
 
-    A struct in a default may leave fields out, which then have their own defaults: a default of two bytes may stand for
-    any number of values, so their number is limited.
+    A struct in a default may omit fields, which then take their own defaults. As a default of two bytes can thereby
+    expand to any number of values, that number is limited.
     """
 
     def __init__(self, config: AvroDataConfig) -> None:
@@ -34,7 +34,7 @@ class Defaults:
     # -- to JSON -------------------------------------------------------------------------------------------------
 
     def json(self, schema: Schema, value: Any) -> Any:  # noqa: PLR0911 - one for each kind
-        """The JSON of a default value, which is valid for its schema."""
+        """Return the JSON of a default value that is valid for its schema."""
         if value is None:
             return None
         if schema.name in logical.LOGICAL_NAMES:
@@ -73,9 +73,9 @@ class Defaults:
     # -- from JSON -----------------------------------------------------------------------------------------------
 
     def value(self, schema: Schema, avro: AvroSchema, node: Any) -> Any:
-        """The value that the JSON of a default means.
+        """Return the value represented by the JSON of a default.
 
-        Raises :class:`~connect.errors.DataError` when it does not fit the schema.
+        Raises :class:`~connect.errors.DataError` if it does not match the schema.
         """
         try:
             return self._value(schema, avro, node)
@@ -155,7 +155,7 @@ class Defaults:
         return values
 
     def _own(self, schema: Schema, value: Any) -> Any:
-        """The value of a field, its own default if there is none."""
+        """Return the value, or the schema's own default if the value is null."""
         if value is not None:
             return value
         default = schema.default
@@ -167,7 +167,7 @@ class Defaults:
 
 
 def count_values(value: Any, most: int = 1 << 62) -> int:
-    """The number of values in a default; about ``most`` plus one if there are more."""
+    """Count the values in a default. Counting stops at about ``most`` + 1."""
     count, parts = 0, [value]
     while parts and count <= most:
         each = parts.pop()
@@ -181,7 +181,7 @@ def count_values(value: Any, most: int = 1 << 62) -> int:
 
 
 def _number(text: str) -> Any:
-    """The JSON number with the text that Java writes; a string where JSON has no such number."""
+    """Return a number that JSON prints as Java does, or a string where JSON has no such number."""
     return text if text in ("NaN", "Infinity", "-Infinity") else float(text)
 
 
@@ -198,7 +198,7 @@ def _plain(schema: Schema, value: Any) -> Any:
 
 
 def fits_field(avro: AvroSchema, node: Any) -> bool:  # noqa: PLR0911 - one for each kind
-    """Whether Avro allows a field of this type to have the default: in a union, one of its first type."""
+    """Return whether Avro allows this default for a field of this type. A union's must match its first type."""
     if avro.kind == "union":
         return fits_field(avro.branches[0], node)
     is_number = isinstance(node, (int, float)) and not isinstance(node, bool)

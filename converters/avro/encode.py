@@ -1,4 +1,4 @@
-"""Encoders: from the values of a Connect schema to messages, compiled once for the schema they are written in."""
+"""Encoders turn values of a Connect schema into messages. They are compiled once per target schema."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from converters.avro.wire_format import SMALL, MalformedError, header, varint
 __all__ = ["Encode", "encoder"]
 
 Encode: TypeAlias = Callable[[Sequence[Any]], list[bytes]]
-"""Gives the messages of values, headers included. Raises :class:`~connect.errors.DataError` for the first bad one."""
+"""Encodes values as messages, headers included. Raises :class:`~connect.errors.DataError` for the first invalid one."""
 
 _MANY: Final = 8
 _CLASSES: Final = {
@@ -56,9 +56,9 @@ _FOREIGN: Final = (ArithmeticError, LookupError, TypeError, ValueError, Recursio
 
 
 def encoder(schema: Schema | None, avro: AvroSchema, schema_id: int, config: AvroDataConfig) -> Encode:
-    """The encoder of values of ``schema`` as messages in the Avro schema with the id ``schema_id``.
+    """Compile the encoder for values of ``schema`` as messages in the Avro schema registered as ``schema_id``.
 
-    Raises :class:`~connect.errors.SchemaError` when a value of the one has no place in the other.
+    Raises :class:`~connect.errors.SchemaError` if the Avro schema cannot represent the values of ``schema``.
     """
     write = _Compiler(check_depth(avro), config).compiled(schema, avro, header(schema_id))
 
@@ -76,21 +76,21 @@ def encoder(schema: Schema | None, avro: AvroSchema, schema_id: int, config: Avr
 
 
 def _refusal(schema: Schema | None, value: Any, error: Exception) -> DataError:
-    """The error for a value that cannot be written, which names the field if that can be found out."""
+    """Return the error for a value that cannot be written. It names the field if that can be determined."""
     try:
         validate(schema, value)
     except DataError as named:
         return named
     except _FOREIGN:
-        pass  # what cannot be written cannot always be shown either
+        pass  # some values that cannot be written cannot be printed either
     reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
     return DataError(f"The value cannot be written as Avro: {reason}")
 
 
 class _Compiler:
-    """Writes the code of an encoder. In it ``o`` is the bytes so far, ``z`` a number to write, ``b`` a text in bytes.
+    """Generates the code of an encoder. In it, ``o`` is the output, ``z`` a number and ``b`` encoded text.
 
-    A record that is used often has a function of its own, so that the code is no larger than the schema.
+    A frequently used record gets its own function, so the code does not grow larger than the schema.
     """
 
     def __init__(self, avro: AvroSchema, config: AvroDataConfig) -> None:
@@ -111,7 +111,7 @@ class _Compiler:
                     raise SchemaError(f"A value without a schema cannot be written in {avro.full_name}: give it one.")
                 source.line("write_schemaless(o, x)")
             elif avro.kind == "bytes" and schema.type is Type.BYTES:
-                # Java writes bytes that are the whole value without their length.
+                # Java writes bytes without their length if they make up the whole value.
                 self._plain_bytes(schema, "x")
                 source.line("o += x")
             else:
@@ -122,7 +122,7 @@ class _Compiler:
     # -- any type ------------------------------------------------------------------------------------------------
 
     def _value(self, schema: Schema, avro: AvroSchema, x: str) -> None:
-        """Add what writes the value in the variable ``x``, which it may change."""
+        """Emit the code that writes the value of the variable ``x``, which it may modify."""
         if schema.type is Type.STRUCT and avro.kind == "record" and self._structure.is_shared(avro):
             self._source.line(f"{self._function(schema, avro)}(o, {x})")
         elif self._source.depth < DEEPEST:
@@ -134,7 +134,7 @@ class _Compiler:
             self._source.line(f"{name}(o, {x})")
 
     def _function(self, schema: Schema, avro: AvroSchema) -> str:
-        """The name of the function that writes structs as a record; schemas with the same fields share it."""
+        """Return the name of the function that writes structs as a record. Schemas with the same fields share it."""
         key = (id(avro), is_union(schema), schema.fields)
         name = self._functions.get(key)
         if name is None:
@@ -191,7 +191,7 @@ class _Compiler:
                 self._number(schema, avro, x)
 
     def _exact(self, x: str, kind: str) -> None:
-        """Add what checks the class of a value; one that may stand for it is converted, others are refused."""
+        """Emit the check of a value's class. Values of equivalent classes are converted, others are rejected."""
         with self._source.block(f"if {x}.__class__ is not {kind}"):
             self._source.line(f"{x} = as_{kind}({x})")
 
@@ -237,7 +237,7 @@ class _Compiler:
     def _one_of_many(
         self, schema: Schema, x: str, item: str, member: Callable[[int], None], no_member: Callable[[], None]
     ) -> None:
-        """Add what looks for the member that is set, and writes it."""
+        """Emit the code that finds the member that is set and writes it."""
         source = self._source
         chosen, names = source.new("m"), source.constant(tuple(enumerate(schema.field_names)))
         source.line(f"{chosen} = -1")
@@ -251,7 +251,7 @@ class _Compiler:
         choose(source, chosen, range(len(schema.fields)), member, no_member)
 
     def _members(self, schema: Schema, x: str) -> None:
-        """Add what checks that a value is a dict with the fields of the schema and no others."""
+        """Emit the check that a value is a dict with exactly the fields of the schema."""
         self._exact(x, "dict")
         with self._source.block(f"if len({x}) != {len(schema.fields)}"):
             self._source.line(f"{x} = completed({x}, {self._source.constant(schema.field_names)})")
@@ -284,7 +284,7 @@ class _Compiler:
         self._value(schema, target.schema, item)
 
     def _absent(self, target: AvroField, avro: AvroSchema) -> None:
-        """Write the default of a field that the Connect schema does not have."""
+        """Write the default of a field that the Connect schema lacks."""
         if target.default is NO_DEFAULT:
             raise SchemaError(
                 f"The value lacks the field {target.name}, for which the Avro schema {avro.full_name} has no default."
@@ -337,7 +337,7 @@ class _Compiler:
 
     @contextmanager
     def _counted(self, x: str) -> Iterator[None]:
-        """Open a block for the elements of a container that has some, after their number."""
+        """Open a block for the elements of a non-empty container, preceded by their number."""
         with self._source.block(f"if {x}"):
             self._varint(f"len({x}) << 1")
             yield
@@ -401,7 +401,7 @@ class _Compiler:
 
 
 def _branch_of(schema: Schema, union: AvroSchema, config: AvroDataConfig) -> int:
-    """The index of the member of an Avro union that the values of a schema are written as."""
+    """Return the index of the union member in which the values of a schema are written."""
     kinds = _WRITABLE[schema.type]
     places = [index for index, branch in enumerate(union.branches) if branch.kind in kinds]
     name = schema.name and (scrub_full(schema.name) if config.scrub_invalid_names else schema.name)
@@ -413,7 +413,7 @@ def _branch_of(schema: Schema, union: AvroSchema, config: AvroDataConfig) -> int
 
 
 def _place(members: Sequence[tuple[int, AvroSchema]], number: int, field: Field) -> tuple[int, AvroSchema]:
-    """The member of an Avro union at the place of a field whose name is that of no member."""
+    """Return the union member at a field's position, for a field whose name matches no member."""
     if number < len(members) and members[number][1].kind in _WRITABLE[field.schema.type]:
         return members[number]
     raise SchemaError(f"The Avro union has no member for the field {field.name} of the union.")

@@ -1,4 +1,4 @@
-"""Translates Connect's schemas to Avro's."""
+"""Translates Connect schemas to Avro schemas."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _LOGICAL: Final = {
 
 
 def avro_from_connect(schema: Schema | None, config: AvroDataConfig) -> AvroSchema:
-    """The Avro schema in which values of a Connect schema are written; ``None`` stands for values without a schema.
+    """Return the Avro schema for values of a Connect schema, or of no schema if it is ``None``.
 
-    Raises :class:`~connect.errors.SchemaError` when Avro cannot hold the schema, and says what to do.
+    Raises :class:`~connect.errors.SchemaError`, with advice, if Avro cannot represent the schema.
     """
     if schema is None:
         return schemaless_record()
@@ -48,7 +48,7 @@ def avro_from_connect(schema: Schema | None, config: AvroDataConfig) -> AvroSche
 
 
 def schemaless_record() -> AvroSchema:
-    """The record that holds a value of any kind, in the field of that kind."""
+    """Return the record for values without a schema. It has one field for each kind of value."""
     record = AvroSchema("record", ANYTHING)
     entry = AvroSchema("record", MAP_ENTRY, fields=[AvroField("key", record), AvroField("value", record)])
     kinds = {kind: AvroSchema(kind) for kind in ("boolean", "bytes", "double", "float", "int", "long", "string")}
@@ -71,7 +71,7 @@ class _Translation:
         self._nameless = 0
 
     def translate(self, schema: Schema, *, ignore_optional: bool = False) -> AvroSchema:
-        """The Avro schema of a part; with ``ignore_optional`` without null."""
+        """Return the Avro schema of ``schema`` or of a part of it; ``ignore_optional`` leaves out the null branch."""
         key = (schema, ignore_optional and schema.optional)
         made = self._made.get(key)
         if made is None:
@@ -157,7 +157,7 @@ class _Translation:
             return AvroSchema("array", items=entry)
         content = (self._forms.number(fields[0].schema), self._forms.number(fields[1].schema))
         if content not in self._entries:
-            # Maps of other types need an entry of another name, which the property marks as one.
+            # Maps with other types need an entry record of their own, which this property marks as a map entry.
             number = len(self._entries) + 1
             name, props = (MAP_ENTRY, {}) if number == 1 else (f"{MAP_ENTRY}{number}", internal)
             self._entries[content] = AvroSchema("record", name, props=dict(props), fields=fields)

@@ -1,4 +1,4 @@
-"""The names of Avro and of Connect's schemas, and their translation."""
+"""The naming rules of Avro and Connect schemas, and the translation between them."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ _INVALID: Final = re.compile(r"[^A-Za-z0-9_]")
 
 
 def split(full_name: str) -> tuple[str | None, str]:
-    """The namespace, if there is one, and the simple name."""
+    """Split a full name into the namespace, if any, and the simple name."""
     namespace, _, name = full_name.rpartition(".")
     return namespace or None, name
 
 
 def joined(namespace: str | None, name: str) -> str:
-    """The inverse of :func:`split`."""
+    """Return the inverse of :func:`split`."""
     return f"{namespace}.{name}" if namespace else name
 
 
 def scrub(name: str) -> str:
-    """The name with the characters that Avro does not allow replaced, as Java's converter does."""
+    """Replace the characters that Avro does not allow in names, as Java's converter does."""
     if not name or _VALID.fullmatch(name):
         return name
     encoded = quote_plus(name, safe="*-._")
@@ -64,12 +64,15 @@ def scrub(name: str) -> str:
 
 
 def scrub_full(full_name: str) -> str:
-    """A dotted name with each of its parts scrubbed."""
+    """Scrub each part of a dotted name."""
     return ".".join(scrub(part) for part in full_name.split("."))
 
 
 def check_name(name: str, what: str) -> str:
-    """The name if Avro allows it; otherwise a :class:`~connect.errors.SchemaError` that says what to do."""
+    """Return the name if Avro allows it.
+
+    Otherwise raises a :class:`~connect.errors.SchemaError` that says what to do.
+    """
     if all(_VALID.fullmatch(part) for part in name.split(".")):
         return name
     raise SchemaError(

@@ -1,7 +1,7 @@
-"""The code that all decoders consist of: it reads whole numbers, lengths and counts, and skips values.
+"""The building blocks of decoders: code that reads integers, lengths and counts, and skips values.
 
-In it ``d`` is the message, ``n`` its length, ``i`` the place in it. ``budget`` holds how many more values of no bytes
-the message may have: without it a message of ten bytes could fill the memory.
+In this code ``d`` is the message, ``n`` its length and ``i`` the current position. ``budget`` is the number of further
+zero-byte values that the message may contain: without it a message of ten bytes could fill the memory.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from converters.avro.wire_format import MalformedError, long_tail
 __all__ = ["Reading", "Skipping"]
 
 _MOST_EMPTY: Final = 1000
-"""The number of values of no bytes that a message may have, besides one for each of its bytes."""
+"""The number of zero-byte values that a message may contain, in addition to one for each of its bytes."""
 _FIXED: Final = {"float": 4, "double": 8}
 
 
 class Reading:
-    """Adds pieces of code to a source."""
+    """Emits pieces of decoding code into a source."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -32,7 +32,7 @@ class Reading:
 
     @contextmanager
     def message(self) -> Iterator[None]:
-        """A block for the code of one message; the budget is set only if some of the code spends it."""
+        """Open a block for the code of one message. The budget is initialised only if some of the code spends it."""
         source = self._source
         fill = source.slot()
         yield
@@ -40,7 +40,7 @@ class Reading:
             fill(f"budget[0] = {_MOST_EMPTY} + n")
 
     def spend(self, amount: str) -> None:
-        """Charge so many values of no bytes to the budget of the message."""
+        """Charge ``amount`` zero-byte values to the message's budget."""
         source = self._source
         self._spends = True
         source.line(f"budget[0] -= {amount}")
@@ -49,9 +49,9 @@ class Reading:
 
     @contextmanager
     def items(self, least: int, values: int) -> Iterator[None]:
-        """A block for each element: they come in counted groups, the last of them empty.
+        """Open a block for each element. Elements come in counted groups, of which the last is empty.
 
-        An element takes at least ``least`` bytes; one of no bytes consists of so many ``values``.
+        An element takes at least ``least`` bytes; a zero-byte element counts as ``values`` values.
         """
         source = self._source
         count = source.new("c")
@@ -68,18 +68,18 @@ class Reading:
                 yield
 
     def count(self, target: str) -> None:
-        """Read the number of elements of a group, or leave the loop if it is the last."""
+        """Read the number of elements in a group, and leave the loop if the group is the last one."""
         source = self._source
         self.whole(target)
         with source.block(f"if {target} <= 0"):
             with source.block(f"if not {target}"):
                 source.line("break")
-            # A negative count is followed by the size of the group, for those who skip it.
+            # A negative count is followed by the group's size in bytes, which is meant for skipping the group.
             source.line(f"{target} = -{target}")
             self.whole(source.new("s"))
 
     def rest(self, target: str, most: int = 0) -> None:
-        """Read the other bytes of a number whose first is in ``target``, if there are any."""
+        """Read the remaining bytes, if any, of a number whose first byte is in ``target``."""
         with self._source.block(f"if {target} > 127"):
             self._source.line(f"{target}, i = long_tail(d, i, {target})")
             if most:
@@ -87,24 +87,27 @@ class Reading:
                     self._source.line("raise Malformed('a whole number has more than 32 bits')")
 
     def whole(self, target: str, most: int = 0) -> None:
-        """Read a whole number."""
+        """Read an integer."""
         self._source.line(f"{target} = d[i]; i += 1")
         self.rest(target, most)
         self._source.line(f"{target} = {target} >> 1 ^ -({target} & 1)")
 
     def member(self, target: str, count: int) -> None:
-        """Read the number of a member or symbol, one of ``count``: twice its value, which is not checked."""
+        """Read the index of one of ``count`` members or symbols, as twice its value.
+
+        The value itself is not checked.
+        """
         self._source.line(f"{target} = d[i]; i += 1")
         if count > 64:
             self.rest(target)
 
     def sized(self, target: str, suffix: str = "") -> None:
-        """Read bytes after their length."""
+        """Read length-prefixed bytes."""
         self.end(target)
         self.slice(target, suffix)
 
     def end(self, target: str) -> None:
-        """Read a length; ``j`` is where what follows it ends."""
+        """Read a length, and set ``j`` to the end of the bytes that follow it."""
         source = self._source
         source.line(f"{target} = d[i]; i += 1")
         self.rest(target)
@@ -113,17 +116,17 @@ class Reading:
             source.line("raise Malformed('a length is negative')")
 
     def slice(self, target: str, suffix: str = "") -> None:
-        """Read the bytes up to ``j``."""
+        """Read the bytes up to position ``j``."""
         self.check_end()
         self._source.line(f"{target} = d[i:j]{suffix}; i = j")
 
     def check_end(self) -> None:
-        """Refuse a value that ends beyond the message."""
+        """Reject a value that extends beyond the end of the message."""
         with self._source.block("if j > n"):
             self._source.line("raise Malformed(f'{j - i} bytes should follow where {n - i} are left')")
 
     def names(self) -> dict[str, object]:
-        """The objects that the code refers to, by their names."""
+        """Return the objects that the code refers to, by name."""
         return {
             "Malformed": MalformedError,
             "budget": [0],
@@ -134,9 +137,9 @@ class Reading:
 
 
 class Skipping:
-    """Adds code that skips values for which the reader has no field, without decoding them.
+    """Emits code that skips values for which the reader has no field, without decoding them.
 
-    A record is skipped by a function of its own, so it may hold itself.
+    A record is skipped by its own function, so it may contain itself.
     """
 
     def __init__(self, source: Source, reading: Reading, structure: Structure) -> None:
@@ -146,7 +149,7 @@ class Skipping:
         self._functions: dict[int, str] = {}
 
     def skip(self, schema: AvroSchema) -> None:
-        """Add the code that skips a value."""
+        """Emit the code that skips a value."""
         if not self._structure.of(schema).least:
             return
         if schema.kind == "record":
@@ -193,7 +196,7 @@ class Skipping:
         is_map = schema.kind == "map"
         least = self._structure.of(schema.element).least + is_map
         if not least:
-            # However many there are, they are nowhere.
+            # Elements of zero bytes take up no space, so their number does not matter.
             with source.block("while True"):
                 reading.count(source.new("c"))
             return

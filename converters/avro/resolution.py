@@ -1,4 +1,4 @@
-"""Schema resolution: reads what was written in one Avro schema in another, by Avro's rules."""
+"""Schema resolution: reads data written in one Avro schema as another, by Avro's rules."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _SHOWN: Final = 8
 
 
 def check_readable(writer: AvroSchema, reader: AvroSchema) -> None:
-    """Raise a :class:`~connect.errors.SchemaError` when values of ``writer`` cannot be read as ``reader``.
+    """Raise :class:`~connect.errors.SchemaError` if values of ``writer`` cannot be read as ``reader``.
 
-    Only the types themselves are compared, not their fields, elements and members.
+    Compares only the types themselves, not their fields, elements or members.
     """
     if writer is reader:
         return
@@ -38,7 +38,7 @@ def check_readable(writer: AvroSchema, reader: AvroSchema) -> None:
 
 
 class Members:
-    """The members of a union, found by the type that was written."""
+    """The members of a union, looked up by the type that was written."""
 
     def __init__(self, union: AvroSchema) -> None:
         self._union = union
@@ -51,7 +51,7 @@ class Members:
             self._by_kind.setdefault(_shape(branch), index)
 
     def place_of(self, writer: AvroSchema) -> int:
-        """The index of the member that a value of ``writer`` is read as: the first of that type, or of a wider one.
+        """Return the index of the member that reads values of ``writer``: the first of its type or a wider one.
 
         Raises :class:`~connect.errors.SchemaError` if there is none.
         """
@@ -73,14 +73,14 @@ def _shape(schema: AvroSchema) -> tuple[str, int | None]:
 
 
 def field_pairs(writer: AvroSchema, reader: AvroSchema) -> list[tuple[AvroField, AvroField | None]]:
-    """The fields of ``writer`` in their order, each with the field of ``reader`` it is read as, or ``None``."""
+    """Pair each field of ``writer``, in order, with the matching field of ``reader``, or ``None``."""
     by_name = {alias: field for field in reader.fields for alias in field.aliases}
     by_name |= {field.name: field for field in reader.fields}
     return [(field, by_name.get(field.name)) for field in writer.fields]
 
 
 def enum_symbols(writer: AvroSchema, reader: AvroSchema) -> tuple[str | None, ...]:
-    """The symbols of ``writer`` as ``reader`` has them; ``None`` for those it does not know."""
+    """Map the symbols of ``writer`` to those of ``reader``, or to ``None`` if the reader does not know them."""
     known = set(reader.symbols)
     return tuple(symbol if symbol in known else reader.enum_default for symbol in writer.symbols)
 

@@ -1,4 +1,4 @@
-"""Values without a schema: each is a record with one field for each kind, of which one is set."""
+"""Values without a schema, each written as a record with one field per kind of value, of which one is set."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _KINDS: Final = 9
 _DOUBLE: Final = struct.Struct("<d")
 _FLOAT: Final = struct.Struct("<f")
 _DEEPEST: Final = 300
-"""The depth to which values may be nested, read or written: Python itself allows some 1,000 nested calls."""
+"""The maximum nesting depth when reading and writing: Python itself allows some 1,000 nested calls."""
 _TOO_DEEP: Final = f"it is nested too deeply, more than {_DEEPEST} levels"
 _Read = Callable[[bytes, int], tuple[Any, int]]
 _ReadNested = Callable[[bytes, int, int], tuple[Any, int]]
 
 
 def read_schemaless(data: bytes, place: int, depth: int = 0) -> tuple[Any, int]:
-    """The value at ``place``, and where it ends."""
+    """Read the value at ``place``. Returns it with the position after it."""
     if depth > _DEEPEST:
         raise MalformedError(_TOO_DEEP)
     found: Any = None
@@ -118,9 +118,9 @@ _NESTED_READERS: Final[tuple[_ReadNested, ...]] = (_array, _map)
 
 
 def write_schemaless(out: bytearray, value: Any, depth: int = 0) -> None:
-    """Add the bytes of a value; a :class:`~connect.errors.DataError` if its type needs a schema.
+    """Append the bytes of a value. Raises :class:`~connect.errors.DataError` if its type needs a schema.
 
-    A whole number is a ``long``, any other number a ``double``.
+    Integers are written as ``long``, other numbers as ``double``.
     """
     if depth > _DEEPEST:
         raise MalformedError(_TOO_DEEP)

@@ -1,7 +1,7 @@
-"""Python source that is written for one schema and compiled into a function.
+"""Generation of Python source that is specific to one schema, and its compilation into a function.
 
-The words of a schema never become code: names of fields stand in it as quoted literals, everything else is passed as
-objects under names made here.
+No text of a schema ever becomes code: field names appear as quoted literals, and everything else is passed in as an
+object under a generated name.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any, Final
 __all__ = ["DEEPEST", "Source", "choose"]
 
 DEEPEST: Final = 12
-"""The depth of blocks in one function: Python allows 20 loops and 100 indentations."""
+"""The maximum block depth in one function. Python allows 20 nested loops and 100 levels of indentation."""
 _FEW: Final = 8
-"""How many numbers are compared one after the other."""
+"""The number of alternatives that are compared one after another."""
 
 
 class Source:
-    """The lines of a module that is being written, and the objects to which its code refers."""
+    """The lines of a module under construction, and the objects that its code refers to."""
 
     def __init__(self, names: Mapping[str, object]) -> None:
         self._names: dict[str, Any] = dict(names)
@@ -29,32 +29,32 @@ class Source:
         self._serial = 0
 
     def know(self, names: Mapping[str, object]) -> None:
-        """Add objects to which the code refers."""
+        """Register objects that the code refers to."""
         self._names |= names
 
     @property
     def depth(self) -> int:
-        """How many blocks are open in the current function."""
+        """The number of blocks that are open in the current function."""
         return self._indent
 
     def new(self, stem: str) -> str:
-        """A name that is not in use yet."""
+        """Return a name that is not in use yet."""
         self._serial += 1
         return f"{stem}{self._serial}"
 
     def constant(self, value: object) -> str:
-        """The name by which the code refers to an object."""
+        """Return the name by which the code refers to an object."""
         name = self.new("K")
         self._names[name] = value
         return name
 
     def line(self, text: str) -> None:
-        """Add a line in the current block."""
+        """Append a line to the current block."""
         self._lines.append(f"{'    ' * self._indent}{text}")
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """Add the lines of a compound statement."""
+        """Open a compound statement; lines added meanwhile form its body."""
         self.line(f"{head}:")
         self._indent += 1
         try:
@@ -64,7 +64,7 @@ class Source:
 
     @contextmanager
     def function(self, head: str) -> Iterator[None]:
-        """Add a separate function, whatever is being written."""
+        """Open a separate function, independent of the block being written."""
         lines, indent = self._lines, self._indent
         self._lines, self._indent = [], 0
         try:
@@ -76,7 +76,7 @@ class Source:
 
     @contextmanager
     def whole(self) -> Iterator[None]:
-        """Add all lines of the block or, if it raises, none."""
+        """Keep the lines that are added in this context, or none of them if it raises."""
         lines, written = self._lines, len(self._lines)
         try:
             yield
@@ -85,7 +85,7 @@ class Source:
             raise
 
     def slot(self) -> Callable[[str], None]:
-        """Leave room for a line in the current block; what is returned fills it."""
+        """Reserve a line in the current block. The returned function fills it."""
         lines, place, indent = self._lines, len(self._lines), self._indent
         lines.append("")
 
@@ -95,7 +95,7 @@ class Source:
         return fill
 
     def compiled(self, name: str) -> Callable[..., Any]:
-        """The function of that name."""
+        """Compile the source and return the function of that name."""
         code = compile("\n".join(self._finished), f"<{name} of an Avro schema>", "exec")
         exec(code, self._names)  # noqa: S102 - words of a schema stand in it as literals only, see above
         made: Callable[..., Any] = self._names[name]
@@ -105,7 +105,7 @@ class Source:
 def choose(
     source: Source, variable: str, numbers: Sequence[int], write: Callable[[int], None], otherwise: Callable[[], None]
 ) -> None:
-    """Add code that does one of several things by a number; where there are many it compares only few of them."""
+    """Emit code that picks one of several actions by number. Many alternatives are searched in few comparisons."""
     if len(numbers) > _FEW:
         middle = len(numbers) // 2
         with source.block(f"if {variable} < {numbers[middle]}"):

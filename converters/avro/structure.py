@@ -1,4 +1,4 @@
-"""Facts of an Avro schema as a whole, found in one walk that visits each type once, however often it is used."""
+"""Properties of an Avro schema as a whole, found in one walk that visits each type once, however often it is used."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from converters.avro.avro_schema import NO_DEFAULT, AvroSchema
 __all__ = ["DEEPEST_SCHEMA", "Facts", "Forms", "Structure", "check_depth"]
 
 DEEPEST_SCHEMA: Final = 200
-"""The depth to which the JSON of a schema may be nested. Writing ends at 254 levels, walks over types end at Python's
-1,000 nested calls, some five for each type."""
+"""The maximum nesting depth of a schema's JSON. Writing JSON ends at 254 levels, and recursion over types ends at
+Python's 1,000 nested calls, of which each type takes about five.
+"""
 
 _SMALL: Final = 16
 _ENDLESS: Final = 1 << 62
@@ -24,45 +25,45 @@ _LEAST: Final = {"null": 0, "float": 4, "double": 8}
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The facts of one type."""
+    """The properties of one type."""
 
     height: int
-    """The greatest depth of its JSON."""
+    """The maximum depth of its JSON."""
     expansion: int
-    """The number of its types, each counted as often as it is used."""
+    """The number of types it consists of, each counted at every use."""
     least: int
-    """The least number of bytes that a value takes."""
+    """The minimum number of bytes that a value takes."""
     values: int
-    """The number of values that one value consists of, for a type of no bytes."""
+    """For a zero-byte type, the number of values that one value consists of."""
 
 
 _OPEN: Final = Facts(0, _ENDLESS, 1, 1)
-"""The facts assumed of a record within itself."""
+"""The properties assumed for a record within itself."""
 
 
 class Structure:
-    """The facts of all types of a schema, which the caller must keep alive."""
+    """The properties of all types of a schema. The caller must keep the schema alive."""
 
     def __init__(self, root: AvroSchema) -> None:
         self._facts: dict[int, Facts] = {}
         self._uses: Counter[int] = Counter()
         order = list(self._walk(root))
-        # What is used within a nameless type is used as often as that one is.
+        # Types within an unnamed type are used as often as the unnamed type itself.
         for schema in reversed(order):
             if schema.kind != "record" and self._uses[id(schema)] > 1:
                 for part in _parts(schema):
                     self._uses[id(part)] += 1
 
     def of(self, schema: AvroSchema) -> Facts:
-        """The facts of one type of the schema."""
+        """Return the properties of one type of the schema."""
         return self._facts[id(schema)]
 
     def is_shared(self, record: AvroSchema) -> bool:
-        """Whether a record should have a function of its own: it is used often, and too large to be repeated."""
+        """Return whether a record should get its own function, because it is used often and too large to be inlined."""
         return self._uses[id(record)] > 1 and self._facts[id(record)].expansion > _SMALL
 
     def _walk(self, root: AvroSchema) -> Iterator[AvroSchema]:
-        """Yield each type once, after those it contains, without recursion: a schema may be deeper than the stack."""
+        """Yield each type once, after the types it contains. No recursion: a schema may be deeper than the stack."""
         facts, uses = self._facts, self._uses
         facts[id(root)] = _OPEN
         stack = [(root, _parts(root))]
@@ -113,14 +114,14 @@ def _facts_of(schema: AvroSchema, known: dict[int, Facts]) -> Facts:
 
 
 class Forms:
-    """Numbers types by their content: two that are written the same have one number. None may contain itself."""
+    """Numbers types by content: types that are written alike get the same number. No type may contain itself."""
 
     def __init__(self) -> None:
         self._numbers: dict[object, int] = {}
         self._known: dict[int, tuple[AvroSchema, int]] = {}
 
     def number(self, schema: AvroSchema) -> int:
-        """The number of a type."""
+        """Return the number of a type."""
         known = self._known.get(id(schema))
         if known is None:
             known = self._known[id(schema)] = schema, self._numbers.setdefault(self._form(schema), len(self._numbers))

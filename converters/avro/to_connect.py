@@ -1,4 +1,4 @@
-"""Translates Avro's schemas to Connect's."""
+"""Translates Avro schemas to Connect schemas."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ _NAMED: Final = ("record", "enum", "fixed")
 
 
 def connect_from_avro(avro: AvroSchema, config: AvroDataConfig, version: int | None = None) -> Schema | None:
-    """The Connect schema of values written in an Avro schema; ``None`` if they were written without one.
+    """Return the Connect schema of values written in an Avro schema, or ``None`` for values without a schema.
 
-    ``version`` is the version of the schema in its subject, for a schema that does not hold one itself. Raises
-    :class:`~connect.errors.SchemaError` when Connect cannot represent the schema.
+    ``version`` is the schema's version in its subject; it applies if the schema does not specify one itself. Raises
+    :class:`~connect.errors.SchemaError` if Connect cannot represent the schema.
     """
     if is_schemaless(avro):
         return None
@@ -56,7 +56,7 @@ def connect_from_avro(avro: AvroSchema, config: AvroDataConfig, version: int | N
 
 
 def only_branch(avro: AvroSchema, config: AvroDataConfig) -> AvroSchema | None:
-    """The only type of a union besides null, if Connect reads the union as that type; ``None`` for real unions."""
+    """Return the only non-null type of a union that Connect reads as that type; ``None`` for real unions."""
     present = [branch for branch in avro.branches if not is_null(branch)]
     if len(present) != 1 or (len(avro.branches) == 1 and not config.flatten_singleton_unions):
         return None
@@ -64,7 +64,7 @@ def only_branch(avro: AvroSchema, config: AvroDataConfig) -> AvroSchema | None:
 
 
 class ConnectSchemas:
-    """Translates Avro schemas; types that are used often are translated once."""
+    """Translates Avro schemas. A type that is used often is translated once."""
 
     def __init__(self, config: AvroDataConfig) -> None:
         self._config = config
@@ -76,7 +76,7 @@ class ConnectSchemas:
     def translate(
         self, avro: AvroSchema, *, optional: bool = False, field: AvroField | None = None, version: int | None = None
     ) -> Schema:
-        """The Connect schema of a part, which may be that of a field."""
+        """Return the Connect schema of a type, optionally with the attributes of the field it belongs to."""
         if avro.kind == "union":
             branch = only_branch(avro, self._config)
             if branch is not None:
@@ -89,12 +89,12 @@ class ConnectSchemas:
             unions = self._unions
             known = self._new(avro, optional, field, None)
             if not self._config.generalized_sum_type_support or self._unions == unions:
-                # Unions are numbered there as they are met, so one that is met again is another.
+                # Unions are numbered in the order in which they are met, so a repeated one is a different schema.
                 self._named[key] = known
         return known
 
     def _of_field(self, field: AvroField | None) -> tuple[object, ...]:
-        """The attributes of a field that become part of its schema."""
+        """Return the attributes of a field that become part of its schema."""
         if field is None:
             return (None, None)
         default = None if field.default is NO_DEFAULT else json.dumps(field.default)
@@ -297,7 +297,7 @@ def _add_version(attributes: dict[str, Any], avro: AvroSchema, version: int | No
 def _add_name(attributes: dict[str, Any], avro: AvroSchema) -> None:
     name = avro.props.get("connect.name")
     if name is None:
-        # The name of a fixed decimal is not that of a Connect schema: those with that meaning have Connect's.
+        # The name of a fixed with a logical type does not become the schema's name, which is Connect's logical name.
         name = avro.full_name if avro.kind in _NAMED and "name" not in attributes else None
     elif not isinstance(name, str):
         raise SchemaError(f"Invalid schema name: {name}")

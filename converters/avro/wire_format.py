@@ -9,24 +9,24 @@ from connect.errors import DataError
 __all__ = ["HEADER", "SMALL", "MalformedError", "header", "long_tail", "read_id", "varint"]
 
 HEADER: Final = 5
-"""The size of what precedes the body: a zero byte, and the id of the schema in four."""
+"""The size of the header: a zero byte and a four-byte schema id."""
 
 _LONGEST: Final = 10
 
 
 class MalformedError(Exception):
-    """Bytes do not match the schema; the text gives the reason."""
+    """Raised when bytes do not match the schema. The message gives the reason."""
 
 
 def header(schema_id: int) -> bytes:
-    """Return the bytes before a value written in the schema with that id."""
+    """Return the header of messages written with the schema of that id."""
     return b"\0" + schema_id.to_bytes(4, "big", signed=True)
 
 
 def read_id(data: bytes) -> int:
-    """Return the id of the schema in which a message was written.
+    """Return the id of the schema with which a message was written.
 
-    Raises :class:`~connect.errors.DataError` if the message does not begin with such an id.
+    Raises :class:`~connect.errors.DataError` if the message does not begin with a header.
     """
     if len(data) < HEADER:
         raise DataError(
@@ -45,7 +45,7 @@ def read_id(data: bytes) -> int:
 
 
 def varint(number: int) -> bytes:
-    """Return a non-negative integer as groups of seven bits, lowest first."""
+    """Encode a non-negative integer in groups of seven bits, lowest first."""
     out = bytearray()
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)
@@ -59,7 +59,7 @@ SMALL: Final = tuple(varint(number) for number in range(1 << 14))
 
 
 def long_tail(data: bytes, place: int, first: int) -> tuple[int, int]:
-    """Return the integer that begins with the byte ``first`` and continues at ``place``, and the position after it."""
+    """Read the rest of an integer that starts with ``first``, from ``place`` on; return it and its end position."""
     number, shift = first & 0x7F, 7
     for _ in range(_LONGEST - 1):
         byte = data[place]

@@ -1,9 +1,9 @@
 """Direct reading of JSON into Arrow with pyarrow's JSON reader. Importing this needs pyarrow.
 
-That reader is fast but follows its own rules. It is used for a batch only if these agree with Kafka Connect's: anything
-that it would coerce, invent or misread is detected before or afterwards and raises ``DoubtError``, after which the
-caller reads the rows one by one. By experiment, it refuses by itself: text where a number is expected, numbers out of
-range, fractions in whole numbers, duplicates of a known field, half surrogate pairs.
+That reader is fast but follows its own rules. It is used for a batch only where they give the same result as Kafka
+Connect's: values that it would coerce, invent or misread are detected before or afterwards and raise ``DoubtError``,
+after which the caller reads the rows one by one. As experiments show, the reader itself rejects text where a number is
+expected, numbers out of range, fractions in integers, duplicates of a known field, and half surrogate pairs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PLAIN: Final[dict[Type, Any]] = {
     **{kind: arrow_type(Schema(kind)) for kind in Type if kind.is_primitive},
     Type.BYTES: pa.string(),
 }
-"""The types to read scalars in; bytes come as base64 text."""
+"""The Arrow types in which scalars are read. Bytes arrive as base64 text."""
 _LIMITS: Final = {
     logical.DATE_NAME: (-719_162, 2_932_896),
     logical.TIME_NAME: (0, 86_399_999),
@@ -51,7 +51,7 @@ class ArrowReader:
     def __init__(self, schema: Schema, *, replace_null: bool) -> None:
         self._schema = schema
         self._replace_null = replace_null
-        # Random, so that nobody can write a record that has this member.
+        # Random, so that no record can be crafted to have this member.
         self._marker = secrets.token_hex(8)
         fields = [(self._marker, pa.int8()), *((field.name, _read_type(field.schema)) for field in schema.fields)]
         self._fields = pa.schema(fields)
@@ -59,11 +59,11 @@ class ArrowReader:
 
     @staticmethod
     def can_read(schema: Schema) -> bool:
-        """Whether values of a schema can be read: structs without maps and empty structs in them."""
+        """Return whether values of a schema can be read: structs that contain no maps or empty structs."""
         return schema.type is Type.STRUCT and _read_type(schema) is not None
 
     def read(self, payloads: Sequence[bytes]) -> pa.Array[Any]:
-        """Return the structs of many JSON texts; raise ``DoubtError`` unless they certainly equal the rows."""
+        """Return the structs in many JSON texts; raise ``DoubtError`` unless they surely equal the rows."""
         if {payload[:1] for payload in payloads} != {b"{"}:
             raise DoubtError
         lead = b'{"%b":0,' % self._marker.encode()
@@ -71,7 +71,7 @@ class ArrowReader:
         if not text.isascii():
             _check_unicode(text)
         table = self._table(text, payloads)
-        # As many objects as payloads, and each begins where a payload does: so each is one payload.
+        # There are as many objects as payloads and each begins where a payload begins, so each object is one payload.
         if table.num_rows != len(payloads) or table.column(0).null_count:
             raise DoubtError
         columns = [
@@ -84,7 +84,7 @@ class ArrowReader:
             try:
                 return self._parsed(text, "error")
             except DoubtError:
-                pass  # there may only be fields that the schema does not have
+                pass  # only fields that the schema lacks may remain
         _check_others(text, payloads)
         table = self._parsed(text, "ignore")
         self._has_others = True
@@ -106,7 +106,10 @@ class ArrowReader:
             raise DoubtError from error
 
     def _finished(self, array: Any, schema: Schema, hidden: int) -> Any:
-        """Turns an array as it was read into one of the schema; in ``hidden`` places the struct around it is null."""
+        """Convert an array from pyarrow's reader to the schema's type.
+
+        Where ``hidden`` is true, the surrounding struct is null.
+        """
         has_default = schema.default is not None and self._replace_null
         if array.null_count > hidden and (has_default or not schema.optional):
             raise DoubtError
@@ -130,7 +133,7 @@ class ArrowReader:
         return pa.StructArray.from_arrays(children, fields=_members(schema), mask=mask)
 
     def _decoded(self, array: Any, schema: Schema, hidden: int) -> Any:
-        """Decodes bytes and decimals from their base64 text."""
+        """Decode bytes and decimals from their base64 text."""
         of = schema.as_optional() if hidden else schema
         decode = decoder(of, replace_null=self._replace_null, nested=True)
         try:
@@ -149,7 +152,7 @@ def _check_unicode(text: bytes) -> None:
 
 
 def _check_others(text: bytes, payloads: Sequence[bytes]) -> None:
-    """Raise ``DoubtError`` for what orjson would refuse in fields that are left out."""
+    """Raise ``DoubtError`` for content in ignored fields that orjson would reject."""
     if b"NaN" in text or b"Inf" in text:
         raise DoubtError
     try:
@@ -159,7 +162,7 @@ def _check_others(text: bytes, payloads: Sequence[bytes]) -> None:
 
 
 def _check_floats(array: Any) -> None:
-    """Raise ``DoubtError`` for numbers that JSON does not have, and for zeros whose sign only the text tells."""
+    """Raise ``DoubtError`` for numbers that are not valid JSON, and for zeros whose sign only the text shows."""
     doubles = array if array.type.equals(pa.float64()) else array.cast(pa.float64())
     if not pc.all(pc.is_finite(doubles), min_count=0).as_py():
         raise DoubtError
@@ -177,7 +180,7 @@ def _temporal(array: Any, schema: Schema) -> Any:
 
 
 def _read_type(schema: Schema) -> Any:
-    """The type to read values of a schema in; ``None`` if they cannot be read."""
+    """Return the Arrow type in which values of a schema are read, or ``None`` if they cannot be read."""
     kind = _BASE.get(schema.name or "", schema.type)
     if kind is Type.ARRAY and schema.value_schema is not None:
         item = _read_type(schema.value_schema)

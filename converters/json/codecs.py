@@ -35,11 +35,14 @@ class Codecs:
         self.writer: Callable[[Schema | None], Writer] = lru_cache(self._size)(self._new_writer)
 
     def schema(self, node: Any) -> Schema | None:
-        """Return the schema described by parsed JSON; raise :class:`~connect.errors.DataError` if there is none."""
+        """Return the schema described by parsed JSON; raise :class:`~connect.errors.DataError` if it describes none."""
         return schema_from_json(node, self._read_default)
 
     def frame_of(self, message: bytes, last: Frame) -> tuple[Frame, bytes] | None:
-        """Return the frame of a message and its payload, if the frame is known. The last one used is tried first."""
+        """Return the frame of a message and its payload, or ``None`` if the frame is unknown.
+
+        The last frame used is tried first.
+        """
         if (payload := last.payload(message)) is not None:
             return last, payload
         for key in _likely_keys(message):
@@ -50,7 +53,7 @@ class Codecs:
         return None
 
     def learned(self, envelope: Envelope) -> tuple[Reader, Frame | None]:
-        """Return the reader of an envelope, and the frame by which similar envelopes will be recognised."""
+        """Return the reader for an envelope, and the frame by which similar envelopes will be recognised."""
         if envelope.opening is None:
             return self.reader(self.schema(envelope.schema)), None
         key = envelope.opening if envelope.closing == b"}" else envelope.closing
@@ -76,7 +79,7 @@ def _likely_keys(message: bytes) -> Iterator[bytes]:
     """Yield candidate keys of a message's frame: the bytes up to the payload, or those after it.
 
     The words "schema" and "payload" may also occur inside the schema and the payload, so a few positions are tried. A
-    message with more of them is parsed completely.
+    message with more occurrences is parsed completely.
     """
     for match in islice(_PAYLOAD.finditer(message), _MOST_TRIES):
         yield message[: match.end()]

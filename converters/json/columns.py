@@ -1,8 +1,8 @@
 """Decoding and encoding of many values of one schema at once, field by field.
 
-What orjson reads usually matches the schema, and what connectors send is usually what orjson can write. A column is
-therefore inspected rather than rebuilt: its Python types, its smallest and its largest number. If that leaves any
-doubt, ``DoubtError`` makes the caller process the rows one by one, which is exact and reports what is wrong.
+Values read by orjson usually match the schema, and orjson can usually write the values that connectors send. A column
+is therefore inspected (Python types, smallest and largest number) rather than rebuilt. If any doubt remains,
+``DoubtError`` makes the caller process the rows one by one, which is exact and reports errors precisely.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = ["Change", "column_decoder", "column_encoder", "field_encoders", "has_
 
 Row = Callable[[Any], Any]
 Change = Callable[[Sequence[Any]], Sequence[Any]]
-"""Gives the values of a column decoded or encoded; the column itself if nothing had to change.
+"""Returns the decoded or encoded values of a column, or the column itself if no value had to change.
 
 Raises ``DoubtError`` when the rows have to be processed one by one.
 """
@@ -47,9 +47,9 @@ _LONG_NUMBER: Final = b"0" * 19
 
 
 def column_decoder(schema: Schema | None, *, replace_null: bool, brief: bool = False) -> Change:
-    """The function that turns parsed JSON into the values of a schema. It changes the nodes it is given.
+    """Return the function that turns parsed JSON into the values of a schema. It modifies the nodes it is given.
 
-    ``replace_null`` and ``brief`` are those of :func:`~converters.json.decode.decoder`.
+    ``replace_null`` and ``brief`` have the same meaning as in :func:`~converters.json.decode.decoder`.
     """
     if schema is None:
         return _by_row(decode_schemaless)
@@ -61,7 +61,10 @@ def column_decoder(schema: Schema | None, *, replace_null: bool, brief: bool = F
 
 
 def column_encoder(schema: Schema | None, *, replace_null: bool, decimal_format: DecimalFormat) -> Change:
-    """Turns values of a schema into what orjson writes as Jackson does. The values are not changed."""
+    """Return the function that turns values of a schema into nodes that orjson writes as Jackson does.
+
+    It leaves the values as they are.
+    """
     if schema is None:
         return _encoded_schemaless
 
@@ -77,7 +80,7 @@ def column_encoder(schema: Schema | None, *, replace_null: bool, decimal_format:
 def field_encoders(
     schema: Schema, *, replace_null: bool, decimal_format: DecimalFormat
 ) -> Sequence[tuple[str, Change]]:
-    """The :func:`column_encoder` of each field of a struct, with its name."""
+    """Return the :func:`column_encoder` of each field of a struct, with its name."""
     return [
         (field.name, column_encoder(field.schema, replace_null=replace_null, decimal_format=decimal_format))
         for field in schema.fields
@@ -85,20 +88,20 @@ def field_encoders(
 
 
 def has_long_numbers(text: bytes) -> bool:
-    """Whether JSON text may contain a number of more than 64 bits, which orjson does not read as Kafka Connect does."""
+    """Return whether JSON text may contain integers of more than 64 bits, which orjson reads unlike Kafka Connect."""
     return _LONG_NUMBER in text.translate(_DIGITS)
 
 
 @dataclass(frozen=True, slots=True)
 class _Direction:
-    """Reading or writing: the row method of a schema, the types that orjson handles itself, the change of structs."""
+    """Reading or writing: the row method of a schema, the types orjson handles natively, the conversion of structs."""
 
     row_of: Callable[[Schema], Row]
     handled: Mapping[Type, tuple[frozenset[type], Change]]
     struct: Callable[[Sequence[tuple[str, Change]]], Change]
     floats_are_exact: bool = False
     by_name: Mapping[str, _Logical] = field(default_factory=dict)
-    """What handles columns of logical types; the others go row by row."""
+    """The handlers for columns of logical types. Other logical types are processed row by row."""
 
     def change(self, schema: Schema) -> Change:
         row = self.row_of(schema)
@@ -133,7 +136,7 @@ def _by_row(row: Row) -> Change:
 
 
 def _nullable(row: Row, kinds: frozenset[type], change: Change) -> Change:
-    """Pass only values of these types to ``change``; the row method says what a null becomes."""
+    """Pass only values of these types to ``change``. The row method decides what a null becomes."""
     nulls = _by_row(row)
 
     def change_all(column: Sequence[Any]) -> Sequence[Any]:
@@ -172,7 +175,7 @@ def _within(low: int, high: int) -> Change:
 
 
 def _whole(row: Row, low: int, high: int) -> Change:
-    """Accept whole numbers, some of which may be written with a fraction."""
+    """Accept integers, some of which may be written with a fraction."""
     whole, fraction = _within(low, high), _by_row(row)
     return lambda column: (fraction if float in set(map(type, column)) else whole)(column)
 
@@ -241,7 +244,7 @@ def _encoded_struct(parts: Sequence[tuple[str, Change]]) -> Change:
 
 
 def _exact_columns(rows: Sequence[Any], names: tuple[str, ...], *, in_order: bool) -> Sequence[Sequence[Any]] | None:
-    """The values of each field; ``None`` unless every row has these fields and no others."""
+    """Return the values of each field, or ``None`` unless every row has exactly these fields."""
     if not names or not rows[0]:
         return None
     if not in_order and set(map(len, rows)) != {len(names)}:
@@ -253,9 +256,9 @@ def _exact_columns(rows: Sequence[Any], names: tuple[str, ...], *, in_order: boo
 
 
 def _in_order(rows: Sequence[Any], names: tuple[str, ...]) -> bool:
-    """Whether every row has these fields in this order."""
-    # The rows share their keys as objects, mostly, so comparing with those of the first is quickest. As a row has no
-    # key twice, all keys one after the other tell of each row.
+    """Return whether every row has these fields in this order."""
+    # Most rows share their key objects, so comparing with the keys of the first row is quickest. As no row has a key
+    # twice, the concatenated keys of all rows suffice.
     first = list(rows[0])
     return tuple(first) == names and list(chain.from_iterable(rows)) == first * len(rows)
 
@@ -296,7 +299,7 @@ def _map(part: Change) -> Change:
 
 
 def _encoded_schemaless(column: Sequence[Any]) -> Sequence[Any]:
-    """Encode values of any types, changing as little as possible: mostly all values of a field are of one type."""
+    """Encode values of any types with as few changes as possible. Usually all values of a field have the same type."""
     kinds = set(map(type, column))
     if kinds <= SCHEMALESS:
         return column

@@ -26,14 +26,14 @@ __all__ = ["JsonConverter"]
 _TOMBSTONE: Final = SchemaAndValue(None, None)
 _NO_MESSAGE: Final = b"\xff"
 _CHUNK: Final = 512
-"""The number of messages read at once: their values stay in the processor's cache between the steps."""
+"""The number of messages read at once, so that their values stay in the processor's cache from step to step."""
 _ARROW_CHUNK: Final = 16_384
-"""The number of messages read into Arrow at once; an unusual message slows down its whole chunk."""
+"""The number of messages read into Arrow at once. One unusual message slows down its whole chunk."""
 _FEWEST: Final = 4
 _FEWEST_IN_ARROW: Final = 32
-"""The fewest messages of one schema that are worth reading as a column, or into Arrow."""
+"""The minimum number of messages of one schema for which reading a column, or into Arrow, pays off."""
 _ROWS: Final = 8
-"""The number of messages read one by one where they are not."""
+"""The number of messages read one by one where it does not."""
 
 
 class JsonConverter(UniversalConverter[JsonConverterConfig]):
@@ -122,7 +122,7 @@ class JsonConverter(UniversalConverter[JsonConverterConfig]):
         try:
             node, rest = parse_first(payload)
         except DataError:
-            return self._read_whole_envelope(data)  # its error says what is wrong
+            return self._read_whole_envelope(data)  # its error is precise
         if rest.strip():
             return self._read_whole_envelope(data)
         return SchemaAndValue(frame.reader.schema, frame.reader.decode(node))
@@ -146,12 +146,12 @@ class JsonConverter(UniversalConverter[JsonConverterConfig]):
         data: Sequence[bytes | None],
         schema: Schema | None = None,
     ) -> Sequence[Column]:
-        """The values of :meth:`to_connect_column`, read directly into Arrow where nothing is lost or coerced.
+        """Return the values of :meth:`to_connect_column`, read directly into Arrow where nothing is lost or coerced.
 
-        Structs of anything but maps come as :class:`~connect.data.ArrowColumn`, up to 16,384 messages each. Other
-        values, and unusual messages, come as values: any column has ``to_arrow()``. ``schema`` is the schema of
-        messages without an envelope (``schemas.enable=false``); it is ignored where they have one.
-        Needs pyarrow. Errors as in :meth:`to_connect`.
+        Structs that contain no maps are returned as :class:`~connect.data.ArrowColumn`, up to 16,384 messages each.
+        Other values and unusual messages are returned as plain values; every column has ``to_arrow()``. ``schema`` is
+        the schema of messages without an envelope (``schemas.enable=false``); it is ignored where they have one. Needs
+        pyarrow. Errors as in :meth:`to_connect`.
         """
         reader = self._reader
         if schema is not None and not self.config.schemas_enable:
@@ -190,7 +190,7 @@ class JsonConverter(UniversalConverter[JsonConverterConfig]):
             start = end
 
     def _payloads(self, messages: Sequence[bytes], start: int, stop: int) -> list[bytes]:
-        """The payloads of the run of messages from ``start`` that share a frame; none if the first message has none."""
+        """Return the payloads of the run of messages from ``start`` that share a known frame; there may be none."""
         payloads = self._frame.payloads(messages, start, stop)
         if payloads:
             return payloads
@@ -205,7 +205,7 @@ class JsonConverter(UniversalConverter[JsonConverterConfig]):
         try:
             return self._codecs.learned(read_envelope(message))[1]
         except DataError:
-            return None  # the row method has the better error
+            return None  # the row method reports the better error
 
 
 def _read_payload(reader: Reader, data: bytes) -> SchemaAndValue:
@@ -222,7 +222,7 @@ def _read_chunk(
     read: Callable[[bytes], SchemaAndValue],
     messages: Sequence[bytes],
 ) -> Iterator[Column]:
-    """The values of messages that should all have the schema of ``reader``; ``read`` handles those that have not."""
+    """Return the values of messages expected to have the schema of ``reader``; ``read`` handles the exceptions."""
     if arrow:
         try:
             yield ArrowColumn(reader.read_arrow(payloads), reader.schema)
@@ -244,7 +244,7 @@ def _rows(read: Callable[[bytes], SchemaAndValue], messages: Sequence[bytes]) ->
 
 
 def _merged(columns: Sequence[Column]) -> list[Column]:
-    """The columns; neighbouring columns of values with the same schema are merged."""
+    """Merge neighbouring columns of values that have the same schema."""
     merged: list[Column] = []
     for (arrow, schema), run in groupby(columns, lambda column: (isinstance(column, ArrowColumn), column.schema)):
         parts = list(run)

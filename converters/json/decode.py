@@ -1,4 +1,4 @@
-"""Decoders: from parsed JSON to the value of a schema, built once for each schema.
+"""Decoders turn parsed JSON into values of a schema. They are built once per schema.
 
 They are as lenient as Kafka Connect: text where a number is expected is 0, a number where text is expected is null,
 and an integer that is too large keeps its low bits. A container where a scalar is expected is refused.
@@ -26,36 +26,37 @@ from converters.json.passthrough import SCHEMALESS, StructWork, untouched_types
 __all__ = ["Decode", "decode_schemaless", "decoder"]
 
 Decode: TypeAlias = Callable[[Any], Any]
-"""Gives the value of parsed JSON, which it may change.
+"""Returns the value of parsed JSON, which it may modify.
 
-Raises ``UnfitError`` when there is none, and ``InexactError`` when a float stands where its text must be read exactly.
+Raises ``UnfitError`` if the JSON does not match the schema, and ``InexactError`` if a float has to be read again,
+exactly, from its text.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rules of reading that do not depend on the schema."""
+    """The reading rules that do not depend on the schema."""
 
     replace_null: bool
-    """A null becomes the default of the schema, where it has one."""
+    """A null is replaced with the default of the schema, if there is one."""
 
     brief: bool
-    """No number in the text has more digits than a float holds, so that the float tells what the text was."""
+    """No number in the text has more digits than a float can hold, so floats determine the numbers in the text."""
 
 
 Make: TypeAlias = Callable[[Schema, Rules, bool], Decode]
-"""Makes the decoder of a schema, given whether the value is part of another."""
+"""Builds the decoder of a schema; the last argument says whether the value is part of another value."""
 
 _MOST_PLACES: Final = 2000
 _EXACT: Final = Context(prec=_MOST_PLACES, Emax=999999, Emin=-999999, traps=[Inexact, InvalidOperation])
 _MOST_EXPONENT: Final = 64
 _MOST_SCALE: Final = 2**31 - 1
 _DIRECT: Final = {Type.STRING: str, Type.BOOLEAN: bool, Type.FLOAT64: float}
-"""The types of parsed JSON that are values of a schema as they are."""
+"""The Python types of parsed JSON that are already values of a schema."""
 
 
 def decoder(schema: Schema | None, *, replace_null: bool, nested: bool = False, brief: bool = False) -> Decode:
-    """The decoder of a schema; for ``None`` that of values without one.
+    """Return the decoder of a schema, or of schemaless values if it is ``None``.
 
     ``replace_null``: a null becomes the default of the schema, where it has one. ``nested``: the value is part of
     another, where a lenient null is not allowed unless the schema allows it. ``brief``: the text is
@@ -72,7 +73,7 @@ def _decoder(schema: Schema | None, rules: Rules, *, nested: bool) -> Decode:
 
 
 def null_value(schema: Schema, rules: Rules) -> Any:
-    """The value that a null stands for; ``UnfitError`` when the schema requires one."""
+    """Return the value that a null represents. Raises ``UnfitError`` if the schema requires a value."""
     if rules.replace_null and schema.default is not None:
         return schema.default if schema.type.is_primitive else copy.deepcopy(schema.default)
     if schema.optional:
@@ -221,7 +222,10 @@ def _integer(schema: Schema, rules: Rules, _nested: bool) -> Decode:
 
 
 def _as_text_had_it(node: Any, rules: Rules) -> Any:
-    """The node with exact numbers for floats; ``InexactError`` when the float does not determine the number."""
+    """Return the node with exact numbers in place of floats.
+
+    Raises ``InexactError`` if a float does not determine its number.
+    """
     if node.__class__ is not float:
         return node
     if not rules.brief:
@@ -230,7 +234,7 @@ def _as_text_had_it(node: Any, rules: Rules) -> Any:
 
 
 def _whole(schema: Schema, node: Any) -> int:
-    """The whole number in a JSON scalar, as far as its low 64 bits go."""
+    """Return the integer in a JSON scalar, truncated to its low 64 bits."""
     _check_scalar(schema, node)
     if isinstance(node, (str, bool)):
         return 0
@@ -253,7 +257,7 @@ def _float64(schema: Schema, rules: Rules, _nested: bool) -> Decode:
 
 
 def _to_double(number: int | Decimal) -> float:
-    """The float nearest to an exact number."""
+    """Return the float nearest to an exact number."""
     try:
         return float(number)
     except OverflowError:
@@ -310,7 +314,7 @@ def _bytes(schema: Schema, rules: Rules, nested: bool) -> Decode:
 
 
 def _lenient_null(schema: Schema, node: Any, nested: bool) -> None:
-    """Reads a scalar as null where text is expected but the scalar is none."""
+    """Read any scalar that is not text as null, where text is expected."""
     _check_scalar(schema, node)
     if nested and not schema.optional:
         raise UnfitError(f"{kind_of(node)} where {schema.type.name} is expected, which may not be null")
@@ -322,7 +326,7 @@ def _check_scalar(schema: Schema, node: Any) -> None:
 
 
 def _from_base64(text: str, complaint: str) -> bytes:
-    """The bytes of base64 text, white space aside."""
+    """Decode base64 text, ignoring white space."""
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
@@ -370,7 +374,10 @@ def _unscaled(text: str, scale: int) -> Decimal:
 
 
 def _rescaled(number: Decimal, scale: int) -> Decimal | None:
-    """The same number with ``scale`` digits after the point; ``None`` if it has more. Zero has no sign, as in Java."""
+    """Return the same number with ``scale`` digits after the point, or ``None`` if it has more.
+
+    Zero has no sign, as in Java.
+    """
     try:
         scaled = number.quantize(Decimal((0, (1,), -scale)), context=_EXACT)
     except (Inexact, InvalidOperation):
@@ -379,9 +386,9 @@ def _rescaled(number: Decimal, scale: int) -> Decimal | None:
 
 
 def _with_its_own_scale(number: Decimal, scale: int) -> Decimal:
-    """A number that does not fit the scale, which Kafka Connect hands out as it is in the text.
+    """Return a number that does not fit the scale unchanged, as Kafka Connect does.
 
-    One that would fill the memory as soon as somebody writes it out is refused.
+    Rejects a number that would fill the memory as soon as it is written out.
     """
     exponent = number.as_tuple().exponent
     assert isinstance(exponent, int)
@@ -416,18 +423,18 @@ def _logical_number(kind: str, bits: int, convert: Callable[[int], Any]) -> Make
 
 
 def decode_schemaless(node: Any) -> Any:
-    """The value of JSON without a schema: whole numbers are of 64 bits, all others are floats. It changes the node."""
+    """Return the value of JSON without a schema. Integers have 64 bits, other numbers are floats. Modifies the node."""
     kind = node.__class__
     if kind in SCHEMALESS:
         return node
     if kind is int:
         return wrapped(node, 64)
     if kind is float:
-        # A whole number of more than 64 bits is a float to orjson, a whole number to Kafka Connect.
+        # An integer of more than 64 bits is a float to orjson but an integer to Kafka Connect.
         if abs(node) >= 2.0**63 and node.is_integer():
             raise InexactError
         return node
-    # One frame a level: so many there may be.
+    # One Python frame per level, so the nesting limit bounds the recursion.
     if kind is dict:
         for name, item in node.items():
             if item.__class__ not in SCHEMALESS:

@@ -1,7 +1,7 @@
-"""Encoders: from the value of a schema to what orjson writes as Jackson does, built once for each schema.
+"""Encoders turn values of a schema into nodes that orjson writes as Jackson does. They are built once per schema.
 
-What orjson would write in another way (numeric decimals, floats in scientific notation) is passed to it as a ready
-fragment.
+Where orjson would write a value differently (numeric decimals, floats in scientific notation), it is passed to orjson
+as a finished fragment.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 Encode = Callable[[Any], Any]
-"""Gives what orjson should write for a value. Raises ``UnfitError`` when the value does not match the schema."""
+"""Returns the node that orjson writes for a value. Raises ``UnfitError`` if the value does not match the schema."""
 
 
 class DecimalFormat(StrEnum):
@@ -45,13 +45,13 @@ class DecimalFormat(StrEnum):
 
 _EXACT_IN_DOUBLE: Final = 2**53
 _DIRECT: Final = {Type.STRING: str, Type.BOOLEAN: bool}
-"""The types of values that orjson can be given as they are, without a look at the value."""
+"""The Python types that orjson can write unchanged, without inspecting the value."""
 
 
 def encoder(schema: Schema | None, *, replace_null: bool, decimal_format: DecimalFormat) -> Encode:
-    """The encoder of a schema; for ``None`` that of values without one.
+    """Return the encoder of a schema, or of schemaless values if it is ``None``.
 
-    ``replace_null``: a null is written as the default of the schema, where it has one.
+    ``replace_null``: a null is written as the default of the schema, if there is one.
     """
     if schema is None:
         return encode_schemaless
@@ -130,7 +130,7 @@ def _string(value: Any) -> Any:
 
 
 def _float64(value: Any) -> Any:
-    """What orjson should write for a float: the float itself where Java, too, writes it in plain decimals."""
+    """Return the node for a float: the float itself if Java, too, writes it in plain decimals."""
     number = value if value.__class__ is float else _number(value)
     if 1e-3 <= number < 1e7 or -1e7 < number <= -1e-3 or number == 0:
         return float(number)
@@ -139,16 +139,16 @@ def _float64(value: Any) -> Any:
 
 
 def encode_float64_column(column: Sequence[Any]) -> Sequence[Any]:
-    """What orjson should write for many floats; the column itself if all of them are written in plain decimals."""
+    """Return the nodes for many floats: the column itself if Java writes all of them in plain decimals."""
     sizes = list(map(abs, column))
-    # A NaN, which min and max may miss, makes the sum one.
+    # Min and max may miss a NaN, but it makes the sum NaN.
     if not math.isnan(sum(sizes)) and max(sizes) < 1e7 and min(filter(None, sizes), default=1.0) >= 1e-3:
         return column
     return list(map(_float64, column))
 
 
 def encode_decimal_column(column: Sequence[Any], scale: int) -> Sequence[Any]:
-    """The base64 texts of many decimals."""
+    """Return the base64 texts of many decimals."""
     return [
         binascii.b2a_base64(unscaled, newline=False).decode()
         for unscaled in logical.unscaled_from_decimals(column, scale)
@@ -156,7 +156,7 @@ def encode_decimal_column(column: Sequence[Any], scale: int) -> Sequence[Any]:
 
 
 def _float32(value: Any) -> Any:
-    """What orjson should write for a float of single precision."""
+    """Return the node for a float of single precision."""
     number = _number(value)
     rounded = single(number)
     if not math.isfinite(rounded):
@@ -165,7 +165,7 @@ def _float32(value: Any) -> Any:
         return float_text(rounded)
     short = float(f"{rounded:.6g}")
     if single(short) == rounded and 1e-3 <= abs(short) < 1e7:
-        return short  # what is written of this double is what Java writes of the single
+        return short  # orjson's text for this double is Java's text for the single
     return orjson.Fragment(float_text(rounded).encode())
 
 
@@ -180,7 +180,7 @@ def _number(value: Any) -> float:
 
 
 def _bytes(value: Any) -> str:
-    """The base64 text of bytes."""
+    """Return bytes as base64 text."""
     if isinstance(value, memoryview):
         value = value.tobytes()
     if isinstance(value, (bytes, bytearray)):
@@ -320,9 +320,9 @@ def _struct(schema: Schema, members: Sequence[tuple[str, frozenset[type], Encode
 
 
 def encode_schemaless(value: Any) -> Any:
-    """What orjson should write for a value without a schema; ``UnfitError`` if it is of none of JSON's types.
+    """Return the node for a value without a schema. Raises ``UnfitError`` if JSON has no corresponding type.
 
-    A map with a key that is no string becomes an array of pairs. The value stays as it is.
+    A map with a key that is not a string becomes an array of pairs. The value itself is not modified.
     """
     kind = value.__class__
     if kind in SCHEMALESS:
@@ -345,7 +345,7 @@ def encode_schemaless(value: Any) -> Any:
                 or (kind is float and 1e-3 <= item < 1e7)
             ):
                 continue
-            # One frame a level: so many there may be.
+            # One Python frame per level, so the nesting limit bounds the recursion.
             after = encode_schemaless(item)
             if after is not item:
                 if encoded is value:
@@ -358,7 +358,7 @@ def encode_schemaless(value: Any) -> Any:
 
 
 def _encode_unusual(value: Any) -> Any:
-    """Encode subclasses and other implementations of Python's interfaces; refuse what has no counterpart in JSON."""
+    """Encode subclasses and other implementations of Python's interfaces; reject values that JSON cannot express."""
     match value:
         case str():
             return str(value)

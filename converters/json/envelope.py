@@ -1,4 +1,4 @@
-"""Envelopes, ``{"schema":...,"payload":...}``, and the bytes by which those of one schema are recognised."""
+"""Envelopes, ``{"schema":...,"payload":...}``, and the bytes that identify the envelopes of one schema."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _END: Final = re.compile(r"[ \t\r\n]*\}")
 
 
 class Frame:
-    """The bytes before and after the payload in the envelopes of one schema, and the reader of the payload.
+    """The bytes before and after the payload in envelopes of one schema, and the reader of that payload.
 
-    The schema is in one of the two parts. Any single JSON value may stand between them: the message is then an envelope
-    of this schema.
+    One of the two parts contains the schema. Any message with a single JSON value between them is an envelope of this
+    schema.
     """
 
     __slots__ = ("closing", "end", "opening", "reader", "start")
@@ -48,10 +48,10 @@ class Frame:
         self.start = len(opening)
         """The index in a message at which the payload begins."""
         self.end = -len(closing)
-        """The index at which it ends, counted from the end of the message."""
+        """The index at which the payload ends, counted from the end of the message."""
 
     def payload(self, message: bytes) -> bytes | None:
-        """The payload of a message; ``None`` if the message does not have this frame."""
+        """Return the payload of a message, or ``None`` if the message does not have this frame."""
         if not message.startswith(self.opening):
             return None
         if not message.endswith(self.closing):
@@ -61,7 +61,7 @@ class Frame:
         return message[self.start : self.end]
 
     def payloads(self, messages: Sequence[bytes], start: int, stop: int) -> list[bytes]:
-        """The payloads of the messages from ``start``, up to ``stop`` or the first one without this frame."""
+        """Return the payloads of the messages from ``start`` up to ``stop`` or the first one without this frame."""
         if self.payload(messages[start]) is None:
             return []
         run: Sequence[bytes] = messages[start : _first_without(bytes.startswith, messages, start, stop, self.opening)]
@@ -73,7 +73,7 @@ class Frame:
 
 
 def _first_without(has: Any, messages: Sequence[bytes], start: int, stop: int, part: bytes) -> int:
-    """The index, from ``start`` up to ``stop``, of the first message for which ``has`` denies the part."""
+    """Return the index, from ``start`` up to ``stop``, of the first message that does not satisfy ``has``."""
     try:
         return start + indexOf(map(has, islice(messages, start, stop), repeat(part)), False)
     except ValueError:
@@ -81,7 +81,7 @@ def _first_without(has: Any, messages: Sequence[bytes], start: int, stop: int, p
 
 
 class Envelope(NamedTuple):
-    """An envelope read exactly: its members, and the bytes around the payload if others can be recognised by them."""
+    """An exactly parsed envelope: its members, and the bytes around the payload if they identify similar envelopes."""
 
     schema: Any
     payload: Any
@@ -90,9 +90,9 @@ class Envelope(NamedTuple):
 
 
 def read_envelope(data: bytes) -> Envelope:
-    """The envelope in ``data``; a :class:`~connect.errors.DataError` if it holds none.
+    """Parse the envelope in ``data``. Raises :class:`~connect.errors.DataError` if there is none.
 
-    Of members with the same name the last counts; what follows the envelope is ignored.
+    The last of several members with the same name wins; text after the envelope is ignored.
     """
     return exactly(data, _read)
 
@@ -119,11 +119,11 @@ def _read(text: str, parse: Parse) -> Envelope:
 
 
 def _first_name(text: str, parse: Parse) -> int:
-    """The index at which the name of the first member begins."""
+    """Return the index at which the name of the first member begins."""
     if (start := _START.match(text)) is not None:
         return start.end()
     if blank := _BLANK.match(text):
-        # It is not an object; if it is not JSON either, the parser's error says so.
+        # This is not an object. If it is not JSON either, the parser reports that.
         parse(text, blank.end())
     raise DataError(NOT_AN_ENVELOPE)
 

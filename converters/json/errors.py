@@ -12,7 +12,7 @@ _LONGEST: Final = 100
 
 
 class UnfitError(DataError):
-    """A value does not match its schema. The text names the path of the field, as far as it is known."""
+    """A value does not match its schema. The message gives the path of the field, as far as it is known."""
 
     def __init__(self, reason: str, path: str = "") -> None:
         super().__init__(reason)
@@ -29,11 +29,11 @@ class UnfitError(DataError):
 
 
 class InexactError(Exception):
-    """A number was read as a float that may have lost digits: the text must be read again, exactly."""
+    """A number was read as a float and may have lost digits, so the text must be read again, exactly."""
 
 
 class WrongTypeError(Exception):
-    """A value to be written does not have the type of its schema."""
+    """A value to be written is not of its schema's type."""
 
     def __init__(self, reason: str = "") -> None:
         super().__init__(reason)
@@ -45,10 +45,10 @@ class DoubtError(Exception):
 
 
 def place_of(key: object) -> str:
-    """Return the step in the path for an index or a map key, which may be of any type."""
+    """Return the path step for an index or a map key, which may be of any type."""
     if isinstance(key, str):
         return f"[{key[:_LONGEST]!r}]"
-    # Python refuses to write out whole numbers of thousands of digits.
+    # Python refuses to print integers of thousands of digits.
     return f"[{key}]" if isinstance(key, int) and key.bit_length() <= 64 else f"[{type(key).__name__}]"
 
 

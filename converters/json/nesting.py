@@ -1,7 +1,7 @@
 """Nesting limits, the same for reading and writing.
 
 orjson reads 1,024 levels and writes 254, and Python's own parser fails when its stack is exhausted. The limits here are
-below what each of them can read, and what orjson cannot write within them is written without it.
+lower than what either parser can read. Values within the limits that orjson cannot write are written without it.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ __all__ = [
 ]
 
 MOST_DEPTH: Final = 500
-"""The greatest number of arrays and objects one within another, in a value."""
+"""The maximum nesting depth of arrays and objects in a value."""
 SURE_BYTES: Final = 2 * MOST_DEPTH
-"""The size in bytes up to which text cannot be too deep, for each level takes two."""
+"""The size in bytes up to which text cannot be nested too deeply, as each level takes two bytes."""
 MOST_SCHEMA_DEPTH: Final = 100
-"""The greatest number of schemas one within another."""
+"""The maximum nesting depth of schemas."""
 _MOST_SCHEMA_PARTS: Final = 100_000
 TOO_DEEP: Final = (
     f"The value is nested more than {MOST_DEPTH} levels deep: flatten it, or pass it on as text with the "
@@ -45,7 +45,7 @@ _CLOSING: Final = frozenset({b"]", b"}"})
 
 
 def check_depth(text: bytes) -> None:
-    """Raise a :class:`~connect.errors.DataError` when sound JSON text is nested too deeply."""
+    """Raise a :class:`~connect.errors.DataError` if valid JSON text is nested too deeply."""
     if len(text) <= SURE_BYTES or text.count(b"[") + text.count(b"{") <= MOST_DEPTH:
         return
     if b"\\" in text:
@@ -56,16 +56,16 @@ def check_depth(text: bytes) -> None:
 
 
 def check_depths(texts: Sequence[bytes]) -> None:
-    """:func:`check_depth` of many texts."""
+    """Apply :func:`check_depth` to many texts."""
     if max(map(len, texts), default=0) > SURE_BYTES:
         for text in texts:
             check_depth(text)
 
 
 def check_schema(schema: Schema | None) -> None:
-    """Raise a :class:`~connect.errors.DataError` for a schema that is too deep, or too large to be written out.
+    """Raise a :class:`~connect.errors.DataError` if a schema is nested too deeply or is too large when written out.
 
-    A schema may be used in many places of another, which may itself be used in many places: each use counts.
+    A schema may be used in many places of another, which may itself be used in many places. Each use counts.
     """
     if schema is None:
         return
@@ -93,9 +93,9 @@ def _parts(schema: Schema) -> list[Schema]:
 
 
 def dump_deep(node: Any) -> bytes:
-    """The text that orjson would write for a node if it had no limit of its own.
+    """Return the text that orjson would write for a node without its depth limit.
 
-    Raises orjson's error for what it cannot write, and a :class:`~connect.errors.DataError` for what is too deep.
+    Raises orjson's error for a node it cannot write, and :class:`~connect.errors.DataError` for one nested too deeply.
     """
     text: list[bytes] = []
     pending: list[Any] = [node]
@@ -117,7 +117,7 @@ def dump_deep(node: Any) -> bytes:
 
 
 def _object(node: dict[str, Any]) -> Sequence[Any]:
-    """The members of an object, with the text between them."""
+    """Write the members of an object, with the text between them."""
     parts: list[Any] = [b"{"]
     for name, item in node.items():
         parts += [orjson.dumps(name) + b":", item, b","]

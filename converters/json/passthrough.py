@@ -1,4 +1,4 @@
-"""Values that pass between Python and JSON unchanged, identified by their Python types."""
+"""Values that are the same in Python and in parsed JSON, identified by their Python types."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from connect.data import Schema, Type, logical
 __all__ = ["SCHEMALESS", "StructWork", "untouched_types"]
 
 SCHEMALESS: Final = frozenset({str, bool, NoneType})
-"""The types that pass where there is no schema."""
+"""The Python types that pass unchanged where there is no schema."""
 _MOST: Final = 256
 
 Work = Callable[[Any], Any]
 
 
 def untouched_types(schema: Schema, direct: Mapping[Type, type], *, replace_null: bool) -> frozenset[type]:
-    """Return the Python types whose values all pass unchanged; ``direct`` names those of types that are not logical."""
+    """Return the Python types whose values all pass unchanged; ``direct`` gives them for the non-logical types."""
     types: set[type] = set()
     if schema.type in direct and schema.name not in logical.LOGICAL_NAMES:
         types.add(direct[schema.type])
@@ -30,8 +30,8 @@ def untouched_types(schema: Schema, direct: Mapping[Type, type], *, replace_null
 class StructWork(dict[tuple[type, ...], tuple[tuple[str, Work], ...]]):
     """The conversions that a struct needs, by the Python types of its values.
 
-    Most structs of a schema have the same few combinations of types, and most of their values pass unchanged.
-    ``members`` has for each field its name, the types that pass, and the conversion of all others.
+    Most structs of a schema have one of a few combinations of types, and most of their values pass unchanged.
+    ``members`` has for each field its name, the types that pass, and the conversion for all others.
     """
 
     def __init__(self, members: Sequence[tuple[str, frozenset[type], Work]]) -> None:

@@ -27,8 +27,8 @@ class Reader:
     """Reads payloads of one schema.
 
     orjson parses numbers with a fraction as floats, which may lose digits. That is good enough until such a number
-    appears where digits matter, as in a decimal. From then on the text is checked: if its numbers are short, the floats
-    determine them; otherwise the payload is parsed exactly.
+    appears where digits matter, as in a decimal. From then on each text is checked: if its numbers are short, their
+    floats determine them; otherwise the payload is parsed exactly.
     """
 
     __slots__ = (
@@ -51,9 +51,10 @@ class Reader:
         self._decode_brief_column: Change | None = None
 
     def read(self, payload: bytes) -> Any:
-        """The value of sound JSON text.
+        """Return the value of valid JSON text.
 
-        ``InexactError`` and orjson's error ask for an exact reading; a :class:`~connect.errors.DataError` is final.
+        ``InexactError`` or orjson's error mean that the text must be parsed exactly; a
+        :class:`~connect.errors.DataError` is final.
         """
         node = orjson.loads(payload)
         if len(payload) > SURE_BYTES:
@@ -71,11 +72,14 @@ class Reader:
         return self._decode_brief(orjson.loads(payload))
 
     def decode(self, node: Any) -> Any:
-        """The value of JSON that was parsed exactly; a :class:`~connect.errors.DataError` if there is none."""
+        """Return the value of exactly parsed JSON.
+
+        Raises :class:`~connect.errors.DataError` if it does not match the schema.
+        """
         return self._decode(node)
 
     def read_column(self, payloads: Sequence[bytes]) -> Sequence[Any]:
-        """The values of many JSON texts; ``DoubtError`` when they have to be read one by one."""
+        """Return the values of many JSON texts. Raises ``DoubtError`` if they have to be read one by one."""
         nodes = _parsed(payloads)
         if self.schema is None:
             return self._decode_column(nodes) if has_long_numbers(b"\n".join(payloads)) else nodes
@@ -90,7 +94,7 @@ class Reader:
         return self._decode_brief_column(_parsed(payloads))
 
     def read_arrow(self, payloads: Sequence[bytes]) -> pa.Array[Any]:
-        """The values of many JSON texts in Arrow; ``DoubtError`` when they have to be read one by one."""
+        """Return the values of many JSON texts in Arrow. Raises ``DoubtError`` if they have to be read one by one."""
         if self._arrow_reader is None:
             from converters.json.arrow import ArrowReader  # noqa: PLC0415 - pyarrow is optional
 

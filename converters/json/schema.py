@@ -1,4 +1,4 @@
-"""Schemas as JSON, as they are in the envelope: ``{"type":"int32","optional":false}``."""
+"""Schemas as JSON, as in the envelope: ``{"type":"int32","optional":false}``."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from converters.json.nesting import MOST_SCHEMA_DEPTH, SCHEMA_TOO_DEEP
 __all__ = ["schema_from_json", "schema_to_json"]
 
 DefaultReader = Callable[[Schema, Any], Any]
-"""Given the schema without its default, and the default as JSON, gives the value."""
+"""Converts a default from JSON, given the schema without its default."""
 
 DefaultWriter = Callable[[Schema, Any], Any]
-"""Given a schema and a value of it, gives the value as JSON."""
+"""Converts a default to JSON, given its schema."""
 
 _NAMES: Final = {kind: kind.value for kind in Type} | {Type.FLOAT32: "float", Type.FLOAT64: "double"}
 _TYPES: Final = {name: kind for kind, name in _NAMES.items()}
 
 
 def schema_from_json(node: Any, read_default: DefaultReader, depth: int = 1) -> Schema | None:
-    """The schema that a JSON object describes; ``None`` for null. ``depth`` counts it and the schemas around it.
+    """Return the schema that a JSON object describes, or ``None`` for null, at a nesting ``depth`` from 1.
 
-    Raises :class:`~connect.errors.DataError` when it describes none. Attributes of a wrong type are ignored, as in
+    Raises :class:`~connect.errors.DataError` if it describes none. Attributes of the wrong type are ignored, as in
     Kafka Connect: ``"optional":"true"`` does not make a schema optional.
     """
     if node is None:
@@ -106,7 +106,7 @@ def _parameters(node: dict[str, Any]) -> dict[str, str] | None:
 
 
 def schema_to_json(schema: Schema, write_default: DefaultWriter) -> dict[str, Any]:
-    """The JSON object that describes a schema, its members in the order Kafka Connect writes them."""
+    """Return the JSON object that describes a schema, with its members in Kafka Connect's order."""
     node: dict[str, Any] = {"type": _NAMES[schema.type]}
     if schema.type is Type.STRUCT:
         fields = [(field.name, schema_to_json(field.schema, write_default)) for field in schema.fields]

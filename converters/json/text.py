@@ -1,4 +1,4 @@
-"""JSON text as Jackson reads and writes it."""
+"""Parsing and writing of JSON text as in Jackson."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = ["WHITE_SPACE", "as_jackson", "dump", "exactly", "is_brief", "needs_es
 
 T = TypeVar("T")
 Parse = Callable[[str, int], tuple[Any, int]]
-"""Gives the JSON value that begins at an index of a text, and the index after it."""
+"""Parses the JSON value at an index of a text. Returns it with the index after it."""
 
 WHITE_SPACE: Final = b" \t\r\n"
 _BLANKS: Final = WHITE_SPACE.decode()
 _BYTE_ORDER_MARK: Final = "\ufeff"
 _MOST_DIGITS: Final = 1000
-# A string that does not end reaches to the end of the text, so that nothing in it is looked at again.
+# An unterminated string extends to the end of the text, so nothing in it is scanned twice.
 _LEADING_ZEROS: Final = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*"?)|(?<![\w.+\-])(-?)0+(?=[0-9])', re.DOTALL | re.ASCII)
 _OF_NUMBERS: Final = bytes.maketrans(b"123456789.eE+-", b"0" * 14)
 _LONG_NUMBER: Final = b"0" * (_MOST_DIGITS + 1)
@@ -35,10 +35,10 @@ _ASTRAL: Final = re.compile(rb"[\xf0-\xf4][\x80-\xbf]{3}")
 
 
 def parse_exactly(data: bytes) -> Any:
-    """The first JSON value in ``data``, fractions as :class:`~decimal.Decimal`; nothing but white space is ``None``.
+    """Parse the first JSON value in ``data``, with fractions as :class:`~decimal.Decimal`. White space is ``None``.
 
-    Like Kafka Connect, it accepts zeros before a number and text after the value, which strict JSON does not allow.
-    Raises :class:`~connect.errors.DataError` for everything else that is not JSON.
+    Like Kafka Connect, accepts leading zeros in numbers and text after the value, which strict JSON does not allow.
+    Raises :class:`~connect.errors.DataError` for all other invalid JSON.
     """
     if not data.strip(WHITE_SPACE):
         return None
@@ -49,7 +49,7 @@ def parse_exactly(data: bytes) -> Any:
 
 
 def parse_first(data: bytes) -> tuple[Any, str]:
-    """The first JSON value in ``data``, read as by :func:`parse_exactly`, and the text that follows it."""
+    """Parse the first JSON value in ``data`` like :func:`parse_exactly`. Returns it with the text that follows it."""
 
     def read(text: str, parse: Parse) -> tuple[Any, str]:
         start = len(text) - len(text.removeprefix(_BYTE_ORDER_MARK).lstrip(_BLANKS))
@@ -63,10 +63,10 @@ def parse_first(data: bytes) -> tuple[Any, str]:
 
 
 def exactly(data: bytes, read: Callable[[str, Parse], T]) -> T:
-    """The result of ``read``, given the JSON text and the parser of its values.
+    """Return the result of ``read``, called with the JSON text and a parser for its values.
 
-    If it fails and there are zeros before numbers, it is tried again without them. Its errors become
-    :class:`~connect.errors.DataError`.
+    If it fails and numbers in the text have leading zeros, it is called again with the text without them. Its errors
+    are converted to :class:`~connect.errors.DataError`.
     """
     try:
         text = data.decode("utf-8")
@@ -92,9 +92,9 @@ def exactly(data: bytes, read: Callable[[str, Parse], T]) -> T:
 
 
 def is_brief(text: bytes) -> bool:
-    """Whether all numbers in JSON text are so short that a float of double precision determines what was written.
+    """Return whether all numbers in JSON text are so short that double precision floats represent them unambiguously.
 
-    Up to fifteen digits are kept, unless the number is so small that its exponent has three digits.
+    That holds for up to fifteen digits, unless a number is so small that its exponent has three digits.
     """
     digits = text.translate(_OF_BRIEF, b".")
     return _MANY_DIGITS not in digits and _SMALL not in digits
@@ -108,16 +108,16 @@ def _checked(text: str, read: Callable[[str, Parse], T], parse: Parse) -> T:
 
 
 def _significant(match: re.Match[str]) -> str:
-    """A string as it is; for zeros before a number, their sign alone."""
+    """Return a string unchanged, and for leading zeros only the sign before them."""
     return match[2] if match[1] is None else match[1]
 
 
 def dump(value: Any) -> bytes:
-    """The JSON text of a value that consists of JSON's own types; byte for byte as Jackson writes it."""
+    """Return the JSON text of a value made of JSON's own types, byte for byte as Jackson writes it."""
     try:
         return as_jackson(orjson.dumps(value))
     except orjson.JSONEncodeError:
-        # It may have been too deep for orjson; if not, the same error is raised again.
+        # The value may be nested too deeply for orjson; if not, this raises the same error again.
         return _dump_deep(value)
 
 
@@ -129,15 +129,15 @@ def _dump_deep(value: Any) -> bytes:
 
 
 def as_jackson(text: bytes) -> bytes:
-    """JSON text by orjson with Jackson's escapes: in upper case, and also for characters beyond 16 bits."""
-    # Mostly there is no backslash at all, and one byte is found much faster than two.
+    """Replace the escapes in orjson's text with Jackson's: in upper case, and also for characters beyond 16 bits."""
+    # Usually there is no backslash at all, and searching for one byte is much faster than for two.
     if b"\\" in text and b"\\u" in text:
         text = _ESCAPE.sub(_upper_escape, text)
     return text if text.isascii() else _ASTRAL.sub(_surrogate_escape, text)
 
 
 def needs_escapes(text: bytes) -> bool:
-    """Whether :func:`as_jackson` may change JSON text by orjson."""
+    """Return whether :func:`as_jackson` may change text written by orjson."""
     return (b"\\" in text and b"\\u" in text) or not (text.isascii() or _ASTRAL.search(text) is None)
 
 

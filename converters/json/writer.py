@@ -53,13 +53,17 @@ class Writer:
             self._structs = _StructWriter(field_encoders(schema, **options), self._prefix, self._suffix)
 
     def write(self, value: Any) -> bytes:
-        """The message of one value; a :class:`~connect.errors.DataError` when it does not match the schema."""
+        """Return the message of one value.
+
+        Raises :class:`~connect.errors.DataError` if it does not match the schema.
+        """
         return self._prefix + dump(self._encode(value)) + self._suffix
 
     def write_column(self, column: Column) -> Sequence[bytes | None]:
-        """The messages of many values.
+        """Return the messages of many values.
 
-        Raises ``DoubtError`` or orjson's error if they cannot be written at once; the caller then writes one by one.
+        Raises ``DoubtError`` or orjson's error if they cannot be written together; the caller then writes them one by
+        one.
         """
         if isinstance(column, StructColumn) and self._structs is not None:
             return self._structs.write(column)
@@ -72,7 +76,7 @@ class Writer:
             payloads = list(map(as_jackson, payloads))
         prefix, suffix = self._prefix, self._suffix
         if not prefix:
-            # What orjson gives has room to grow, a kilobyte each; a copy has not.
+            # The bytes returned by orjson have up to a kilobyte of spare capacity each; a copy has none.
             texts = [memoryview(payload).tobytes() for payload in payloads]
         else:
             texts = [prefix + payload + suffix for payload in payloads]
@@ -81,9 +85,9 @@ class Writer:
         return texts
 
     def _written_together(self, nodes: Sequence[Any]) -> list[bytes] | None:
-        """The messages of flat structs, written as one array and cut apart: half the cost of writing each.
+        """Write flat structs as one array and cut it apart, at half the cost of writing each.
 
-        ``None`` if there is a null among them, or text that Jackson escapes otherwise.
+        Returns ``None`` if a value is null, or if text in it needs Jackson's escapes.
         """
         head = self._head if self.schema is not None else _head_of(nodes)
         if head is None:
@@ -91,10 +95,10 @@ class Writer:
         array = orjson.dumps(nodes)
         if not array.startswith(b"[" + head) or needs_escapes(array):
             return None
-        # Without a schema there may be structs in a struct. They have braces, as text may have.
+        # Schemaless structs may contain structs. Those show up as braces, as may text.
         if self.schema is None and array.count(b"{") != len(nodes):
             return None
-        # In a JSON string a backslash stands before a quote, so this is found between two structs only.
+        # Quotes within JSON strings are preceded by a backslash, so this occurs only between two structs.
         payloads = array[len(head) + 1 : -2].split(b"}," + head)
         if len(payloads) != len(nodes):
             return None
@@ -103,7 +107,7 @@ class Writer:
 
 
 def _head(schema: Schema | None) -> bytes | None:
-    """The first bytes of the JSON of every struct of a schema, if it has fields and all of them are scalars."""
+    """Return the first bytes of every struct of a schema, if it has fields and all of them are scalars."""
     if schema is None or schema.type is not Type.STRUCT or not schema.fields:
         return None
     if any(field.schema.type in _CONTAINERS for field in schema.fields):
@@ -112,21 +116,21 @@ def _head(schema: Schema | None) -> bytes | None:
 
 
 def _head_of(nodes: Sequence[Any]) -> bytes | None:
-    """The first bytes of the JSON of the first node, if it is an object with members."""
+    """Return the first bytes of the first node's JSON, if it is an object with members."""
     first = nodes[0] if nodes else None
     return b"{%b:" % dump(next(iter(first))) if first.__class__ is dict and first else None
 
 
 class _StructWriter:
-    """Writes structs that are held by field: the text of each field is made for all of them at once.
+    """Writes structs of a columnar batch by producing the texts of each field for all structs at once.
 
-    Their fields hold no others. Each struct stands between ``prefix`` and ``suffix``.
+    The fields are scalars. Each struct is placed between ``prefix`` and ``suffix``.
     """
 
     __slots__ = ("_changes", "_names", "_openings", "_suffix")
 
     def __init__(self, changes: Sequence[tuple[str, Change]], prefix: bytes, suffix: bytes) -> None:
-        """``changes`` has for each field the function that turns its values into what orjson can write."""
+        """``changes`` has for each field the function that turns its values into nodes for orjson."""
         self._names = [name for name, _ in changes]
         self._changes = [change for _, change in changes]
         names = [dump(name) + b":" for name in self._names]
@@ -134,7 +138,7 @@ class _StructWriter:
         self._suffix = b"}" + suffix
 
     def write(self, column: StructColumn) -> list[bytes | None]:
-        """The messages; ``DoubtError`` and orjson's error ask for them one by one."""
+        """Return the messages. ``DoubtError`` and orjson's error mean that they must be written one by one."""
         if list(column.fields) != self._names:
             raise DoubtError
         parts: list[Iterable[bytes]] = []
@@ -153,12 +157,12 @@ class _StructWriter:
 
 
 def _texts(change: Change, values: Sequence[Any]) -> list[bytes]:
-    """The JSON of every value of a field, made as one array and cut apart."""
+    """Return the JSON of every value of a field, written as one array and cut apart."""
     nodes = change(values)
     array = orjson.dumps(nodes if isinstance(nodes, list) else list(nodes), option=orjson.OPT_INDENT_2)
     if needs_escapes(array):
         raise DoubtError
-    # A line break within a JSON string is written as an escape, so this is found between two values only.
+    # A line break within a JSON string is escaped, so this occurs only between two values.
     texts = array[_OPENING:-_CLOSING].split(_BETWEEN)
     if len(texts) != len(values):
         raise DoubtError

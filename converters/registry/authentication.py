@@ -15,7 +15,7 @@ from converters.registry.config import TOKEN, RegistryConfig
 __all__ = ["Authentication", "TokenRequest", "authentication"]
 
 TokenRequest = Callable[[HttpUrl, Mapping[str, str], str], Mapping[str, Any]]
-"""Posts a form to a URL with an ``Authorization`` header, and gives the JSON object of the answer."""
+"""Posts a form to a URL with an ``Authorization`` header and returns the JSON object in the response."""
 
 _JAAS: Final = re.compile(r"\b(?P<key>username|password)\s*=\s*(?:\"(?P<text>(?:[^\"\\]|\\.)*)\"|(?P<word>[^\s;\"]+))")
 _ESCAPE: Final = re.compile(r"\\(.)")

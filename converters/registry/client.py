@@ -35,7 +35,7 @@ _TRY_AGAIN: Final = frozenset({408, 425, 429})
 _NEVER: Final = frozenset({501, 505})
 _REFUSED: Final = frozenset({401, 403})
 _REFUSED_REQUEST: Final = frozenset({400, 404, 409, 410, 413, 422})
-"""Statuses with which a registry refuses a single schema, subject or id; others may still be allowed."""
+"""Statuses by which a registry refuses a single schema, subject or id, while other requests may still be allowed."""
 _NO_SUCH_PATH: Final = 404
 _READ_ONLY: Final = 42205
 _UNKNOWN: Final = frozenset({40401, 40402, 40403})
@@ -122,7 +122,7 @@ class RegistryClient:
         return self._by_key.get(("register", subject, text), ask)
 
     def look_up(self, subject: str, text: str) -> RegisteredSchema:
-        """Return the schema with that text, its id and version; raise :class:`RegistryError` if there is none."""
+        """Return the registered schema with that text. Raises :class:`RegistryError` if there is none."""
         query = "?normalize=true" if self._config.normalize_schemas else ""
 
         def ask() -> RegisteredSchema:
@@ -144,7 +144,7 @@ class RegistryClient:
         return self._by_key.get(("id", schema_id), ask)
 
     def version_of(self, schema_id: int, subject: str) -> int | None:
-        """Return the version of a schema under ``subject``; ``None`` if it has none there or it is unknown."""
+        """Return the version of a schema under ``subject``, or ``None`` if there is none or the id is unknown."""
 
         def ask() -> int | None:
             try:
@@ -171,7 +171,7 @@ class RegistryClient:
         return self._latest.get(subject, ask)
 
     def referenced(self, schema: RegisteredSchema) -> list[str]:
-        """Return the texts of all schemas that ``schema`` uses, each after those that it uses itself."""
+        """Return the texts of all schemas that ``schema`` references, each after the schemas it references itself."""
         found: dict[tuple[str, int], str] = {}
         self._collect(schema.references, found, frozenset())
         return list(found.values())
@@ -201,7 +201,7 @@ class RegistryClient:
     # -- sending -----------------------------------------------------------------------------------------
 
     def _send(self, method: str, path: str, body: Mapping[str, Any] | None, what: str) -> Any:
-        """The JSON of the answer. ``what`` completes "Cannot ..." in errors."""
+        """Send a request and return the JSON of the response. ``what`` completes "Cannot ..." in errors."""
         for attempt in range(self._config.max_retries + 1):
             if attempt:
                 self._wait(self._pause(attempt))
@@ -225,7 +225,7 @@ class RegistryClient:
 
     def _pause(self, attempt: int) -> float:
         longest = min(self._config.retries_wait_ms * 2 ** (attempt - 1), self._config.retries_max_wait_ms)
-        # Workers that lost the same registry do not come back all at once.
+        # Jitter, so that workers that lost the same registry do not all return at once.
         return random.uniform(0, longest) / 1000  # noqa: S311
 
     def _ask(
@@ -246,7 +246,7 @@ class RegistryClient:
             ) as response:
                 status, content = response.status_code, _read(response)
         except (requests.exceptions.InvalidURL, UnicodeError):
-            # Trying again does not help, and the text of the error says no more than this one.
+            # Retrying does not help, and the text of the original error adds nothing to this one.
             raise ConnectError(f"Cannot {what}: {url.address} names no host. Check schema.registry.url.") from None
         except requests.RequestException as error:
             cause = _cause(error, handled)
@@ -280,7 +280,7 @@ class RegistryClient:
                     f"The issuer of tokens at {url.address} is not trusted: {reason}. Check the schema.registry.ssl "
                     "keys of the converter."
                 ) from None
-            # The error of requests shows the whole URL, whose query may hold a secret: it is not chained.
+            # The error of requests shows the whole URL, whose query may contain a secret, so it is not chained.
             raise RetriableError(f"The issuer of tokens at {url.address} does not answer: {reason}.") from None
         if _is_trouble(response.status_code):
             raise RetriableError(f"The issuer of tokens at {url.address} answers HTTP status {response.status_code}.")
@@ -306,11 +306,11 @@ class _NoAnswer:
 
 
 class _NoSuchPathError(ConnectError):
-    """The server does not know the requested path at all."""
+    """The server does not know the requested path."""
 
 
 class _TooLargeError(requests.RequestException):
-    """An answer is larger than any answer of a registry."""
+    """A response is larger than any legitimate response of a registry."""
 
 
 class _TlsAdapter(HTTPAdapter):
@@ -326,19 +326,19 @@ class _TlsAdapter(HTTPAdapter):
         return super().proxy_manager_for(proxy, **self._tls(), **kwargs)
 
     def cert_verify(self, conn: Any, url: Any, verify: Any, cert: Any) -> None:
-        """Trust the authorities that requests brings too, unless ``only`` those of the context are to be trusted."""
+        """Also trust the authorities bundled with requests, unless ``only`` those of the context are to be trusted."""
         if not self._only:
             super().cert_verify(conn, url, verify, cert)  # type: ignore[no-untyped-call]
 
     def _tls(self) -> dict[str, Any]:
-        # urllib3 looks at the name itself where the context does not, unless it is told not to.
+        # urllib3 checks the host name itself if the context does not, unless told otherwise.
         unnamed = {} if self._context.check_hostname else {"assert_hostname": False}
         return {"ssl_context": self._context, **unnamed}
 
 
 def _session(config: RegistryConfig) -> requests.Session:
     session = requests.Session()
-    # Neither ~/.netrc nor proxies of the environment: Java does not know them, and they would go unseen.
+    # Ignore ~/.netrc and proxies from the environment: Java does not use them, and they would have invisible effects.
     session.trust_env = False
     if any(url is not None and url.address.startswith("https:") for url in (*config.urls, config.issuer)):
         session.mount("https://", _TlsAdapter(tls_context(config), only=has_trust_store(config)))
@@ -367,7 +367,7 @@ def _parsed(content: bytes, what: str, url: HttpUrl) -> Any:
 
 
 def _is_trouble(status: int) -> bool:
-    """Whether the same request may succeed later."""
+    """Return whether the same request may succeed later."""
     return status in _TRY_AGAIN or (status >= 500 and status not in _NEVER)
 
 
@@ -417,7 +417,7 @@ def _joined(failures: Iterable[_NoAnswer]) -> str:
 
 
 def _reason(error: requests.RequestException, cause: BaseException) -> str:
-    """The reason of a failure without any URL or header, which may contain a token."""
+    """Return the reason for a failure without any URL or header, which may contain a token."""
     if isinstance(error, _TooLargeError):
         return f"its answer is larger than {_LARGEST} bytes"
     if isinstance(error, requests.exceptions.SSLError):
@@ -430,7 +430,7 @@ def _reason(error: requests.RequestException, cause: BaseException) -> str:
 
 
 def _is_untrusted(cause: BaseException) -> bool:
-    """Whether the certificate is refused, which another attempt does not change."""
+    """Return whether the failure is an untrusted certificate, for which retrying does not help."""
     return isinstance(cause, ssl.SSLCertVerificationError)
 
 
@@ -439,7 +439,7 @@ def _short(cause: BaseException) -> str:
 
 
 def _cause(error: BaseException, handled: BaseException | None) -> BaseException:
-    """The error that caused the others; ``handled`` was there before them, and Python chains it to the first."""
+    """Return the root cause of an error, stopping at ``handled``, to which Python chains what is raised meanwhile."""
     seen = error
     while (deeper := seen.__cause__ or seen.__context__ or getattr(seen, "reason", None)) is not None:
         if not isinstance(deeper, BaseException) or deeper is handled:

@@ -32,7 +32,7 @@ __all__ = ["TOKEN", "RegistryConfig"]
 _BASIC_SOURCES = ("URL", "USER_INFO", "SASL_INHERIT")
 _BEARER_SOURCES = ("STATIC_TOKEN", "OAUTHBEARER", "SASL_OAUTHBEARER_INHERIT", "CUSTOM")
 TOKEN: Final = re.compile(r"[!-~]+")
-"""The form of a token, which becomes part of a header."""
+"""The form of a valid token, which becomes part of a header."""
 
 _HOST: Final = re.compile(r"[^\s/@?#\\\[\]:]+|\[?[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*\]?")
 _BEARER_REMEDY = "use STATIC_TOKEN (bearer.auth.token) or OAUTHBEARER (bearer.auth.issuer.endpoint.url)"
@@ -202,7 +202,7 @@ class RegistryConfig(ConverterConfig, TlsConfig):
     )
 
     def check(self) -> Iterable[ConfigError]:
-        """Yield an error for each rule over several options that is broken."""
+        """Yield an error for each violated rule that involves several options."""
         yield from super().check()
         basic, bearer = self.basic_auth_credentials_source, self.bearer_auth_credentials_source
         if basic not in ("", *_BASIC_SOURCES):
@@ -249,17 +249,17 @@ class RegistryConfig(ConverterConfig, TlsConfig):
 
     @property
     def proxy(self) -> str | None:
-        """The URL of the proxy, if there is one; a :class:`~connect.errors.ConfigError` if it is not valid."""
+        """The URL of the proxy, or ``None``. Raises :class:`~connect.errors.ConfigError` if it is not valid."""
         return _proxy_url(self.proxy_host, self.proxy_port)
 
     @property
     def user_info(self) -> str:
-        """``<user>:<password>``, or the empty text."""
+        """``<user>:<password>``, or an empty text."""
         return self.basic_auth_user_info.value or self.schema_registry_basic_auth_user_info.value
 
 
 def _registry_url(key: str, text: str) -> HttpUrl:
-    """The URL of a registry; if it is not valid, a :class:`~connect.errors.ConfigError` that does not show it."""
+    """Parse the URL of a registry. The :class:`~connect.errors.ConfigError` for an invalid one does not show it."""
     url = _usable(key, text)
     if url.query:
         raise invalid_value(key, HIDDEN, "The URL of a registry has no query: remove the ? and what follows it")
@@ -267,7 +267,7 @@ def _registry_url(key: str, text: str) -> HttpUrl:
 
 
 def _issuer_url(key: str, text: str) -> HttpUrl:
-    """The URL that issues tokens; errors as in :func:`_registry_url`."""
+    """Parse the URL that issues tokens; errors as in :func:`_registry_url`."""
     url = _usable(key, text)
     if url.user_info is not None:
         reason = "It contains a user: remove that, and set bearer.auth.client.id and bearer.auth.client.secret instead"
@@ -276,7 +276,7 @@ def _issuer_url(key: str, text: str) -> HttpUrl:
 
 
 def _proxy_url(host: str, port: int) -> str | None:
-    """The URL of a proxy, or ``None``; errors as in :func:`_registry_url`."""
+    """Parse the URL of a proxy, or return ``None`` if it is empty; errors as in :func:`_registry_url`."""
     if not host or port <= 0:
         return None
     if not _HOST.fullmatch(host) or port > 65535:
@@ -290,5 +290,5 @@ def _usable(key: str, text: str) -> HttpUrl:
     try:
         return http_url(text)
     except ValueError as error:
-        # The URL may hold a password, so it is not shown, and this error shows nothing of it.
+        # The URL may contain a password, so the error shows no part of it.
         raise invalid_value(key, HIDDEN, f"This is not a usable URL: {error}") from error

@@ -1,4 +1,4 @@
-"""Schemas in the answers of a registry."""
+"""Schemas in the responses of a registry."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class RegisteredSchema:
 
 
 def registered_schema(answer: Any) -> RegisteredSchema:
-    """The schema in the JSON of an answer; a :class:`~connect.errors.DataError` if there is none."""
+    """Return the schema in the JSON of a response. Raises :class:`~connect.errors.DataError` if it contains none."""
     text = answer.get("schema") if isinstance(answer, dict) else None
     if not isinstance(text, str):
         raise DataError("The schema registry answered without a schema.")
@@ -50,7 +50,10 @@ def registered_schema(answer: Any) -> RegisteredSchema:
 
 
 def whole_member(answer: Any, member: str) -> int:
-    """A whole number in the JSON of an answer; a :class:`~connect.errors.DataError` if there is none of 32 bits."""
+    """Return an integer in the JSON of a response.
+
+    Raises :class:`~connect.errors.DataError` if it is missing or exceeds 32 bits.
+    """
     number = answer.get(member) if isinstance(answer, dict) else None
     if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < 2**31:
         raise DataError(f"The schema registry answered without the {member} of the schema.")

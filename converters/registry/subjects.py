@@ -25,9 +25,9 @@ class SubjectNameStrategy(StrEnum):
         return self is not SubjectNameStrategy.TOPIC_NAME
 
     def subject(self, topic: str, record_name: str | None, *, is_key: bool) -> str:
-        """The subject of a schema; ``record_name`` is ``None`` if the schema has no name.
+        """Return the subject of a schema; ``record_name`` is ``None`` if the schema has no name.
 
-        Raises :class:`~connect.errors.DataError` when the strategy needs one.
+        Raises :class:`~connect.errors.DataError` if the strategy requires a name.
         """
         if self is SubjectNameStrategy.TOPIC_NAME:
             return f"{topic}-{'key' if is_key else 'value'}"
@@ -41,7 +41,7 @@ class SubjectNameStrategy(StrEnum):
 
 
 def subject_name_strategy(name: str) -> SubjectNameStrategy | None:
-    """The strategy with that simple name or Java class; ``None`` if there is none."""
+    """Return the strategy with that simple name or Java class, or ``None`` if there is none."""
     package, _, simple = name.rpartition(".")
     if package and package not in _JAVA_PACKAGES:
         return None

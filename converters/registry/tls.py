@@ -21,7 +21,7 @@ def _same(name: str) -> Any:
 
 
 class TlsConfig(Config):
-    """The TLS options. Each key may also be written without ``schema.registry.``."""
+    """The TLS options. Each key can also be written without ``schema.registry.``."""
 
     schema_registry_ssl_truststore_location: str | None = tls_option("ssl.truststore.location")
     schema_registry_ssl_truststore_certificates: Password | None = tls_option("ssl.truststore.certificates")
@@ -54,7 +54,7 @@ class TlsConfig(Config):
         yield from unusable_stores(self.tls_props(), _PREFIX)
 
     def tls_props(self) -> dict[str, str]:
-        """The TLS options that are set, all under ``schema.registry.ssl.*``."""
+        """Return the TLS options that are set, all under ``schema.registry.ssl.*``."""
         props: dict[str, str] = {}
         for name in TLS_NAMES:
             attribute = name.replace(".", "_")
@@ -65,10 +65,10 @@ class TlsConfig(Config):
 
 
 def has_trust_store(config: TlsConfig) -> bool:
-    """Whether the options say who is to be trusted."""
+    """Return whether the options configure a trust store."""
     return client.has_trust_store(config.tls_props(), _PREFIX)
 
 
 def tls_context(config: TlsConfig) -> ssl.SSLContext:
-    """The TLS context for the registry; a :class:`~connect.errors.ConfigError` if an option is unusable."""
+    """Return the TLS context for the registry. Raises :class:`~connect.errors.ConfigError` if an option is unusable."""
     return client_context(config.tls_props(), _PREFIX)

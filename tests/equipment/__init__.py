@@ -1,1 +1,1 @@
-"""What tests of whole workers are made with."""
+"""Equipment for tests of whole workers."""

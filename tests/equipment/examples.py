@@ -1,4 +1,4 @@
-"""How many examples a property is tried with."""
+"""The number of examples for each property."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis import settings
 __all__ = ["ALL", "MANY", "QUICK", "SUITE", "examples", "register_profiles"]
 
 ALL = "sluice"
-"""The profile that a run has unless it asks for another."""
+"""The default profile of a run."""
 
 SUITE = "suite"
 """The profile of ``make test``: two fifths of the examples."""
@@ -16,10 +16,10 @@ QUICK = "quick"
 """The profile of ``make check``: a tenth of them."""
 
 MANY = "many"
-"""The profile of ``make properties``: ten times as many, and other ones each time."""
+"""The profile of ``make properties``: ten times as many, and different ones each time."""
 
 _USUAL = 100
-"""What a property is tried with that does not say otherwise."""
+"""The number of examples for a property that does not set one."""
 
 _LEAST = 3
 
@@ -34,5 +34,5 @@ def register_profiles(*, derandomize: bool) -> None:
 
 
 def examples(number: int) -> int:
-    """The ``max_examples`` of a property that all of ``number`` are tried with in a thorough run."""
+    """The ``max_examples`` of a property that has ``number`` examples in a thorough run."""
     return max(_LEAST, number * settings().max_examples // _USUAL)

@@ -1,4 +1,4 @@
-"""How the time of something grows with its input."""
+"""Asserts how the run time of a function grows with its input."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 __all__ = ["assert_grows_evenly"]
 
 _UNMEASURED = 0.001
-"""Seconds that say nothing: what is over so soon does not grow fast."""
+"""A tolerance in seconds: shorter times are too small to compare."""
 
 
 def assert_grows_evenly(run: Callable[[Any], object], make: Callable[[int], Any], size: int) -> None:
-    """Assert that twice the input takes less than three times the processor's time.
+    """Assert that twice the input takes less than three times the CPU time.
 
     Both are timed in turn until the best times show it: other processes can make one of them slow, but none fast.
     """

@@ -1,4 +1,4 @@
-"""Folders of plugins with interpreters of their own, each made in a moment: a path file gives it this tree's Sluice."""
+"""Plugin folders with their own interpreters, made quickly: a path file gives each one this tree's Sluice."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ __all__ = ["SLUICE_PATH", "add_package", "bare_folder", "folder_with_interpreter
 
 _TREE = Path(connect.__file__).parent.parent
 SLUICE_PATH = f"{_TREE}\n{sysconfig.get_paths()['purelib']}\n"
-"""What a path file has to hold for an interpreter to have this Sluice and all that it needs."""
+"""The contents of a path file that gives an interpreter this Sluice and its dependencies."""
 
 
 def bare_folder(folder: Path) -> Path:
-    """A folder with an interpreter in which nothing is installed; the place where packages go is returned."""
+    """Make a folder with an interpreter in which nothing is installed; return its site-packages."""
     venv.create(folder / ".venv", with_pip=False)
     (site,) = (folder / ".venv" / "lib").glob("python3.*/site-packages")
     return site
 
 
 def folder_with_interpreter(folder: Path, sluice: str | None = None) -> Path:
-    """The same with this Sluice in it, which says that it is of the version ``sluice``."""
+    """The same with this Sluice in it, which reports the version ``sluice``."""
     site = bare_folder(folder)
     (site / "sluice.pth").write_text(SLUICE_PATH)
     add_package(site, "sluice-connect", sluice or metadata.version("sluice-connect"), {})
@@ -33,14 +33,14 @@ def folder_with_interpreter(folder: Path, sluice: str | None = None) -> Path:
 
 
 def add_package(site: Path, name: str, version: str, files: dict[str, str], plugins: str | None = None) -> None:
-    """Install a distribution as pip leaves it; ``plugins`` is the package that its entry point names."""
+    """Install a distribution as pip does; ``plugins`` is the package that its entry point names."""
     for path, text in _distribution(name, version, files, plugins).items():
         (site / path).parent.mkdir(parents=True, exist_ok=True)
         (site / path).write_text(text)
 
 
 def wheel(folder: Path, name: str, version: str, files: dict[str, str], plugins: str | None = None) -> Path:
-    """The same as a wheel, for pip to install."""
+    """The same distribution as a wheel, for pip to install."""
     file = folder / f"{name.replace('-', '_')}-{version}-py3-none-any.whl"
     with zipfile.ZipFile(file, "w") as archive:
         for path, text in _distribution(name, version, files, plugins).items():

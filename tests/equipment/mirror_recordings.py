@@ -1,4 +1,4 @@
-"""What Apache Kafka's MirrorMaker 2 was seen to do: vectors of its classes, and what lay on two clusters."""
+"""Recordings of Apache Kafka's MirrorMaker 2: vectors of its classes, and dumps of two clusters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DATA: Final = Path(__file__).parents[1] / "parity" / "data" / "mirror"
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A record of a dump; ``timestamp_type`` is 1 where its writer set the time and 2 where the broker did."""
+    """A record of a dump; ``timestamp_type`` is 1 if its producer set the time, and 2 if the broker did."""
 
     cluster: str
     topic: str
@@ -27,7 +27,7 @@ class Recorded:
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...]
     decoded: dict[str, Any] | None
-    """What an internal record of the mirror says, by field."""
+    """The decoded fields of an internal record of the mirror."""
 
 
 def mirror_vectors(suite: str) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Ports for the servers of tests. Each stays its server's own while that is down for a moment."""
+"""Ports for the servers of tests. A port stays reserved for its server even while that is briefly down."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from worker.embedded.ports import is_free
 
 __all__ = ["own_port"]
 
-# Below those that servers of ours choose by themselves; each process of a test run has a part of them.
+# Below the ports that Sluice's embedded servers choose; each process of a test run has its own part of the range.
 _LOWEST: Final = 10_000
 _EACH: Final = 1_000
 _PARTS: Final = 10
@@ -21,7 +21,7 @@ _turn: Final = itertools.count()
 
 
 def own_port() -> int:
-    """A free port that no other server of this test run is given: not even while its own one does not listen."""
+    """A free port that no other server of this test run gets, even while its own server does not listen."""
     part = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % _PARTS
     ports = (_LOWEST + part * _EACH + (_begin + turn) % _EACH for turn in itertools.islice(_turn, _EACH))
     port = next(filter(is_free, ports), None)

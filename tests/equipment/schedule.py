@@ -1,9 +1,9 @@
-"""The order in which the processes of a test run take its tests: the longest first, so that none begins at the end.
+"""The order in which the processes of a test run take its tests: the longest first, so that none of those starts last.
 
-What is taken at once is a *unit*: the tests of a file, which share sessions and clusters, or one test that the record
-of durations names by itself. Units that keep a processor busy all the time, those of Spark, and units that wait for
-clusters most of the time are taken in turn, so that neither kind is left for the end. Units that use one Java of Spark
-are taken by one process: a Java is slow until it has done for a while what it is to do.
+Processes take whole *units*: the tests of a file, which share sessions and clusters, or a single test that has its own
+entry in the record of durations. Units that keep a core busy (Spark) and units that mostly wait for clusters alternate,
+so that neither kind is left for the end. One process takes all units that share a Spark JVM, because a JVM is slow
+until it is warm.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 UNKNOWN: Final = 30.0
-"""How many seconds a file is taken to need that starts Spark or a cluster and is not recorded yet."""
+"""The assumed seconds of a file that starts Spark or a cluster and has no record yet."""
 
 _TESTS: Final = Path(__file__).parents[1]
 _RECORD: Final = _TESTS / "durations.txt"
@@ -55,7 +55,7 @@ def unit_of(test: str, recorded: Collection[str]) -> str:
 
 
 def in_turn(busy: Mapping[str, float], waiting: Mapping[str, float]) -> Iterator[str]:
-    """The units of two kinds, the longest of each first, mixed so that both kinds come to their end together."""
+    """The units of two kinds, the longest of each first, mixed so that both kinds are finished at the same time."""
     left = [sorted(kind.items(), key=lambda item: item[1]) for kind in (busy, waiting)]
     totals = [sum(kind.values()) or 1.0 for kind in (busy, waiting)]
     done = [0.0, 0.0]
@@ -68,20 +68,20 @@ def in_turn(busy: Mapping[str, float], waiting: Mapping[str, float]) -> Iterator
 
 @cache
 def java_of(file: str) -> str | None:
-    """The fixture by which the tests of a file share a Java of Spark with other files, if they do."""
+    """The fixture with which the tests of a file share a Spark JVM with other files, if they do."""
     text = (_TESTS.parent / file).read_text()
     return next((name for name in _JAVAS if name in text), None)
 
 
 def first_for(process: object, units: Iterable[str], homes: Mapping[str, object]) -> str:
-    """The first unit whose Java this process has, or none yet; if there is none such, the first of all."""
+    """The first unit whose JVM this process has, or that no process has yet; otherwise the first unit."""
     waiting = list(units)
     mine = (unit for unit in waiting if homes.get(java_of(unit.partition("::")[0]) or "", process) is process)
     return next(mine, waiting[0])
 
 
 def record_of(measured: Mapping[str, float], recorded: Collection[str]) -> str:
-    """The text of a record, from the seconds that each test took; those that are recorded by themselves stay so."""
+    """The text of a record, from the seconds that each test took; tests with their own entry keep it."""
     units: dict[str, float] = {}
     for test, seconds in measured.items():
         unit = unit_of(test, recorded)
@@ -91,13 +91,13 @@ def record_of(measured: Mapping[str, float], recorded: Collection[str]) -> str:
 
 
 class Durations:
-    """Writes a new record at the end of the run whose tests it is told of: a plugin of pytest's."""
+    """A pytest plugin that writes a new record at the end of a run."""
 
     def __init__(self) -> None:
         self._measured: dict[str, float] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Add what a test took, or setting it up, or tearing it down."""
+        """Add the time of a test, its setup or its teardown."""
         self._measured[report.nodeid] = self._measured.get(report.nodeid, 0.0) + report.duration
 
     def pytest_sessionfinish(self) -> None:
@@ -106,7 +106,7 @@ class Durations:
 
 
 class UnitScheduling(LoadScopeScheduling):
-    """Gives the units of a run to its processes, in the order in which they were collected but for their Javas."""
+    """Distributes the units of a run to its processes, in the order of collection except for shared JVMs."""
 
     def __init__(self, config: Any, log: Any) -> None:
         super().__init__(config, log)
@@ -122,7 +122,7 @@ class UnitScheduling(LoadScopeScheduling):
         super()._assign_work_unit(node)
 
     def remove_node(self, node: Any) -> str | None:
-        """Forget a process that has ended, and the Javas that it had."""
+        """Forget a process that has ended, and its JVMs."""
         self._homes = {java: home for java, home in self._homes.items() if home is not node}
         return super().remove_node(node)
 

@@ -1,4 +1,4 @@
-"""Scrapes, as prometheus-client reads them."""
+"""Scrapes, parsed by prometheus-client."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Scrape"]
 
 
 class Scrape:
-    """The series of a scrape, by name and labels. Raises ``ValueError`` if the text is not in its format."""
+    """The series of a scrape, by name and labels. Raises ``ValueError`` if the text has the wrong format."""
 
     def __init__(self, text: str, *, openmetrics: bool = False) -> None:
         self.families = list((openmetrics_families if openmetrics else plain_families)(text))
@@ -20,7 +20,7 @@ class Scrape:
         ]
 
     def named(self, name: str, **labels: str) -> list[float]:
-        """The values of a name's series that have these labels."""
+        """The values of the series with this name and these labels."""
         return [value for _, value in self._found(name, labels)]
 
     def labels(self, name: str, **labels: str) -> list[dict[str, str]]:

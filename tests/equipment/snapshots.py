@@ -1,4 +1,4 @@
-"""A snapshot of a worker, made up, and what a scrape shows of it."""
+"""An artificial snapshot of a worker, and the scrape of it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ SINK = TaskSeen(
 
 
 def snapshot(name: str = "a", state: State = State.RUNNING, seen: TaskSeen = SINK) -> Snapshot:
-    """A worker with a sink of one task, and a source whose task has not reported anything."""
+    """The snapshot of a worker with a sink of one task, and a source whose task has not reported anything."""
     statuses = {
         Unit(name): Status(state, HERE, 1, version="1.0"),
         Unit(name, 0): Status(state, HERE, 1, restarts=2),

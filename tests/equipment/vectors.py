@@ -1,9 +1,9 @@
 """Reads the behaviour vectors of Kafka Connect: schemas, values and records in their notation.
 
-``schema_of``, ``value_of`` and ``record_of`` make ours of theirs. To compare an outcome with what a vector expects,
-bring both to one form: ``encoded(value, schema)`` and ``canonical(document)``; for schemas compare
+``schema_of``, ``value_of`` and ``record_of`` convert them to Sluice's. To compare a result with the one that a vector
+expects, bring both to one form: ``encoded(value, schema)`` and ``canonical(document)``; for schemas compare
 ``schema_of(document)``, since equal schemas are one object. Python has one type of whole numbers and one of floats, so
-widths are not compared: the schema has them. What Python cannot carry (a Time of 25 hours) is an
+widths are not compared: the schema has them. A value that Python cannot represent (a Time of 25 hours) raises an
 ``UnrepresentableError``.
 """
 
@@ -49,7 +49,7 @@ def cases(suite: str) -> list[dict[str, Any]]:
 
 
 def schema_of(document: dict[str, Any] | None) -> Schema | None:
-    """The schema a document describes; ``None`` for none."""
+    """The schema that a document describes; ``None`` if there is none."""
     if document is None:
         return None
     attributes = {
@@ -70,7 +70,7 @@ def schema_of(document: dict[str, Any] | None) -> Schema | None:
 
 
 def value_of(document: Any, schema: Schema | None = None) -> Any:
-    """The value a document stands for. The schema tells dates, times and timestamps apart."""
+    """The value that a document represents. The schema distinguishes dates, times and timestamps."""
     if not isinstance(document, dict):
         return document
     tag, content = document["t"], document.get("v")
@@ -117,13 +117,13 @@ def _moment(milliseconds: int, schema: Schema | None) -> Any:
 
 
 def schema_and_value_of(document: dict[str, Any]) -> SchemaAndValue:
-    """The pair of a document ``{"schema", "value"}``."""
+    """The schema and the value of a document ``{"schema", "value"}``."""
     schema = schema_of(document["schema"])
     return SchemaAndValue(schema, value_of(document["value"], schema))
 
 
 def record_of(document: dict[str, Any]) -> Record:
-    """The source or sink record a document describes."""
+    """The source or sink record that a document describes."""
     key, value = schema_and_value_of(document["key"]), schema_and_value_of(document["value"])
     headers = [(header["key"], schema_and_value_of(header)) for header in document.get("headers", [])]
     shared: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Waiting for a condition, never for a time."""
+"""Waits for conditions, never for fixed times."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _LONGEST_PAUSE: Final = 0.25
 
 
 def wait_until(what: str, condition: Callable[[], T], seconds: float = 60.0) -> T:
-    """The first true answer of ``condition``; fails with ``what`` if there is none in time."""
+    """Return the first true result of ``condition``; fail with ``what`` if there is none in time."""
     asked = time.monotonic()
     deadline = asked + seconds
     while not (answer := condition()):
         now = time.monotonic()
         if now >= deadline:
             raise AssertionError(f"within {seconds:g} s it did not come about that {what}")
-        # A look that costs much leaves the machine to what is waited for.
+        # After an expensive check, pause longer: the awaited work needs the machine.
         time.sleep(min(max(_PAUSE, 2 * (now - asked)), _LONGEST_PAUSE))
         asked = time.monotonic()
     return answer

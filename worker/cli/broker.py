@@ -15,7 +15,7 @@ from worker.embedded.broker.settings import DEFAULT_HEAP
 __all__ = ["broker"]
 
 NOT_RUNNING = 3
-"""The exit status of ``status`` when no broker runs, as service scripts have it."""
+"""The exit status of ``status`` when no broker runs, by the convention of service scripts."""
 
 _folder = click.option(
     "--folder",

@@ -61,7 +61,7 @@ def compact(
 
 
 def _config_of(connector: str, url: str) -> dict[str, str]:
-    """The configuration in a file, or of a deployed connector, which must be stopped."""
+    """Return the configuration in a file, or of a deployed connector, which must be stopped."""
     file = Path(connector)
     if file.is_file():
         from worker.cli.offline_worker import read_given  # noqa: PLC0415 - as above

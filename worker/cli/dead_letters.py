@@ -21,7 +21,7 @@ __all__ = ["dlq"]
 _PAGE: Final = 200
 _KINDS: Final = ("text", "json", "base64")
 _PREAMBLE: Final = "Converting byte[] to Kafka Connect data failed due to serialization error: "
-"""What Kafka's JsonConverter says before it says what is wrong."""
+"""The prefix of the errors of Kafka's JsonConverter, before the actual cause."""
 _RECORD: Final = re.compile(r"(\d{1,9}):(\d{1,18})(?:-(\d{1,18}))?")
 
 
@@ -57,7 +57,7 @@ def show(name: str, record: str, url: str) -> None:
     """Show one dead letter of the connector NAME, RECORD (PARTITION:OFFSET), with its full error."""
     partition, offset, _ = _numbers(record)
     client = client_of(url)
-    # The API lists the records after a place; before offset 0 that is the end of the previous partition.
+    # The API lists the records after a position; the one before offset 0 is the end of the previous partition.
     place: dict[str, str | int] = {"limit": 1}
     if offset or partition:
         place["after"] = f"{partition}:{offset - 1}" if offset else f"{partition - 1}:{2**63 - 2}"
@@ -191,17 +191,17 @@ def _edited(forms: dict[str, str | None] | None, kind: str | None) -> str:
     after = click.edit(before, extension=".json" if shown == "json" else ".txt")
     if after is None:
         raise click.ClickException("The editor was closed without saving: nothing was delivered.")
-    # Most editors end the last line.
+    # Most editors add a final line break.
     return after if before.endswith("\n") else after.removesuffix("\n")
 
 
 def _kind(forms: dict[str, str | None] | None) -> str:
-    """The most readable form of a part; a null has none yet."""
+    """Return the most readable format for a part of a record; a null has none."""
     return "text" if forms is None else next(kind for kind in _KINDS if forms[kind] is not None)
 
 
 def _with_headers(present: list[dict[str, Any]], given: tuple[str, ...]) -> list[dict[str, Any]]:
-    """The headers of a record, with the given ones replacing those of the same names."""
+    """Return the headers of a record, with the given ones replacing those of the same names."""
     wanted = [text.partition("=") for text in given]
     for name, equals, _ in wanted:
         if not (name and equals):

@@ -15,7 +15,7 @@ _HEADER: Final = ("LOAD", "BEGUN", "SECONDS", "RECORDS", "ROWS", "SIZE", "FILES"
 
 
 def load_lines(tasks: list[Mapping[str, Any]]) -> list[str]:
-    """The lines for the tasks of ``GET /connectors/NAME/loads``; empty if there are no loads."""
+    """Return the lines for the tasks of ``GET /connectors/NAME/loads``; empty if there are no loads."""
     return [line for task in tasks for line in _of_task(task)]
 
 

@@ -54,7 +54,7 @@ class ConnectorLogs:
         found = list(first["lines"])
         for worker_id in self._others():
             found += self._lines_of(worker_id, most)
-        # Each begins with its time.
+        # Each line begins with its time.
         for line in sorted(found, key=lambda line: line.partition("]")[0])[-most:] if most else ():
             click.echo(line)
 
@@ -79,7 +79,7 @@ class ConnectorLogs:
         return next((worker.position for worker in self._workers.values() if worker.client is client), 0)
 
     def _others(self) -> Iterable[str]:
-        """The other workers that run units of the connector now, or did before."""
+        """Return the other workers that run units of the connector now, or ran them before."""
         status = self._client.get(self._client.connector_path(self._connector, "status"))
         running = {part["worker_id"] for part in (status["connector"], *status["tasks"])} - {""}
         asked = {worker_id for worker_id, worker in self._workers.items() if worker.client is self._client}

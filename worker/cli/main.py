@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-# A worker needs five for each connector and task, and many systems allow 1024 by default.
+# A worker needs five open files for each connector and task, and many systems allow 1024 by default.
 _HELP: Final = ["-h", "--help"]
 _OPEN_FILES: Final = 65_536
 _ELSEWHERE: Final = {
@@ -107,9 +107,12 @@ def distributed(worker_properties: Path) -> None:
 
 
 def begin() -> None:
-    """Start slow work that can run during the imports. Until the worker handles signals, a signal ends it quietly."""
+    """Start slow work that can run during the imports.
+
+    Until the worker handles signals, a signal ends the process quietly.
+    """
     for number in (signal.SIGINT, signal.SIGTERM):
-        # An exception would be lost in a callback of the interpreter, where a signal may come too.
+        # An exception would be lost in an interpreter callback, during which a signal may arrive too.
         signal.signal(number, lambda *_: os._exit(0))
     from worker.supervisor.fork_client import fork_client  # noqa: PLC0415 - see above
 

@@ -48,12 +48,12 @@ class Mistake:
     remedy: str | None = None
 
     def document(self) -> dict[str, Any]:
-        """The mistake as a JSON object."""
+        """Return the mistake as a JSON object."""
         return {"keys": list(self.keys), "error": self.error, "remedy": self.remedy}
 
 
 def mistakes_of(infos: Mapping[str, Any]) -> list[Mistake]:
-    """The mistakes in a validation result, in its order."""
+    """Return the mistakes in a validation result, in its order."""
     found: dict[str, list[str]] = {}
     configs = {config["value"]["name"]: config for config in infos["configs"]}
     for key, config in configs.items():
@@ -63,7 +63,7 @@ def mistakes_of(infos: Mapping[str, Any]) -> list[Mistake]:
 
 
 def mistakes_text(mistakes: Iterable[Mistake]) -> str:
-    """The mistakes as text."""
+    """Return the mistakes as text."""
     return "\n".join(line for mistake in mistakes for line in _lines(mistake))
 
 
@@ -75,7 +75,7 @@ def _lines(mistake: Mistake) -> Iterator[str]:
 
 
 def _without_echoes(errors: list[str]) -> list[str]:
-    """The errors of a key without those that only repeat that its value is invalid."""
+    """Return the errors of a key without those that merely repeat that its value is invalid."""
     first, *others = errors or [""]
     return [error for error in (first, *(error for error in others if not _NULL_TWICE.match(error))) if error]
 
@@ -88,7 +88,7 @@ def _remedy(error: str, config: Mapping[str, Any]) -> str | None:
 
 
 def _meaning(definition: Mapping[str, Any] | None) -> str | None:
-    """What the key means, from its definition."""
+    """Return the meaning of a key, from its definition."""
     if definition is None:
         return None
     default = definition["default_value"]

@@ -29,7 +29,7 @@ from worker.supervisor.process import ForkServerLauncher
 __all__ = ["NOT_ASKED", "OfflineWorker", "read_given"]
 
 NOT_ASKED: Final = 2
-"""The exit status where nothing could be found out: a file cannot be read, or the worker's is wrong."""
+"""The exit status if nothing could be checked: a file cannot be read, or the worker's file is invalid."""
 
 _PATIENCE: Final = 90.0
 _NO_CLASS: Final = 'Missing required configuration "connector.class" which has no default value.'
@@ -42,7 +42,7 @@ _DEFAULTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class OfflineWorker:
-    """A worker's configuration; ``config`` is ``None`` if there is no file and defaults are used."""
+    """A worker's configuration; ``config`` is ``None`` if there is no file and the defaults are used."""
 
     props: dict[str, str] = field(repr=False)
     config: WorkerConfig | None = field(repr=False)
@@ -85,7 +85,7 @@ class OfflineWorker:
         raise SystemExit(NOT_ASKED)
 
     def mistakes_in(self, connector: GivenConnector, label: str) -> tuple[list[Mistake], list[str]]:
-        """The mistakes in a connector's configuration, and warnings."""
+        """Return the mistakes in a connector's configuration, and warnings."""
         written = (connector.config.get("connector.class") or "").strip()
         if not written:
             remedy = "`sluice plugins list` lists the connectors there are."
@@ -95,11 +95,11 @@ class OfflineWorker:
         if isinstance(report, messages.Validated):
             return mistakes_of(report.infos), report.warnings
         assert isinstance(report, messages.Refused)
-        # Without its class a configuration cannot be read at all, nor with a reference that cannot be looked up.
+        # Without its class, or with a reference that cannot be resolved, a configuration cannot be read at all.
         return [Mistake(("connector.class",) if written in report.message else (), report.message)], []
 
     def offsets_of(self, connector: str) -> messages.OffsetPairs | None:
-        """The connector's offsets in a standalone worker's offsets file, which may be in use; otherwise ``None``."""
+        """Return the connector's offsets in a standalone worker's offsets file, which may be in use, or ``None``."""
         if not isinstance(self.config, StandaloneConfig):
             return None if isinstance(self.config, DistributedConfig) else []
         file = self.config.offset_file

@@ -1,4 +1,4 @@
-"""What commands share: options, the client of a worker's REST API, and its errors."""
+"""What commands share: options, the client of a worker's REST API, and the display of its errors."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def columns(header: Sequence[str], rows: Sequence[Sequence[object]], *, cut: boo
 
 
 def state(name: str) -> str:
-    """The state of a connector or task in its colour; ``click.echo`` removes colours unless writing to a terminal."""
+    """Return the state of a connector or task in its colour, which ``click.echo`` shows only on a terminal."""
     return name if os.environ.get("NO_COLOR") else click.style(name, fg=_COLOURS.get(name))
 
 
@@ -102,5 +102,5 @@ def _cut(text: str, room: int) -> str:
 
 
 def _line_width() -> int:
-    """The terminal's line width; unlimited if there is no terminal."""
+    """Return the terminal's line width; unlimited if there is no terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize

@@ -40,7 +40,7 @@ def _by_home(entry: PluginEntry) -> tuple[str, str]:
 
 
 def _tried(entries: Sequence[PluginEntry]) -> list[str]:
-    """The error of each entry; empty if there is none."""
+    """Return the error of each entry; empty if there is none."""
     described = [[entry.kind.value, entry.class_name, entry.folder and str(entry.folder)] for entry in entries]
     try:
         done = subprocess.run(
@@ -61,7 +61,7 @@ def _tried(entries: Sequence[PluginEntry]) -> list[str]:
 def _try_all() -> None:
     """Import the modules named on standard input, and write an error for each to standard output."""
     with os.fdopen(os.dup(1), "w") as answers:
-        # Plugins may print while they are imported.
+        # Plugins may print during their import.
         os.dup2(2, 1)
         for kind, name, folder in json.load(sys.stdin):
             try:

@@ -50,7 +50,7 @@ def _run(command: Sequence[str], failure: str) -> None:
 
 
 def _this_sluice() -> list[str]:
-    """What to pass to pip to install this very Sluice, wherever it was installed from."""
+    """Return the pip argument that installs this very Sluice, wherever it was installed from."""
     distribution = importlib.metadata.distribution(_SLUICE)
     origin = json.loads(distribution.read_text("direct_url.json") or "{}")
     match origin:

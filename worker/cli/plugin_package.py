@@ -62,7 +62,7 @@ class PluginPackage:
         return _CLASSES[self.kind].format(self._camel)
 
     def files(self) -> dict[str, str]:
-        """The text of each file by its path below the project's folder."""
+        """Return the text of each file by its path below the project's folder."""
         own, package = f"{self.kind}/", self.package
         templates = {
             "pyproject.toml": "package/pyproject.toml",

@@ -20,7 +20,7 @@ _PLUGIN_PATH = click.option(
 )
 
 _AGAIN: Final = "from worker.cli.main import main; main()"
-"""What has another interpreter do what this one was asked to do."""
+"""Makes another interpreter run the same command as this one."""
 
 _NEW_KINDS: Final = ("source", "sink", "transformation", "converter")
 _KINDS: Final = (
@@ -152,7 +152,7 @@ def describe(name: str, plugin_path: tuple[Path, ...], version: str | None) -> N
 
 
 def _described_by(interpreter: Path, name: str, plugin_path: tuple[Path, ...], version: str | None) -> int:
-    """The exit status of this command, run by the interpreter that the plugin is installed in."""
+    """Run this command with the interpreter that the plugin is installed in, and return its exit status."""
     paths = [part for path in plugin_path for part in ("--plugin-path", str(path))]
     options = [*paths, *(["--version", version] if version is not None else [])]
     done = subprocess.run([interpreter, "-P", "-c", _AGAIN, "plugins", "describe", *options, name], check=False)

@@ -10,7 +10,7 @@ __all__ = ["changes", "end_text", "has_failed", "preview_text", "record_text", "
 
 Document: TypeAlias = Mapping[str, Any]
 Row: TypeAlias = tuple[str, str, str]
-"""The name of a part of a record, its text before a step and after it; an empty text before is none."""
+"""The name of a part of a record, its text before a step and its text after it; an empty text before means none."""
 
 _LONGEST: Final = 100
 _WIDEST_BEFORE: Final = 46
@@ -18,18 +18,18 @@ _WIDEST_CELL: Final = 30
 _ABSENT: Final = "(none)"
 _PLAIN: Final = ("topic", "key schema", "value schema")
 _WHOLE: Final = ("polled", "consumed", "converted", "produced", "put")
-"""The steps that show the whole record: the others show what they change."""
+"""The steps that show the whole record; the others show only what they change."""
 
 
 def preview_text(document: Document) -> str:
-    """The result of a preview: its records, its tables, and why there are no more."""
+    """Return the result of a preview as text: its records, its tables, and why there are no more."""
     records = [record_text(number, record) for number, record in enumerate(document["records"], 1)]
     tables = [table_text(table) for table in document["tables"]]
     return "\n\n".join([*records, *tables, end_text(document)])
 
 
 def end_text(document: Document) -> str:
-    """The number of records, and why there are no more."""
+    """Return the number of records, and why there are no more."""
     shown = len(document["records"])
     records = f"{shown} {'record' if shown == 1 else 'records'}"
     told = f"{document['trace'].rstrip()}\n" if document["trace"] else ""
@@ -39,7 +39,7 @@ def end_text(document: Document) -> str:
 
 
 def has_failed(document: Document) -> bool:
-    """Whether a record of a preview, or the connector, would fail."""
+    """Return whether a record of a preview, or the connector, would fail."""
     return document["failed"] or any("error" in step for record in document["records"] for step in record["steps"])
 
 
@@ -55,7 +55,7 @@ def record_text(number: int, document: Document) -> str:
 
 
 def table_text(document: Document) -> str:
-    """The rows that a load would write to a table, below its columns and their types."""
+    """Return the rows that a load would write to a table, below its columns and their types."""
     columns = document["columns"]
     names = [column["name"] for column in columns]
     cells = [[json.dumps(row.get(name), ensure_ascii=False) for name in names] for row in document["rows"]]
@@ -71,7 +71,7 @@ def table_text(document: Document) -> str:
 
 
 def changes(before: Document, after: Document) -> Iterator[tuple[str, Any, Any]]:
-    """The parts of a record that differ: ``value.name`` with the old and the new value, ``...`` for none."""
+    """Yield the parts of a record that differ: ``value.name`` with the old and the new value, ``...`` for none."""
     for part in ("topic", "partition", "timestamp", "key_schema", "key", "value_schema", "value"):
         yield from _changed(part.replace("_", " "), before.get(part), after.get(part))
     yield from _changed("headers", _headers(before), _headers(after))
@@ -86,7 +86,7 @@ def _changed(path: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any
 
 
 def _headers(record: Document) -> dict[str, Any]:
-    """Headers by key; if several have the same key, they are numbered."""
+    """Return the headers by key; if several have the same key, they are numbered."""
     found: dict[str, Any] = {}
     for header in record.get("headers") or ():
         name, number = header["key"], 1
@@ -128,7 +128,7 @@ def _whole(record: Document) -> Iterator[tuple[str, str]]:
     for part in ("key", "value"):
         schema = record.get(f"{part}_schema")
         if part == "value" or record[part] is not None or schema is not None:
-            # Bytes are text that stands for itself: what a record is converted from, or to.
+            # Without a schema entry these are bytes, before or after conversion, shown as plain text.
             shown = _shown(record[part]) if f"{part}_schema" in record else _bytes(record[part])
             yield part, shown
             if schema is not None:

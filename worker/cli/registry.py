@@ -15,7 +15,7 @@ from worker.embedded.registry.settings import DEFAULT_HEAP
 __all__ = ["registry"]
 
 NOT_RUNNING = 3
-"""The exit status of ``status`` when no registry runs, as service scripts have it."""
+"""The exit status of ``status`` when no registry runs, by the convention of service scripts."""
 
 _folder = click.option(
     "--folder",

@@ -14,7 +14,7 @@ __all__ = ["run"]
 
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FAILED: Final = 1
-# For the start of the process and of the plugin's own connections, beside the time that it polls.
+# Time for starting the process and for the plugin's own connections, in addition to the time that it polls.
 _START: Final = 60.0
 # Practically unlimited for a terminal.
 _MOST_BYTES: Final = 1 << 30

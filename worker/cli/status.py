@@ -101,7 +101,7 @@ def _show_cluster(client: RestClient, output: Output) -> None:
 
 
 def _workers(statuses: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What each worker runs. A worker without units appears in no status, so it is missing here."""
+    """Return what each worker runs. A worker without units appears in no status, so it is missing here."""
     found = sorted({part["worker_id"] for each in statuses for part in _parts(each) if part["worker_id"]})
     return [
         {

@@ -27,7 +27,7 @@ class Failure:
 
 
 def failures(status: Mapping[str, Any]) -> list[Failure]:
-    """The failures in a connector's status: its own first, then its tasks'."""
+    """Return the failures in a connector's status: its own first, then its tasks'."""
     parts = [(None, status["connector"]), *((task["id"], task) for task in status["tasks"])]
     return [
         Failure(status["name"], task, part["worker_id"], cause_of(part.get("trace", "")), part.get("trace", ""))
@@ -37,7 +37,7 @@ def failures(status: Mapping[str, Any]) -> list[Failure]:
 
 
 def hanging(status: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The hanging calls in a connector's status, each as a sentence with its stack."""
+    """Return the hanging calls in a connector's status, each as a sentence with its stack."""
     parts = [("", status["connector"]), *((f"task {task['id']}: ", task) for task in status["tasks"])]
     return [
         (f"{name}{hang['method']} has not returned since {hang['since']}: {hang['line']}", hang["trace"])
@@ -47,6 +47,6 @@ def hanging(status: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def summed(states: Iterable[str]) -> str:
-    """The number of items in each state, the most frequent first: ``2 RUNNING, 1 FAILED``."""
+    """Return the number of items in each state, the most frequent first: ``2 RUNNING, 1 FAILED``."""
     counted = Counter(states)
     return ", ".join(f"{count} {state(name)}" for name, count in counted.most_common()) or "none"

@@ -40,7 +40,7 @@ def validate(connectors: tuple[Path, ...], worker: Path | None, output: Output) 
 
 
 def _validated(worker: OfflineWorker, file: Path) -> dict[str, Any]:
-    """The result for one connector."""
+    """Return the result for one connector."""
     from worker.cli.offline_worker import read_given  # noqa: PLC0415 - see above
 
     connector = read_given(file)

@@ -84,7 +84,7 @@ def _path(worker: str) -> str:
 
 
 def _left(client: RestClient, worker: str, seconds: float) -> list[str]:
-    """What a worker still runs after so many seconds, or as soon as that is nothing."""
+    """Return the units that a worker still runs after this many seconds, or as soon as there are none."""
     deadline = time.monotonic() + seconds
     while (left := _runs(client.get("/cluster"), worker)) and time.monotonic() < deadline:
         time.sleep(_POLL_SECONDS)

@@ -25,13 +25,13 @@ class ServerState(Protocol):
 
     @property
     def explicit(self) -> bool:
-        """Whether it was started to stay, so that the end of the last lease does not stop it."""
+        """Whether it was started explicitly, so that the end of the last lease does not stop it."""
 
     def as_explicit(self) -> Self:
-        """The same state, for a server that was started to stay."""
+        """Return the same state, for a server that was started explicitly."""
 
     def as_stopped(self) -> Self:
-        """The state to keep after the server has stopped."""
+        """Return the state to keep after the server has stopped."""
 
 
 S = TypeVar("S", bound=ServerState)
@@ -75,7 +75,7 @@ class ServerFolder(Generic[S]):
         try:
             return self.parse(json.loads(self._state.read_text(encoding="utf-8")))
         except (FileNotFoundError, ValueError, KeyError, TypeError):
-            # Written by another version: the process is found by its command line, the rest is chosen anew.
+            # Written by another version: the process is found by its command line, everything else is chosen again.
             return None
 
     def write_state(self, state: S) -> None:

@@ -14,7 +14,7 @@ _SUFFIX = ".lease"
 
 
 class ServerLease:
-    """A claim on a server that lasts until it is released or its process ends in any way."""
+    """A claim on a server that lasts until it is released or its process ends for any reason."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -23,7 +23,7 @@ class ServerLease:
         self._path = folder / (name + _SUFFIX)
         self._file: BinaryIO = taken.open("xb")
         fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Under its final name only once it is locked: nobody sees a live lease that looks dead.
+        # It gets its final name only once it is locked, so that nobody sees a live lease that looks dead.
         taken.rename(self._path)
 
     def release(self) -> None:

@@ -11,14 +11,13 @@ __all__ = ["HOST", "any_port", "choose_port", "is_free"]
 
 HOST = "127.0.0.1"
 
-# Below the range that systems hand to outgoing connections: no client of anything takes the port of a server
-# that is down for a moment.
+# Below the range of ports for outgoing connections, so that no client takes the port of a server that is briefly down.
 _LOWEST, _HIGHEST = 20000, 32767
 _TRIES = 100
 
 
 def is_free(port: int) -> bool:
-    """Whether a server could listen on ``port`` of the loopback address."""
+    """Return whether a server could listen on ``port`` of the loopback address."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as server:
         server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -22,7 +22,7 @@ __all__ = [
     "wait_gone",
 ]
 
-# A server of this size is ready before the optimising compiler has paid for itself.
+# A server of this size is ready before the optimising compiler would pay off.
 JVM_FLAGS = (
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
@@ -38,7 +38,7 @@ _DAEMON = '(exec "$@" </dev/null >>"$0" 2>&1) & echo $!'
 
 
 def server_mark(kind: str, data: Path) -> str:
-    """The argument that distinguishes the process serving ``data`` from a later one with the same process id."""
+    """Return the argument that distinguishes the process serving ``data`` from a later one with the same process id."""
     return f"-Dsluice.{kind}.data={data}"
 
 
@@ -65,7 +65,7 @@ def launch_daemon(command: Sequence[str], *, log: Path, environ: Mapping[str, st
 
 
 def is_process(pid: int, mark: str) -> bool:
-    """Whether process ``pid`` is alive and carries ``mark``."""
+    """Return whether process ``pid`` is alive and carries ``mark``."""
     deadline = time.monotonic() + _EXEC_SECONDS
     while (arguments := _arguments(pid)) == [b""] and _is_between_programs(pid) and time.monotonic() < deadline:
         time.sleep(_EXEC_POLL_SECONDS)
@@ -110,7 +110,7 @@ def tail(log: Path, lines: int = 20) -> str:
 
 
 def _arguments(pid: int) -> list[bytes]:
-    """The command line of a process; empty if the process is gone, ``[b""]`` if it has no arguments."""
+    """Return the command line of a process; empty if the process is gone, ``[b""]`` if it has no arguments."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
@@ -118,7 +118,7 @@ def _arguments(pid: int) -> list[bytes]:
 
 
 def _stat(pid: int) -> list[bytes]:
-    """The fields of ``/proc/PID/stat`` from the state on; empty if the process is gone (proc(5))."""
+    """Return the fields of ``/proc/PID/stat`` from the state on; empty if the process is gone (proc(5))."""
     try:
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     except OSError:
@@ -126,15 +126,15 @@ def _stat(pid: int) -> list[bytes]:
 
 
 def _is_between_programs(pid: int) -> bool:
-    """Whether a process without a command line may get one: ``execve`` drops the old one before it sets the new one."""
+    """Return whether a process without a command line may still get one: ``execve`` drops the old one first."""
     fields = _stat(pid)
     return bool(fields) and fields[0] not in _ENDED and not int(fields[6]) & _KERNEL_THREAD
 
 
 def _is_gone(pid: int, mark: str) -> bool:
-    """Whether nothing is left of the process: no sockets, no file locks.
+    """Return whether nothing is left of the process: no sockets, no file locks.
 
-    Its command line disappears before those do, and a process that nobody waits for stays as a zombie.
+    Its command line disappears before those do, and a process that nobody waits for remains as a zombie.
     """
     fields, arguments = _stat(pid), _arguments(pid)
     if not fields or not arguments:

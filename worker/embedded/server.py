@@ -46,7 +46,7 @@ class EmbeddedServer(ABC, Generic[S, I]):
 
     @abstractmethod
     def _becomes_ready(self, state: S) -> bool:
-        """Wait until it is ready; return whether it is, or has ended."""
+        """Wait until it is ready; return false if its process has ended."""
 
     @abstractmethod
     def _check_agrees(self, state: S) -> None:
@@ -83,7 +83,7 @@ class EmbeddedServer(ABC, Generic[S, I]):
             return True
 
     def kill(self) -> None:
-        """Kill the server with SIGKILL, like a crash; acknowledged data is there after the next start."""
+        """Kill the server with SIGKILL, like a crash; acknowledged data is available after the next start."""
         state = self._running()
         if state is None:
             return
@@ -144,7 +144,7 @@ class EmbeddedServer(ABC, Generic[S, I]):
 def wait_ready(
     pid: int, mark: str, is_ready: Callable[[], bool], *, timeout: float, kind: str, log: Path, data: Path
 ) -> bool:
-    """Wait until a server is ready; return whether it is, or has ended.
+    """Wait until a server is ready; return false if its process has ended.
 
     If it does neither in time, it is killed, and the ``ConnectError`` has the end of its log.
     """
@@ -164,7 +164,7 @@ def wait_ready(
 
 
 def clear_the_way(mark: str, last: ServerState | None, data: Path) -> None:
-    """Wait until a killed server has released its port, and end one that no state mentions."""
+    """Wait until a killed server has released its port, and end a server that no state file mentions."""
     if last is not None:
         wait_gone(last.pid, mark, _KILL_SECONDS)
     while (pid := find_process(mark)) is not None:
@@ -174,5 +174,5 @@ def clear_the_way(mark: str, last: ServerState | None, data: Path) -> None:
 
 
 def where_to_look(log: Path, data: Path) -> str:
-    """The end of a server's log, with the remedy for damaged data."""
+    """Return the end of a server's log, with the remedy for damaged data."""
     return f"If its data are damaged, remove {data} to begin anew. The end of its log, {log}:\n{tail(log)}"

@@ -25,7 +25,7 @@ Place: TypeAlias = tuple[int, int]
 """The partition and the offset of a record in its queue."""
 
 REPAIR_FIELDS: Final = frozenset({"to", "key", "value", "headers", "dry_run"})
-"""The members a request to repair may have."""
+"""The members that a repair request may have."""
 
 _TARGETS: Final = ("topic", "task")
 _FORMS: Final = ("text", "base64", "hex")

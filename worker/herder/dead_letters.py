@@ -32,7 +32,7 @@ __all__ = [
 
 Document: TypeAlias = dict[str, Any]
 FIELDS: Final = frozenset({"to", "selection", "dry_run", "until"})
-"""The members a request to replay may have."""
+"""The members that a replay request may have."""
 
 MOST_LISTED: Final = 1000
 _DEFAULT_LISTED: Final = 100

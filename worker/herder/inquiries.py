@@ -16,7 +16,7 @@ from worker.supervisor.notices import Answered, AnsweredInPart
 __all__ = ["Inquiries", "OnAnswer", "OnPart"]
 
 OnAnswer: TypeAlias = Callable[[Report | ConnectError], None]
-"""Called in the herder's thread with the answer, or with why there is none."""
+"""Called in the herder's thread with the answer, or with the reason why there is none."""
 OnPart: TypeAlias = Callable[[Report], None]
 """Called in the herder's thread with each part that comes before the answer."""
 

@@ -25,7 +25,7 @@ __all__ = ["MOST_AT_ONCE", "PreviewRequests", "PreviewWanted", "preview_document
 Document: TypeAlias = dict[str, Any]
 
 MOST_AT_ONCE: Final = 2
-"""How many previews a worker has under way. Each has a process of its own, and one of Spark a whole engine."""
+"""The maximum number of previews at once. Each has its own process, and a Spark preview a whole engine."""
 
 _AGAIN_AFTER: Final = 5
 _NUMBERS: Final[Mapping[str, tuple[int, int, int]]] = {
@@ -33,7 +33,7 @@ _NUMBERS: Final[Mapping[str, tuple[int, int, int]]] = {
     "seconds": (10, 1, 20),
     "bytes": (1 << 20, 1 << 10, 16 << 20),
 }
-"""Each number of a request: what it is by default, the least and the largest."""
+"""Each number in a request: its default, minimum and maximum."""
 _BEGINS: Final = ("stored", "beginning")
 
 

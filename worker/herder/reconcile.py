@@ -23,7 +23,7 @@ class Desired:
     paused: bool = False
     drain: bool = False
     since: int = 0
-    """Stays the same while a task goes on through changes of its configuration; 0 for what does not."""
+    """Stays the same while a task keeps running through changes of its configuration; 0 for all other units."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,7 @@ def assign(
     if state.generation != last_generation:
         state = AssignorState()
     active = frozenset().union(*held.values())
-    # If a revocation was not carried out, the reports of the workers count.
+    # If a revocation was not carried out, the workers' reports take precedence.
     previous = active if state.revoked & active else state.previous
     deleted = (previous | active) - configured
     lost = previous - active - deleted
@@ -181,7 +181,7 @@ def _revoke_drained(plan: _Plan) -> None:
 def _handle_lost(
     state: AssignorState, plan: _Plan, lost: frozenset[Unit], now: int, max_delay: int
 ) -> tuple[AssignorState, frozenset[Unit], int]:
-    """Decide about lost units: return those to assign now, and how long the others wait."""
+    """Decide about lost units. Returns the units to assign now, and how long the others wait."""
     at_rest = replace(state, candidates=frozenset(), scheduled=None)
     if not lost and not state.revoked_before:
         return at_rest, _NOTHING, 0
@@ -189,7 +189,7 @@ def _handle_lost(
     if max_delay == 0 or (state.scheduled is None and (nobody_left or not lost)):
         return state, lost, 0
     if state.scheduled is not None and now >= state.scheduled:
-        # The wait is over, and with it the pause between revocations.
+        # The delay is over, and with it the pause between revocations.
         remaining = _give_to_candidates(plan, state.candidates, lost)
         return replace(at_rest, revoked_before=False), remaining, 0
     candidates = state.candidates | {worker for worker in plan.takers if not plan.loads[worker]}
@@ -212,7 +212,7 @@ def _give_to_candidates(plan: _Plan, candidates: frozenset[str], lost: frozenset
 def _balance(
     state: AssignorState, plan: _Plan, configured: frozenset[Unit], now: int, max_delay: int
 ) -> tuple[AssignorState, int]:
-    """Revoke units from workers above their fair share. Revoking again in the next round waits, ever longer."""
+    """Revoke units from workers above their fair share. Repeated revocations wait longer and longer."""
     excess = _excess(plan, configured)
     if not excess:
         return (replace(state, revoked_before=False, revoking_rounds=0) if state.revoked_before else state), 0

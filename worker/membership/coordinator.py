@@ -34,7 +34,7 @@ _CONNECT: Final = "connect"
 _CONNECT_MS: Final = 3_000
 _LEAVE_MS: Final = 3_000
 _BROKER: Final = (3, 0)
-"""The first version that has static members and all requests used here."""
+"""The first broker version that has static members and all requests used here."""
 
 _REMEDIES: Final[Mapping[type[Exception], str]] = {
     errors.FencedInstanceIdError: "Another worker has the same group.instance.id: give each worker its own",
@@ -86,7 +86,10 @@ class JoinedGroup:
 
 
 Assign = Callable[[str, str, int, Sequence[GroupMemberData]], Mapping[str, bytes]]
-"""Maps leader, protocol, generation and members to the assignment of each. May wait, but less than the session."""
+"""Maps leader, protocol, generation and members to each member's assignment.
+
+May block, but for less than the session.
+"""
 
 
 class Coordinator:
@@ -107,7 +110,7 @@ class Coordinator:
         self._group = group
         self._alive = alive
         self._clock = clock
-        # The leader's assignment may wait a moment; nothing else in this thread would be held up by it.
+        # The leader's assignment may block for a moment, which delays nothing else in this thread.
         self._net = NetworkSelector(client_id=client.get("client_id", ""), slow_task_threshold_secs=0)
         self._metrics = Metrics()
         self._client = KafkaNetClient(net=self._net, **client, metrics=self._metrics, metric_group_prefix=_CONNECT)
@@ -237,12 +240,12 @@ class Coordinator:
 
     def _answered(self, answer: type[Exception], generation: Generation, sent: Moment) -> bool:
         if self._member._generation is not generation:
-            return False  # the answer is for an earlier generation
+            return False  # the response is for an earlier generation
         if answer in (errors.NoError, errors.RebalanceInProgressError):
             self._alive(sent)
             return answer is errors.RebalanceInProgressError and not self._joining
         if self._joining:
-            return False  # the answer to the join will tell
+            return False  # the response to the join will tell
         if answer is errors.UnknownMemberIdError:
             self._member.reset_generation()
         if answer in _ELSEWHERE:

@@ -23,7 +23,7 @@ __all__ = [
 
 
 class NotJoinedError(ConnectError):
-    """Joining failed but may work next time; ``at_once`` if there is no reason to wait."""
+    """Joining failed but may succeed next time. ``at_once`` is set if there is no reason to wait."""
 
     def __init__(self, message: str, *, at_once: bool = False) -> None:
         super().__init__(message)

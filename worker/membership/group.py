@@ -62,7 +62,7 @@ _AFTER_ROUND_SECONDS: Final = 5.0
 _BEAT_AFTER_ROUND_SECONDS: Final = 0.2
 _MOST_SILENT: Final = 2 / 3
 _MARGIN: Final = 0.1
-"""Parts of the session: how long the broker may be silent, and the reserve left at its end."""
+"""Fractions of the session: the permitted silence of the broker, and the reserve at the session's end."""
 
 
 class GroupMember:
@@ -94,7 +94,7 @@ class GroupMember:
         self._session = config.session_timeout_ms / 1000
         self._leader = Leader(config, snapshot)
         self.counts = GroupCounts()
-        """What it has counted. The member's thread makes a new value; any thread may read it."""
+        """The member's counts. Its thread replaces the value at each change, so any thread may read it."""
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._coordinator: Coordinator | None = None
         self._thread: threading.Thread | None = None
@@ -181,7 +181,7 @@ class GroupMember:
             self._tell(Refused(f"The membership of the group {self._config.group_id} has failed: {error}"))
 
     def _new_coordinator(self) -> Coordinator:
-        # Imported here: kafka-python takes 20 MB, which only distributed workers should pay for.
+        # Imported here: kafka-python takes 20 MB, which only distributed workers should use.
         from worker.kafka.clients.kafka_python import kafka_python_settings  # noqa: PLC0415
         from worker.membership.coordinator import Coordinator, GroupSettings  # noqa: PLC0415
 
@@ -215,7 +215,7 @@ class GroupMember:
                 self._refuse(str(error))
             if self._failure is not None:
                 raise self._failure
-        # A refused worker may still run its units; its session goes on until the process is gone.
+        # A refused worker may still run its units; its session lasts until the process is gone.
         if not self._refused:
             await coordinator.leave("the worker is stopping")
 
@@ -326,7 +326,7 @@ class GroupMember:
                 "The group %s cannot be joined through %s yet (%s); trying again",
                 self._config.group_id,
                 ",".join(self._config.bootstrap_servers),
-                str(error),  # the error itself keeps sockets alive by its traceback, and logging keeps its arguments
+                str(error),  # the traceback of the error keeps sockets alive, and logging keeps its arguments
             )
         seconds = _RETRY_SECONDS[min(self._failures, len(_RETRY_SECONDS) - 1)]
         self._failures += 1
@@ -336,7 +336,7 @@ class GroupMember:
         """Apply the leader's assignment."""
         assignment, version = decode_assignment(joined.assignment), VERSIONS[joined.protocol]
         if version == EAGER and self._held:
-            # The group has just become eager: others may have been given units that still run here.
+            # The group has just become eager, so others may have been given units that still run here.
             self._drop("the group has become eager", 0)
             return
         is_first, revoked = not self._joined, assignment.revoked & self._held
@@ -421,7 +421,7 @@ class GroupMember:
 
     def _signed(self, sent: Moment) -> None:
         if self._joined and sent.since(self._alive) > self._certain:
-            # The processes have seen that, too, and are gone; the watch drops their units.
+            # The processes have noticed that too and ended; the watch drops their units.
             self._lapsed = True
         if not self._lapsed:
             self._alive = max(self._alive, sent)

@@ -43,7 +43,7 @@ class Leader:
 
     def __init__(self, config: DistributedConfig, snapshot: Callable[[int], Future[ConfigSnapshot]]) -> None:
         self._max_delay = config.scheduled_rebalance_max_delay_ms
-        # No heartbeat is sent while it waits, so the wait must end well within the session.
+        # No heartbeat is sent during this wait, so it must end well within the session.
         self._patience = min(config.worker_sync_timeout_ms, config.session_timeout_ms // 3) / 1000
         self._snapshot = snapshot
         self._state = AssignorState()
@@ -80,7 +80,7 @@ class Leader:
         return {member: encode_assignment(assignment, version) for member, assignment in assignments.items()}
 
     def _read(self, newest: int) -> ConfigSnapshot | None:
-        """Return the configurations; ``None`` if they cannot be read as far as a member has read them."""
+        """Return the configurations, or ``None`` if they cannot be read as far as a member has read them."""
         try:
             snapshot = self._snapshot(newest).result(self._patience)
         except (TimeoutError, ConnectError) as error:
@@ -131,7 +131,7 @@ class Leader:
         return {
             member: replace(
                 blank,
-                # The broker repeats its last assignment to a static member that restarts, without a round: it must be
+                # The broker repeats its last assignment to a restarting static member without a round, so it must be
                 # complete.
                 assigned=increments.assigned | (held[member] - increments.revoked if member in static else _NOTHING),
                 revoked=increments.revoked,

@@ -27,10 +27,10 @@ __all__ = [
 ]
 
 Tell: TypeAlias = Callable[[Event], None]
-"""Takes the events of the group, in the member's thread."""
+"""Receives the group's events, in the member's thread."""
 
 Snapshot: TypeAlias = Callable[[int], Future[ConfigSnapshot]]
-"""Gets the configurations, read at least to an offset if possible; -1 means as far as they are read already."""
+"""Returns the configurations, read at least to an offset if possible; -1 means as far as they were already read."""
 
 _LEAVE_SECONDS: Final = 5.0
 
@@ -67,13 +67,16 @@ class Membership(Protocol):
         """The counts of the group member; ``None`` without a group."""
 
     def assigned(self, units: Iterable[Unit]) -> frozenset[Unit]:
-        """Return those of the units that this worker runs."""
+        """Return the subset of the units that this worker runs."""
 
     def owner_url(self, unit: Unit) -> str | None:
         """Return the URL of the worker that runs this unit. Only the leader knows other workers' units."""
 
     def may_run_tasks(self, connector: str) -> bool:
-        """Whether any worker may still run a task of a connector. Only the leader knows; other workers return true."""
+        """Return whether any worker may still run a task of a connector.
+
+        Only the leader knows; other workers return true.
+        """
 
     def start(self, tell: Tell, snapshot: Snapshot) -> None:
         """Join the cluster; ``tell`` receives the events, which must be passed to :meth:`happened`."""
@@ -214,7 +217,7 @@ class GroupMembership:
         return self._member.counts if self._member is not None else GroupCounts()
 
     def assigned(self, units: Iterable[Unit]) -> frozenset[Unit]:
-        """Return those of the units that this worker holds."""
+        """Return the subset of the units that this worker holds."""
         return self._joined.held.intersection(units) if self._joined is not None else frozenset()
 
     def owner_url(self, unit: Unit) -> str | None:
@@ -226,7 +229,7 @@ class GroupMembership:
         return self._joined.division.owners.get(unit) if self._joined.division is not None else None
 
     def may_run_tasks(self, connector: str) -> bool:
-        """Whether a task of a connector was assigned in the last round, or was still held by a member when it began.
+        """Return whether the last round assigned a task of a connector, or a member still held one when it began.
 
         Also true while a round with newer configurations is due, which may assign one. A worker that is not in the
         round has been out of the group for a session, so its tasks have ended with its lease.
@@ -250,7 +253,7 @@ class SoloMembership:
     counts = None
 
     def assigned(self, units: Iterable[Unit]) -> frozenset[Unit]:
-        """Return all of the units."""
+        """Return all units."""
         return frozenset(units)
 
     def owner_url(self, _unit: Unit) -> str | None:

@@ -35,7 +35,7 @@ PROTOCOL_TYPE: Final = "connect"
 EAGER: Final = 0
 NO_ERROR: Final = 0
 CONFIG_MISMATCH: Final = 1
-"""The error if the leader knows older configurations than a member, so that nothing was assigned."""
+"""The error code if the leader knows older configurations than a member, so that nothing was assigned."""
 
 VERSIONS: Final[Mapping[str, int]] = MappingProxyType({"default": 0, "compatible": 1, "sessioned": 2})
 """The version of each protocol, by the name under which members offer it to the broker."""
@@ -159,7 +159,7 @@ class _Reader:
         self._at = 0
 
     def version(self) -> int:
-        # A later version may only add to the end, so it is read as the newest known one.
+        # A later version may only append fields, so it is read as the newest known one.
         return self.number(">h")
 
     def number(self, form: str) -> int:

@@ -15,7 +15,7 @@ __all__ = ["ERRORS", "TASK_METRICS", "Dialect", "Group", "Metric"]
 
 
 class Dialect(Enum):
-    """The names of metrics, by the dashboards that use them."""
+    """The names of metrics, by the kind of dashboard that uses them."""
 
     STRIMZI = "strimzi"
     CONFLUENT = "confluent"
@@ -40,7 +40,7 @@ class Group(Enum):
     ADMIN = ("kafka_admin_client", "kafka_admin_client_admin_client_metrics")
 
     def named(self, dialect: Dialect, attribute: str) -> str:
-        """The name of one of its metrics, which Java calls ``attribute``."""
+        """Return the name of one of the group's metrics, which Java calls ``attribute``."""
         prefix = self.value[0] if dialect is Dialect.STRIMZI else self.value[1]
         return f"{prefix}_{attribute.replace('-', '_')}"
 
@@ -108,7 +108,7 @@ ERRORS: Final[Mapping[str, str]] = MappingProxyType(
         "last-error-timestamp": "When a record could not be processed last, in ms since 1970; 0 is never.",
     }
 )
-"""What every task has from its start, as 0: alerts ask how much it has grown."""
+"""Metrics that every task has from its start, as 0, because alerts watch their growth."""
 
 TASK_METRICS: Final[Mapping[str, Metric]] = MappingProxyType(
     {

@@ -83,7 +83,7 @@ class _Collected:
             self.add(name.removesuffix("_total"), labels, value, text, Kind.GAUGE)
 
     def fact(self, group: Group, attribute: str, labels: Labels, value: str, text: str) -> None:
-        """Add a series whose value is a word, as a label."""
+        """Add a series whose value is text, as a label."""
         label = attribute.replace("-", "_")
         if self.dialect is Dialect.STRIMZI:
             self.add(group.named(self.dialect, attribute), (*labels, (label, value)), 1.0, text)
@@ -275,7 +275,7 @@ def _client(to: _Collected, client: ClientSeen) -> None:
 
 
 def _processes(to: _Collected, seen: Snapshot, use: Callable[[int], ProcessUse | None], own: int) -> None:
-    """The worker's process, under the names of every Prometheus client, and the processes of its units."""
+    """Add the worker's process, under the names of every Prometheus client, and the processes of its units."""
     if (found := use(own)) is not None:
         to.add("process_cpu_seconds_total", (), found.cpu_seconds, "CPU seconds of the worker's own process.")
         to.add("process_resident_memory_bytes", (), found.resident_bytes, "Memory of the worker's own process.")
@@ -287,7 +287,7 @@ def _processes(to: _Collected, seen: Snapshot, use: Callable[[int], ProcessUse |
 
 
 def _used_by_units(seen: Snapshot, use: Callable[[int], ProcessUse | None]) -> Iterator[tuple[Labels, ProcessUse]]:
-    """What each unit with its own process uses, and what the units in shared processes use together."""
+    """Add the resources used by each unit with its own process, and the total for those in shared processes."""
     shared: list[ProcessUse] = []
     for pid, units in units_of_processes(seen.lives.processes).items():
         if (found := use(pid)) is not None:
@@ -301,5 +301,5 @@ def _used_by_units(seen: Snapshot, use: Callable[[int], ProcessUse | None]) -> I
 
 
 def _of(unit: Unit) -> Labels:
-    """The labels of a task; a connector itself is its task ``connector``."""
+    """Return the labels of a task. A connector itself is its task ``connector``."""
     return (("connector", unit.connector), ("task", str(unit.task) if unit.is_task else "connector"))

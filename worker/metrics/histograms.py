@@ -21,4 +21,7 @@ BOUNDS: Final[Mapping[str, tuple[float, ...]]] = {
     COMMIT: _OF_CALLS,
     LATENCY: _OF_LATENCY,
 }
-"""The upper bounds of the buckets in seconds, without the last bucket. Few, because each is a series of every task."""
+"""The upper bounds of the buckets in seconds, without the last bucket.
+
+Few, because each is one more series per task.
+"""

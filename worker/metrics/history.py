@@ -14,7 +14,7 @@ from typing import Any, Final
 __all__ = ["SECONDS", "SLOT", "History", "Part", "Point", "Recorded", "Series", "added", "document"]
 
 SLOT: Final = 2
-"""Seconds from one point to the next."""
+"""The seconds between points."""
 SECONDS: Final = 300
 """How far back the history goes."""
 
@@ -67,7 +67,7 @@ class History:
         """Record the points of connectors at this time, in seconds since 1970."""
         slot = int(at // SLOT)
         if slot < self._newest or slot - self._newest >= _SLOTS:
-            # The clock was set, or the machine slept.
+            # The clock was changed, or the machine was asleep.
             self._rings.clear()
             self._newest = slot - 1
         for missed in range(self._newest + 1, slot + 1):
@@ -92,7 +92,7 @@ class History:
         self._rings.pop(connector, None)
 
     def recorded(self, connector: str | None = None) -> Recorded:
-        """A copy of all points, or of one connector's."""
+        """Return a copy of all points, or of one connector's."""
         rings = {
             name: _Ring(ring.unit, ring.newest, ring.rates[:], ring.lags[:])
             for name, ring in self._rings.items()
@@ -109,7 +109,7 @@ class Recorded:
         self._rings = rings
 
     def part(self, step: int) -> Part:
-        """The points in steps of so many seconds, a multiple of :data:`SLOT`: mean rates, last lags."""
+        """Return the points in steps of this many seconds, a multiple of :data:`SLOT`: mean rates, last lags."""
         width = step // SLOT
         return Part(self._newest // width, {name: self._series(ring, width) for name, ring in self._rings.items()})
 
@@ -159,7 +159,7 @@ def _at(step: int, known: Iterable[tuple[int, Series]]) -> Iterator[tuple[float,
 
 
 def document(part: Part, step: int) -> dict[str, Any]:
-    """A part as the REST API shows it; ``end`` is when its last step began, in seconds since 1970."""
+    """Return a part as the REST API shows it; ``end`` is when its last step began, in seconds since 1970."""
     return {
         "end": part.end * step,
         "step": step,
@@ -175,6 +175,6 @@ def document(part: Part, step: int) -> dict[str, Any]:
 
 
 def _without_beginning(unit: str | None, rates: Sequence[float | None], lags: Sequence[float | None]) -> Series:
-    """The values from the first that is known."""
+    """Return the values from the first known one."""
     begin = next((index for index, rate in enumerate(rates) if rate is not None), len(rates))
     return Series(unit, rates[begin:], lags[begin:])

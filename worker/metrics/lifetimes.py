@@ -26,7 +26,7 @@ class Starts:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """The shares of a unit's lifetime in which it ran and was paused, from 0 to 1."""
+    """The fractions of a unit's lifetime in which it ran and was paused, from 0 to 1."""
 
     running: float
     paused: float

@@ -53,13 +53,15 @@ class Owners(Protocol):
     """Asks other workers about the tasks that they run."""
 
     def measured(self, url: str, connector: str) -> Future[Mapping[int, TaskMeasured]]:
-        """The latest measurements of a connector's tasks on the worker at ``url``, by task number."""
+        """Return the latest measurements of a connector's tasks on the worker at ``url``, by task number."""
 
     def history(self, url: str, connector: str | None, step: int) -> Future[Part]:
-        """The history of the tasks on the worker at ``url``, of one connector or all, in steps of so many seconds."""
+        """Return the history of tasks on the worker at ``url``, of one connector or all, in steps
+        of this many seconds.
+        """
 
     def own_numbers(self, url: str, connector: str) -> Future[list[dict[str, Any]]]:
-        """The plugin metrics of a connector's tasks on the worker at ``url``."""
+        """Return the plugin metrics of a connector's tasks on the worker at ``url``."""
 
 
 class _Question(NamedTuple):
@@ -118,7 +120,7 @@ class Measurements:
         self._reports[unit] = replace(before, values=values, histograms=histograms, at=time.time(), own=changed)
 
     def take_unchanged(self, unit: Unit) -> None:
-        """Note that the latest values of a task of this worker hold on."""
+        """Note that the latest values of one of this worker's tasks still hold."""
         if (before := self._reports.get(unit)) is not None:
             self._taken[unit] = time.monotonic()
             self._reports[unit] = replace(before, at=time.time())
@@ -130,18 +132,18 @@ class Measurements:
         self._reports[unit] = replace(before, clients=(*others[-_MOST_CLIENTS:], client))
 
     def drop_report(self, unit: Unit) -> None:
-        """Forget what only scrapes show: the unit has ended."""
+        """Drop the values that only scrapes show, because the unit has ended."""
         self._reports.pop(unit, None)
 
     def reports(self) -> dict[Unit, TaskSeen]:
-        """The latest values of each of this worker's tasks, including those shown in statuses."""
+        """Return the latest values of each of this worker's tasks, including those shown in statuses."""
         return {
             unit: replace(seen, values={**(self._own.get(unit, _NOTHING).values or {}), **seen.values})
             for unit, seen in self._reports.items()
         }
 
     def own_numbers_of(self, unit: Unit) -> Mapping[OwnSeries, OwnValue]:
-        """The latest plugin metrics of one of this worker's tasks."""
+        """Return the latest plugin metrics of one of this worker's tasks."""
         return self._reports.get(unit, _UNSEEN).own
 
     def take_loads(self, unit: Unit, loads: Loads) -> None:
@@ -149,11 +151,11 @@ class Measurements:
         self._own[unit] = self._own.get(unit, _NOTHING)._replace(loads=asdict(loads))
 
     def of(self, unit: Unit, status: Status) -> Values | None:
-        """The latest values of a task, unless they were reported by a worker that no longer runs it."""
+        """Return the latest values of a task, unless they were reported by a worker that no longer runs it."""
         return self._latest(unit, status).values
 
     def loads_of(self, unit: Unit, status: Status) -> Document | None:
-        """The latest loads of a task, with the same condition; ``None`` if it makes none."""
+        """Return the latest loads of a task, with the same condition; ``None`` if it makes none."""
         return self._latest(unit, status).loads
 
     def _latest(self, unit: Unit, status: Status) -> TaskMeasured:
@@ -163,7 +165,7 @@ class Measurements:
         return told.measured if told is not None and told.worker_id == status.worker_id else _NOTHING
 
     def fresh(self) -> dict[Unit, Values]:
-        """The values of this worker's tasks that have reported in the last thirty seconds."""
+        """Return the values of this worker's tasks that have reported in the last thirty seconds."""
         since = time.monotonic() - _FRESH
         return {
             unit: measured.values
@@ -172,7 +174,7 @@ class Measurements:
         }
 
     def totals(self) -> dict[str, float]:
-        """The sums of this worker's tasks; without a lag if the lag of one sink is unknown."""
+        """Return the sums of this worker's tasks; without a lag if the lag of one sink is unknown."""
         totals: dict[str, float] = {}
         all_values = [measured.values or {} for measured in self._own.values()]
         for values in all_values:
@@ -204,7 +206,7 @@ class Measurements:
         self._inbox.after(_PATIENCE, lambda: self._end(waiting))
 
     def _ask(self, connector: str) -> set[_Question]:
-        """Ask each worker that was not asked just now; return the open requests."""
+        """Ask each worker that was not asked a moment ago. Returns the open requests."""
         if self._owners is None or (leader := self._membership.leader_url) is None:
             return set()
         scheme, now = urlsplit(leader).scheme, time.monotonic()
@@ -229,7 +231,7 @@ class Measurements:
         self._under_way.discard(question)
         self._answered[question] = time.monotonic()
         if (error := done.exception()) is not None:
-            # Its session is about to end, or it is overloaded: its tasks are shown without numbers.
+            # Its session is about to end, or it is overloaded, so its tasks are shown without numbers.
             logger.debug("Worker %s did not report the measurements of its tasks: %s", question.worker_id, error)
         values = {} if error is not None else done.result()
         kept = {unit: told for unit, told in self._others.items() if not _answers(question, unit, told)}

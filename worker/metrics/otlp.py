@@ -51,7 +51,7 @@ class OtlpPush:
     def __init__(self, settings: OtlpSettings, snapshot: Callable[[], Snapshot | None], version: str) -> None:
         if (missing := missing_extra("otlp", "opentelemetry")) is not None:
             raise ConnectError(f"metrics.otlp.endpoint is {settings.endpoint}. {missing}")
-        # Imported here: only workers that push pay for it.
+        # Imported here, so that only workers that push load it.
         from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter  # noqa: PLC0415
 
         self._exporter = OTLPMetricExporter(settings.endpoint, headers=dict(settings.headers), timeout=_TIMEOUT)
@@ -65,7 +65,7 @@ class OtlpPush:
 
     def start(self) -> None:
         """Start pushing."""
-        # It would log each failure with its trace; one line when it begins to fail is enough.
+        # The library would log each failure with its trace; one line when it begins to fail is enough.
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
         self._thread.start()
 
@@ -96,7 +96,7 @@ class OtlpPush:
 
 
 def metrics_data(found: Iterable[Family], worker_id: str, version: str, began: int) -> Any:
-    """The families as OpenTelemetry's ``MetricsData``; ``began`` is when counting began, in ns since 1970."""
+    """Return the families as OpenTelemetry's ``MetricsData``; ``began`` is when counting began, in ns since 1970."""
     from opentelemetry.sdk.metrics.export import MetricsData, ResourceMetrics, ScopeMetrics  # noqa: PLC0415
     from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
     from opentelemetry.sdk.util.instrumentation import InstrumentationScope  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""What processes use, from the operating system: CPU time, memory, open files."""
+"""Resources used by processes, from the operating system: CPU time, memory, open files."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["ProcessUse", "processes_document", "units_of_processes", "use_of"]
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _USER, _SYSTEM, _STARTED, _PAGES = 11, 12, 19, 21
-"""The places of these fields in ``/proc/PID/stat``, counted from the state."""
+"""The positions of these fields in ``/proc/PID/stat``, counted from the state."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessUse:
-    """What a process uses; ``started`` is in seconds since the machine started."""
+    """The resources used by a process; ``started`` is in seconds since the machine started."""
 
     cpu_seconds: float
     resident_bytes: int
@@ -29,7 +29,7 @@ class ProcessUse:
 
 
 def use_of(pid: int) -> ProcessUse | None:
-    """Return what a process uses; ``None`` if it is gone or belongs to another user."""
+    """Return the resources used by a process, or ``None`` if it is gone or belongs to another user."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
         files = len(os.listdir(f"/proc/{pid}/fd"))  # noqa: PTH208 - names alone, of which there may be many
@@ -48,7 +48,7 @@ Use: TypeAlias = Callable[[int], ProcessUse | None]
 
 
 def processes_document(processes: Mapping[Unit, int], use: Use = use_of) -> list[dict[str, Any]]:
-    """The worker's own process, and each of the given ones that still exists, those with the most memory first."""
+    """Return the worker's own process, and each given process that still exists, the largest in memory first."""
     own = _document([], os.getpid(), use(os.getpid()))
     units = [_document(units, pid, use(pid)) for pid, units in units_of_processes(processes).items()]
     found = sorted(filter(None, units), key=lambda item: -item["resident_bytes"])
@@ -56,7 +56,7 @@ def processes_document(processes: Mapping[Unit, int], use: Use = use_of) -> list
 
 
 def units_of_processes(processes: Mapping[Unit, int]) -> dict[int, list[Unit]]:
-    """The units that each process runs."""
+    """Return the units that each process runs."""
     found: dict[int, list[Unit]] = {}
     for unit, pid in sorted(processes.items()):
         found.setdefault(pid, []).append(unit)
@@ -64,7 +64,7 @@ def units_of_processes(processes: Mapping[Unit, int]) -> dict[int, list[Unit]]:
 
 
 def _document(units: Sequence[Unit], pid: int, used: ProcessUse | None) -> dict[str, Any] | None:
-    """A process; with the name of a connector or task if it runs nothing else."""
+    """Return the description of a process, with the name of a connector or task if it runs nothing else."""
     if used is None:
         return None
     names = {unit.connector for unit in units}

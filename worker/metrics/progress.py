@@ -35,11 +35,11 @@ class Progress:
 
     @classmethod
     def of(cls, totals: Mapping[str, float], at: float) -> Progress:
-        """Create it from the totals of the metrics."""
+        """Create the counts from the totals of the metrics."""
         return cls(at, totals.get(_READ, 0.0), totals.get(_WRITTEN, 0.0), totals.get(_LAG), _PARTITIONS in totals)
 
     def line(self, before: Progress) -> str | None:
-        """One line with the rates since ``before``; ``None`` if nothing has moved.
+        """Return a line with the rates since ``before``, or ``None`` if nothing has moved.
 
         A total that falls because a task left this worker is not movement.
         """
@@ -56,7 +56,7 @@ class Progress:
 
 
 class ProgressLog:
-    """Writes the line every two seconds, from its own thread, which only asks and logs."""
+    """Logs the progress every two seconds, from its own thread, which only queries and logs."""
 
     def __init__(self, totals: Callable[[], Future[dict[str, float]]]) -> None:
         self._totals = totals

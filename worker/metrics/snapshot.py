@@ -32,7 +32,7 @@ class ClientSeen:
 
 
 OwnSeries: TypeAlias = tuple[str, tuple[str, ...]]
-"""A name that a plugin measures something by, and its labels by turns with their values."""
+"""The name of a plugin's metric, and its labels as alternating names and values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class OwnValue:
 def own_values(
     changes: Iterable[tuple[str, Sequence[str], str, float | None]],
 ) -> dict[OwnSeries, OwnValue | None]:
-    """The changes of a plugin's metrics, as its process reports them; ``None`` marks a removed one."""
+    """Return the changes to a plugin's metrics, as its process reports them; ``None`` marks a removed metric."""
     return {
         (str(name), tuple(map(str, labels))): None if value is None else OwnValue(float(value), str(text))
         for name, labels, text, value in changes

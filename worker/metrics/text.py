@@ -1,7 +1,8 @@
 """Families of metrics, and their text formats for Prometheus and OpenMetrics.
 
-prometheus-client writes the same in 80 to 180 ms of CPU for the 20,000 series of 300 connectors, while it holds the
-interpreter; this takes a tenth of that (``docs/adr/0017-metrics-written-by-hand.md``). Its parsers read this in tests.
+For the 20,000 series of 300 connectors, prometheus-client takes 80 to 180 ms of CPU, during which it holds the
+interpreter lock; this module takes a tenth of that (``docs/adr/0017-metrics-written-by-hand.md``). Tests read the
+output with prometheus-client's parsers.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class Family:
 
 
 def accepts_openmetrics(accept: str) -> bool:
-    """Whether a scraper's ``Accept`` names OpenMetrics."""
+    """Return whether a scraper's ``Accept`` names OpenMetrics."""
     return "application/openmetrics-text" in accept.lower()
 
 

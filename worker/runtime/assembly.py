@@ -1,4 +1,5 @@
-"""Assembles the plugins of a connector or task from its configuration, with values of config providers filled in."""
+"""Assembles the plugins of a connector or task from its configuration, with the references to config providers
+resolved."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ from worker.security.redaction import Redaction
 
 __all__ = ["Assembly"]
 
-# Where plugins come from: what a connector's configuration says of it counts for nothing, wherever it runs.
+# Where plugins come from: a connector's configuration cannot change this, wherever the connector runs.
 _OF_THE_WORKER: Final = ("plugin.path", "plugin.import.allowlist")
 
 _SPARK: Final = "spark"
@@ -277,7 +278,7 @@ class Assembly:
         named += [(kind, spec.type, f"{spec.prefix}{VERSION}") for kind, spec in self._chain()]
         chosen: dict[str, str] = {}
         for kind, name, key in named:
-            # One that cannot be found is said where it is made.
+            # A plugin that cannot be found is reported where it is instantiated.
             with suppress(PluginError):
                 entry = self.registry.find(kind, name, props.get(key))
                 if entry.version is not None and len(self.registry.versions(entry)) > 1:

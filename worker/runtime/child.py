@@ -1,4 +1,4 @@
-"""Runs a child process: a connector, a task, several of them, or an inquiry, by its first command."""
+"""Runs a child process: a connector, a task, several of them, or an inquiry, depending on its first command."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def run(line: Line, *, log_to_worker: bool) -> None:
     try:
         first = link.open()
     except (EOFError, OSError):
-        return  # a process that was started in advance, whose worker is gone
+        return  # a process that was started in advance and whose worker is gone
     if isinstance(first, messages.RunUnits):
         Household(line, _live).serve()
         return
@@ -104,7 +104,7 @@ def _live(first: messages.Command, link: Link, redaction: Redaction, watch: Watc
             case _:
                 raise ConnectError(f"A process cannot start with the command {type(first).__name__}.")
     except BaseException as error:
-        # Whatever a plugin raises, SystemExit too, is the reason of the failure (invariant I7).
+        # Whatever a plugin raises, even SystemExit, is the reason for the failure (invariant I7).
         link.send(_needs_main_thread(link, error) or messages.Failed(redaction.told(failure_trace(error))))
     finally:
         watch.close()
@@ -241,7 +241,7 @@ def _stop(task: Task[Any], loop: Loop, tolerance: Tolerance, watch: Watch) -> No
     except Exception as error:
         logger.warning("The task failed to stop: %s", error, exc_info=True)
     try:
-        # The record that the task has failed with, or one that it gave up while it closed.
+        # The record with which the task has failed, or one that it gave up while it closed.
         tolerance.flush()
     except Exception as error:
         logger.warning("Reports about the last failed records may be lost: %s", error)

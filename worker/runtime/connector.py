@@ -98,7 +98,7 @@ def _unresolved(assembly: Assembly, written: Mapping[str, str]) -> Iterator[str]
     """The warning about references that no config provider resolves: as in Kafka Connect, they stay as written."""
     for key, value in written.items():
         if has_reference(value) and assembly.props.get(key) == value:
-            # I8: what is written may be a password that only looks so.
+            # I8: the value may be a password that only looks like a reference.
             yield (
                 f"The reference in {key} is not replaced: config.providers of the worker names no such provider, or it "
                 "has no such value. Correct one of them if that is meant to be a reference."
@@ -133,7 +133,7 @@ def _task_configs(
     assembly: Assembly,
     written: Mapping[str, str],
 ) -> list[dict[str, str]]:
-    # An engine divides the work of one task by itself.
+    # An engine divides the work of a single task itself.
     most = assembly.config.tasks_max if assembly.engine_class is None else 1
     configs = checked_task_configs(assembly.config.name, connector.task_configs(most))
     if len(configs) > most and assembly.config.tasks_max_enforce:

@@ -23,7 +23,7 @@ from worker.supervisor.messages.messages import Command, Report
 __all__ = ["Control", "Reply"]
 
 Reply: TypeAlias = messages.OffsetsRead | messages.OffsetsCommitted | messages.OwnershipConfirmed
-"""What the worker answers to a request of this process."""
+"""The worker's answer to a request of this process."""
 
 
 class Control:
@@ -67,7 +67,7 @@ class Control:
         return self.stopping
 
     def wait(self, seconds: float) -> bool:
-        """Wait so many seconds, or until the task has to stop or pause. Returns whether it may go on moving data."""
+        """Wait this many seconds, or until the task has to stop or pause. Returns whether it may go on moving data."""
         deadline = time.monotonic() + seconds
         while not (self.stopping or self.paused):
             left = deadline - time.monotonic()
@@ -77,7 +77,7 @@ class Control:
         return False
 
     def wait_unless_stopped(self, seconds: float) -> bool:
-        """Wait so many seconds, or until the task has to stop. Returns whether it may finish its work."""
+        """Wait this many seconds, or until the task has to stop. Returns whether it may finish its work."""
         deadline = time.monotonic() + seconds
         while not self.stopping:
             left = deadline - time.monotonic()
@@ -91,7 +91,7 @@ class Control:
         self._link.wake()
 
     def wait_for_wish(self, descriptors: Collection[int], seconds: float) -> bool:
-        """Wait until a descriptor is readable, the task is woken or a command arrives, for at most so many seconds.
+        """Wait until a descriptor is readable, the task is woken or a command arrives, for at most this many seconds.
 
         Returns whether a descriptor is readable or the task was woken.
         """
@@ -118,7 +118,7 @@ class Control:
         return bool(ready - {bell})
 
     def wait_for_command(self, seconds: float | None = None) -> None:
-        """Wait for a command, for at most so many seconds."""
+        """Wait for a command, for at most this many seconds."""
         self._take(seconds)
 
     def rest(self) -> None:

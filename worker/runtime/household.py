@@ -57,7 +57,7 @@ class _Member:
         try:
             self._context.run(self.link.hear, command)
         except Exception:
-            # A defect of ours; the others of this process must still be heard.
+            # A bug in Sluice; the other units of this process must still get their commands.
             self._context.run(logger.exception, "What the worker says is not understood")
 
     def threads(self) -> list[threading.Thread]:
@@ -113,7 +113,7 @@ class Household:
         self._shortened = threading.Condition()
         self._warning, self._timeout = 0.0, _LONGEST_SILENCE
         self._stacks = -1
-        # Used by the thread of serve alone.
+        # Used only by the thread that runs serve.
         self._members: dict[int, _Member] = {}
         self._latest = 0
 

@@ -129,7 +129,7 @@ class Link:
     def hear(self, command: Command) -> None:
         """Take in a command. Called by one thread."""
         if isinstance(command, messages.SetLogLevel):
-            # Now, not when the task reads its inbox: the log of a task that hangs may be what is wanted.
+            # Now, not when the task reads its inbox: somebody may want the log of a task that hangs.
             set_level(command.logger, command.level)
             return
         if isinstance(command, messages.Stop):

@@ -58,14 +58,14 @@ def send_output(voice: Voice, redaction: Redaction) -> int:
     """
     sys.stdout, sys.stderr = (_lines(_Printed(voice, redaction, number)) for number in (1, 2))
     os.register_at_fork(after_in_child=_print_plainly)
-    # A plugin may close those two.
+    # A plugin may close descriptors 1 and 2.
     stacks = os.dup(2)
     faulthandler.enable(stacks)
     return stacks
 
 
 def _lines(printed: _Printed) -> io.TextIOWrapper:
-    # Nothing is held back: several units may print, each a part of a line.
+    # Without buffering: several units may print, each a part of a line.
     return io.TextIOWrapper(cast("BinaryIO", printed), "utf-8", "backslashreplace", None, write_through=True)
 
 
@@ -111,7 +111,7 @@ class _Printed(io.RawIOBase):
         super().close()
 
     def _tell(self, line: str) -> None:
-        # Not by a logger: one of its handlers may print.
+        # Not through a logger: one of its handlers may print.
         if line.strip():
             self._voice.send(messages.LogRecord(OUTPUT, logging.INFO, time.time(), self._redaction.told(line)))
 
@@ -157,7 +157,7 @@ class LogReporter:
 
     def report(self, failure: Failure) -> None:
         """Write a failure."""
-        # With tolerance none the error ends the task and is logged there, once.
+        # With ``errors.tolerance=none`` the error ends the task, and is logged there once.
         if self.config.errors_log_enable and self.config.tolerates_errors:
             self.counts.total_errors_logged += 1
             if failure.raised is None:

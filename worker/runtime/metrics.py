@@ -108,7 +108,7 @@ class TaskMetrics:
         """Send everything to the worker. While little moves, the next report is due later."""
         now = time.monotonic()
         values, histograms = self.values(), {name: tuple(kept) for name, kept in self.timings.histograms().items()}
-        # Rates and means that fall to zero are no reason to report often.
+        # Decaying rates and means are no reason to report often.
         seen = {name: value for name, value in values.items() if not name.endswith(RATE)}, histograms
         rates = self._rates.look(now, self._counters)
         self._gauges |= rates

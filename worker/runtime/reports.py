@@ -22,9 +22,9 @@ _LITTLE_MOVES: Final = 2.5
 _AT_REST: Final = 5.0
 _LONGEST_REST: Final = 20.0
 _MOST_EARLY: Final = 0.6
-"""The part of its pause by which a report may be early."""
+"""The fraction of its pause by which a report may be early."""
 _MANY: Final = 100
-"""A task that counts so much between two reports makes the next one soon."""
+"""A task that counts this much between two reports sends the next one soon."""
 
 _SELDOM_SECONDS: Final = 20.0
 _ALWAYS_MOVING: Final = frozenset(
@@ -33,7 +33,7 @@ _ALWAYS_MOVING: Final = frozenset(
         *("request-latency-avg", "request-latency-max"),
     }
 )
-"""Values that change although no record moves, since a client that waits sends requests."""
+"""Values that change although no record moves, since even an idle client sends requests."""
 _WITHOUT_CLIENT: Final = {"connection-count": 0.0, "requests-in-flight": 0.0}
 
 

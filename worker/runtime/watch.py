@@ -30,7 +30,7 @@ from worker.supervisor.stacks import line_of_plugin
 __all__ = ["CHAIN", "Limits", "Lookout", "Watch"]
 
 CHAIN: Final = "the chain of transformations and converters"
-"""The name of the call that takes a batch through them."""
+"""The name of the call that takes a batch through the chain."""
 
 logger = logging.getLogger(__name__)
 _LOOKS: Final = 12
@@ -111,7 +111,7 @@ class Watch:
         self._is_over = False
         self._closed = threading.Event()
         self._last_look: threading.Timer | None = None
-        # Of the looking thread alone.
+        # Used only by the thread that looks.
         self._seen: _Call | None = None
         self._lasted = 0.0
         self._next_report = 0.0
@@ -168,7 +168,7 @@ class Watch:
             before, self._call = self._call, call
             is_over = self._is_over
         if is_over:
-            # This process is being ended; until then nothing more may happen.
+            # This process is being ended; nothing more may happen until it is gone.
             threading.Event().wait()
         if before is not None and before.reported:
             self._say(messages.HangOver(before.name))
@@ -186,7 +186,7 @@ class Watch:
                 break
             now = time.monotonic()
             if now - looked >= period and stacks is not None:
-                # Stacks may have been written; they mean nothing any more.
+                # Stacks that may have been written are outdated.
                 self._say(messages.HangOver(None))
             self.look(min(now - looked, 2 * tick))
             looked = now
@@ -194,14 +194,14 @@ class Watch:
             faulthandler.cancel_dump_traceback_later()
 
     def look(self, seconds: float) -> None:
-        """Look at the current call, for which so many more seconds have passed."""
+        """Look at the current call, after this many more seconds have passed."""
         call = self._call
         if call is not self._seen or call is None:
             if self._seen is not None and self._lasted >= self._limits.warning:
                 self._longest[self._seen.name] = max(self._longest.get(self._seen.name, 0.0), self._lasted)
             self._seen, self._lasted = call, 0.0
             if call is not None:
-                # One that has taken long before and has returned may do so again.
+                # A call that once took long, and returned, may take long again.
                 usual = _GROWTH * self._longest.get(call.name, 0.0)
                 self._next_report = max(self._limits.warning * call.patience, usual)
             return
@@ -252,7 +252,7 @@ class Lookout:
         self._thread.start()
 
     def add(self, watch: Watch, tick: float) -> None:
-        """Add a watch, which looks at least every so many seconds. From any thread."""
+        """Add a watch that has to look at least once in this many seconds. From any thread."""
         with self._changed:
             self._ticks = {**self._ticks, watch: tick}
             self._changed.notify()

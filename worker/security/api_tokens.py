@@ -53,7 +53,7 @@ class ApiTokens:
 
     @property
     def fault(self) -> str | None:
-        """What is wrong with the file, while an older content of it is used."""
+        """The error in the current file, while its previous content is used."""
         return self._file.fault
 
     def principal(self, token: str) -> Principal | None:
@@ -141,5 +141,5 @@ def _token(item: Mapping[str, Any]) -> ApiToken:
 
 
 def _hash(secret: str) -> str:
-    # The secret is 32 random bytes: nobody can try them all, however fast the hash is.
+    # The secret has 32 random bytes, so it cannot be guessed however fast the hash is.
     return hashlib.sha256(secret.encode()).hexdigest()

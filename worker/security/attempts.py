@@ -27,7 +27,7 @@ class _Allowance:
 _OF_BOTH: Final = _Allowance(5, 10)
 _OF_ADDRESS: Final = _Allowance(50, 2)
 _OF_USER: Final = _Allowance(100, 1)
-"""Many addresses that try one user's password share this. It is large, so that nobody is easily kept out by others."""
+"""Shared by all addresses that try one user's password. Large, so that a user is not easily locked out by others."""
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class _Used:
 class Attempts:
     """Counts failures by address, by user and by both together. May be used by any thread.
 
-    The latest 10,000 are kept (invariant I9), so pushing out one's own failures takes as many others.
+    The latest 10,000 are kept (invariant I9), so displacing one's own failures takes as many others.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -67,7 +67,7 @@ class Attempts:
         return math.ceil(too_many * allowance.seconds) if too_many > 0 else 0
 
     def _now(self, key: _Key, allowance: _Allowance) -> float:
-        """The failures that still count."""
+        """Return the failures that still count."""
         used = self._used.get(key)
         return 0.0 if used is None else max(0.0, used.failures - (self._clock() - used.since) / allowance.seconds)
 

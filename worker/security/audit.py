@@ -1,4 +1,4 @@
-"""The audit: what was changed or refused, and by whom, as CloudEvents 1.0 in JSON, one event per line."""
+"""The audit log: what was changed or refused, and by whom, as CloudEvents 1.0 in JSON, one event per line."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ __all__ = ["AuditEntry", "AuditFile", "AuditKind", "AuditLog", "AuditLogger", "A
 logger = logging.getLogger(__name__)
 _AUDIT_LOGGER: Final = logging.getLogger("audit")
 _MOST_ANONYMOUS: Final = 10
-"""How many refusals of nobody who is known are written in a second; the others are counted (invariant I9)."""
+"""How many refusals of unauthenticated callers are written per second; the others are counted (invariant I9)."""
 
 
 class AuditKind(StrEnum):
     """The kind of an event."""
 
     BEGAN = "io.sluice.rest.began"
-    """A change is about to be made. It is written only where ``audit.required`` is set."""
+    """A change is about to be made. Written only if ``audit.required`` is set."""
     CHANGED = "io.sluice.rest.changed"
     FAILED = "io.sluice.rest.failed"
     REFUSED = "io.sluice.rest.refused"
@@ -66,7 +66,10 @@ class AuditSink(Protocol):
 
 
 class AuditFile:
-    """A file with one line per event, each written at once. It is opened for each event, so that it may be rotated."""
+    """A file with one line per event, each written at once.
+
+    The file is opened for each event, so that it can be rotated.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -191,7 +194,7 @@ class AuditLog:
 def changes(
     before: Mapping[str, Any], after: Mapping[str, Any], shown: Callable[[Mapping[str, Any]], Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """The changed keys of a configuration, with their old and new values as ``shown``."""
+    """Return the changed keys of a configuration, with their old and new values as ``shown``."""
     seen_before, seen_after = shown(before), shown(after)
     return [
         {"key": key, "before": seen_before.get(key), "after": seen_after.get(key)}
@@ -201,5 +204,5 @@ def changes(
 
 
 def _line(event: Mapping[str, Any]) -> str:
-    # Only ASCII: no character of a name can end the line or turn its direction.
+    # ASCII only, so that no character of a name can end the line or change its direction.
     return json.dumps(event, separators=(",", ":"))

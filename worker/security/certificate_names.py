@@ -35,7 +35,7 @@ class _Rule:
     case: str = ""
 
     def name(self, dn: str) -> str | None:
-        """The principal for a distinguished name; ``None`` if the rule does not apply."""
+        """Return the principal for a distinguished name, or ``None`` if the rule does not apply."""
         if self.pattern is None:
             return dn
         match = self.pattern.fullmatch(dn)

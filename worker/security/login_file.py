@@ -29,7 +29,7 @@ _PART: Final = re.compile(
 
 
 def asks_for_password(extensions: Sequence[str]) -> bool:
-    """Whether ``rest.extension.classes`` names basic authentication. Any other extension is an error.
+    """Return whether ``rest.extension.classes`` names basic authentication. Any other extension is an error.
 
     Ignoring an extension could open the API to callers whom it was meant to keep out.
     """
@@ -71,7 +71,7 @@ def users_file(login_config: str | None, environ: Mapping[str, str]) -> Path:
 
 
 def _from_options(environ: Mapping[str, str]) -> str | None:
-    """The value of the last ``-Djava.security.auth.login.config`` in Java's options."""
+    """Return the value of the last ``-Djava.security.auth.login.config`` in Java's options."""
     try:
         options = shlex.split(environ.get(_OPTIONS_VARIABLE, ""))
     except ValueError:
@@ -91,7 +91,7 @@ def _module(path: str, text: str) -> LoginModule:
 
 
 def _entries(text: str) -> dict[str, str]:
-    """The text between the braces of each entry of a JAAS file, by the name before them."""
+    """Return the text between the braces of each entry of a JAAS file, by the name before them."""
     found: dict[str, str] = {}
     name, begin = "", None
     for part in _PART.finditer(text):

@@ -24,33 +24,33 @@ class Right(StrEnum):
     """A right that a role can allow or deny."""
 
     VIEW = "view"
-    """To see that a connector exists, how it is, and what is logged for it."""
+    """View a connector: its existence, its state and its log."""
     CONFIGS = "configs"
-    """To see its configuration, with its secrets hidden."""
+    """See its configuration, with secrets hidden."""
     SECRETS = "secrets"
-    """To see the secrets in it, too."""
+    """See the secrets in its configuration as well."""
     OPERATE = "operate"
-    """To pause, resume, stop and restart it."""
+    """Pause, resume, stop and restart it."""
     EDIT = "edit"
-    """To create it, change and validate its configuration."""
+    """Create it, and change and validate its configuration."""
     OFFSETS = "offsets"
-    """To move its offsets."""
+    """Change its offsets."""
     DELETE = "delete"
-    """To delete it."""
+    """Delete it."""
     PREVIEW = "preview"
-    """To see records on their way through it."""
+    """See records on their way through it."""
     DEAD_LETTERS = "dead-letters"
-    """To see the records of its dead letter queue."""
+    """See the records in its dead letter queue."""
     REPLAY = "replay"
-    """To have its dead letters delivered again."""
+    """Have its dead letters delivered again."""
     REPAIR = "repair"
-    """To change what is in one of them before that."""
+    """Edit a dead letter before it is delivered again."""
     METRICS = "metrics"
-    """To read the metrics of the worker and of all its connectors."""
+    """Read the metrics of the worker and of all its connectors."""
     CLUSTER = "cluster"
-    """To see the workers of the cluster, what each runs, and the levels of loggers."""
+    """See the workers of the cluster, what each runs, and the levels of loggers."""
     ADMIN = "admin"
-    """To change the levels of loggers, and what else concerns the workers themselves."""
+    """Change the levels of loggers, and manage the workers themselves."""
 
 
 OF_WORKER: Final = frozenset((Right.METRICS, Right.CLUSTER, Right.ADMIN))
@@ -78,7 +78,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Rights on the connectors whose name and plugin match; ``client_overrides`` are the overrides they may have."""
+    """Rights on the connectors whose name and plugin match, and the ``client_overrides`` they may have."""
 
     rights: frozenset[Right]
     connectors: tuple[str, ...] = (_ALL,)
@@ -91,12 +91,12 @@ class Rule:
         return _ALL not in self.plugins
 
     def covers(self, target: Target) -> bool:
-        """Whether the rule applies to this connector."""
+        """Return whether the rule applies to this connector."""
         is_named = any(matches_wildcard(pattern, target.connector) for pattern in self.connectors)
         return is_named and self.covers_plugin(target.plugins)
 
     def covers_plugin(self, names: Iterable[str]) -> bool:
-        """Whether the rule applies to connectors of this plugin."""
+        """Return whether the rule applies to connectors of this plugin."""
         if not self.asks_for_plugin:
             return True
         return any(matches_wildcard(pattern, name) for pattern in self.plugins for name in names)
@@ -115,7 +115,7 @@ class Permissions:
         return any(rule.asks_for_plugin for rule in (*self.allowed, *self.denied))
 
     def may(self, right: Right, target: Target | None = None) -> bool:
-        """Whether the principal has the right; for rights on connectors, on this one."""
+        """Return whether the principal has the right; for rights on connectors, on this connector."""
         if right in OF_WORKER:
             return any(right in rule.rights for rule in self.allowed) and not any(
                 right in rule.rights for rule in self.denied
@@ -124,7 +124,7 @@ class Permissions:
         return right in self.on(target)
 
     def on(self, target: Target) -> frozenset[Right]:
-        """The rights on a connector. A principal with any of them may view it; one that may not view it has none."""
+        """Return the rights on a connector. Any right implies VIEW; if VIEW is denied, there are none."""
         given = _united(rule.rights for rule in self.allowed if rule.covers(target)) & OF_CONNECTORS
         refused = _united(rule.rights for rule in self.denied if rule.covers(target))
         if not given or Right.VIEW in refused:
@@ -132,13 +132,13 @@ class Permissions:
         return (given | {Right.VIEW}) - refused
 
     def may_somewhere(self, right: Right, plugins: tuple[str, ...] | None = None) -> bool:
-        """Whether the principal has the right on any connector, or on any of this plugin."""
+        """Return whether the principal has the right on any connector, or on any connector of this plugin."""
         return any(right in rule.rights and (plugins is None or rule.covers_plugin(plugins)) for rule in self.allowed)
 
     def refused_overrides(
         self, connector: str | None, plugins: tuple[str, ...], config: Mapping[str, object]
     ) -> list[str]:
-        """The client settings in a configuration that no role allows for this connector, or for any."""
+        """Return the client settings in a configuration that no role allows for this connector, or for any."""
         allowing = [
             rule
             for rule in self.allowed
@@ -156,10 +156,10 @@ class Permissions:
 
 
 EVERYTHING: Final = Permissions((Rule(frozenset(Right)),))
-"""What everybody may do where no file of roles is named."""
+"""The permissions of everybody if no file of roles is configured."""
 
 _OF_WORKERS: Final = Permissions((Rule(frozenset((Right.VIEW, Right.METRICS, Right.CLUSTER))),))
-"""What another worker may do on its own behalf: it reads how the tasks are that run here."""
+"""The permissions of another worker acting on its own behalf: it reads the state of the tasks that run here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ class _Role:
     denied: tuple[Rule, ...]
 
     def has(self, principal: Principal) -> bool:
-        """Whether the principal is one of the role's users, or in one of its groups."""
+        """Return whether the principal is one of the role's users, or in one of its groups."""
         if any(matches_wildcard(pattern, principal.name) for pattern in self.users):
             return True
         return any(matches_wildcard(pattern, group) for pattern in self.groups for group in principal.groups)
@@ -183,7 +183,7 @@ class Roles:
     roles: tuple[_Role, ...] = ()
 
     def permissions(self, principal: Principal) -> Permissions:
-        """The permissions of a principal."""
+        """Return the permissions of a principal."""
         own = [role for role in self.roles if role.has(principal)]
         return Permissions(
             tuple(rule for role in own for rule in role.allowed), tuple(rule for role in own for rule in role.denied)
@@ -191,7 +191,7 @@ class Roles:
 
     @staticmethod
     def of_worker() -> Permissions:
-        """The permissions of another worker of the cluster acting on its own behalf."""
+        """Return the permissions of another worker of the cluster acting on its own behalf."""
         return _OF_WORKERS
 
 

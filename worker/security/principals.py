@@ -8,7 +8,7 @@ from typing import Final
 __all__ = ["WORKER_MECHANISM", "Principal"]
 
 WORKER_MECHANISM: Final = "worker"
-"""The mechanism of requests that another worker of the cluster makes on its own behalf."""
+"""The mechanism of requests made by another worker of the cluster on its own behalf."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Hides secrets in every text that leaves a process, in one place (invariant I8).
 
-Everything that reports or may repeat an error uses it: the log, traces in statuses, headers of dead letters, answers to
-inquiries.
+It is used wherever errors are reported or may be repeated: the log, traces in statuses, headers of dead letters,
+answers to inquiries.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Redaction", "sounds_secret"]
 _LONGEST: Final = 64 * 1024
 _SHORT: Final = 4
 _LEAST_LINE: Final = 8
-# A whole "user:password", or the one within a URL.
+# A complete "user:password", or one within a URL.
 _WITH_USER: Final = re.compile(r"(?:^[^\s:/@]+:|://[^\s:/@]*:)([^\s:/@]{4,})(?:$|@)")
 _PERCENT: Final = re.compile("%[0-9A-F]{2}")
 _SECRET_NAME: Final = re.compile(
@@ -32,7 +32,7 @@ _SECRET_NAME: Final = re.compile(
 
 
 def sounds_secret(name: str) -> bool:
-    """Whether a name suggests a secret value, for callers without a definition of the key."""
+    """Return whether a name suggests a secret value, for callers without a definition of the key."""
     return bool(_SECRET_NAME.search(name.lower().replace("_", ".")))
 
 
@@ -65,7 +65,7 @@ class Redaction:
         return text if self._short is None else self._short.sub(HIDDEN, text)
 
     def told(self, text: str) -> str:
-        """Return the text as it may leave the process: without secrets, valid UTF-8, and at most 64 KiB."""
+        """Return the text in a form that may leave the process: without secrets, in valid UTF-8, and at most 64 KiB."""
         hidden = self.hide(text)
         if len(hidden) > _LONGEST:
             left_out = len(hidden) - _LONGEST
@@ -75,10 +75,10 @@ class Redaction:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """The forms in which a secret may appear.
+    """Yield the forms in which a secret may appear.
 
-    These are the whole secret, the secret without its file's line end, line by line, and without the user in front of
-    it; and each of them as written in Python, JSON, URLs and HTML, also escaped twice.
+    These are the whole secret, the secret without a trailing line break, its single lines, and the password in
+    "user:password"; and each of them as written in Python, JSON, URLs and HTML, also escaped twice.
     """
     lines = secret.splitlines()
     texts = {secret, secret.strip(), *(match[1] for match in _WITH_USER.finditer(secret))}
@@ -103,7 +103,7 @@ def _written(text: str) -> Iterator[str]:
 
 
 def _quoted(text: str) -> Iterator[str]:
-    """A text between the quotes of a programming language."""
+    """Return a text as it appears between the quotes of a programming language."""
     yield repr(text)[1:-1]
     yield repr(text.encode("utf-8", "surrogateescape"))[2:-1]
     yield json.dumps(text)[1:-1]

@@ -1,6 +1,6 @@
 """Signatures of whole requests between Sluice workers: method, path, body, caller, time and a nonce. Pure functions.
 
-Kafka Connect signs only the body (KIP-507), so a request that was seen can be sent again, or to another path, while the
+Kafka Connect signs only the body (KIP-507), so an intercepted request can be replayed, also to another path, while the
 key is valid. Sluice workers sign whole requests to each other with the same key.
 """
 
@@ -39,7 +39,7 @@ REQUEST_SIGNATURE_HEADER: Final = "X-Sluice-Signature"
 """Carries the algorithm, the time in milliseconds, a nonce and the signature in base64, separated by colons."""
 
 IDENTITY_HEADER: Final = "X-Sluice-Identity"
-"""Carries in whose name a worker asks: JSON in base64."""
+"""Carries the identity on whose behalf a worker sends a request: JSON in base64."""
 
 MAC_HASHES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -54,13 +54,13 @@ MAC_HASHES: Final[Mapping[str, str]] = MappingProxyType(
 """The hash of each MAC algorithm, by its Java name."""
 
 _WINDOW_MS: Final = 300_000
-"""By how much the clocks of workers may differ. A nonce is kept for as long."""
+"""The permitted difference between the clocks of workers. A nonce is kept for as long."""
 _MOST_NONCES: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class InName:
-    """The caller for whom a worker sends a request: a principal at an ``address``, or the worker itself."""
+    """The identity on whose behalf a worker sends a request: a principal at an ``address``, or the worker itself."""
 
     principal: Principal | None
     address: str
@@ -119,24 +119,24 @@ class WholeRequest:
 
 
 class Nonces:
-    """The nonces that were used within the window. One thread uses it."""
+    """The nonces used within the window. Used by one thread."""
 
     def __init__(self) -> None:
         self._used: OrderedDict[str, int] = OrderedDict()
 
     def use(self, nonce: str, time_ms: int, now_ms: int) -> bool:
-        """Use a nonce of a verified request; whether nobody has used it before."""
+        """Use a nonce of a verified request. Returns whether it was unused."""
         while self._used and (len(self._used) > _MOST_NONCES or next(iter(self._used.values())) < now_ms):
             self._used.popitem(last=False)
         if nonce in self._used:
             return False
-        # I9: only workers of this cluster, whose signature was right, put any here.
+        # I9: only workers of this cluster, with a valid signature, add nonces.
         self._used[nonce] = max(time_ms, now_ms) + 2 * _WINDOW_MS
         return True
 
 
 def sign_whole(key: SessionKey, algorithm: str, request: WholeRequest, now_ms: int) -> dict[str, str]:
-    """Return the headers that carry the signature of a request and in whose name it is sent."""
+    """Return the headers with the signature of a request and the identity on whose behalf it is sent."""
     nonce = secrets.token_urlsafe(16)
     mac = base64.b64encode(_mac(key, algorithm, request, now_ms, nonce)).decode()
     signature = {REQUEST_SIGNATURE_HEADER: f"{algorithm}:{now_ms}:{nonce}:{mac}"}
@@ -161,7 +161,7 @@ def verify_whole(request: WholeRequest, signature: str, key: SessionKey, nonces:
 
 
 def split_signature(signature: str) -> tuple[str, int, str, bytes]:
-    """Return the algorithm, the time, the nonce and the code that a signature's header holds."""
+    """Return the algorithm, time, nonce and code in a signature header."""
     try:
         algorithm, time_ms, nonce, mac = signature.split(":")
         return algorithm, int(time_ms), nonce, base64.b64decode(mac, validate=True)
@@ -170,7 +170,7 @@ def split_signature(signature: str) -> tuple[str, int, str, bytes]:
 
 
 def _canonical(url: str) -> str:
-    """The path and query in one of the forms that mean the same: clients and proxies escape as they like."""
+    """Return a canonical form of path and query, because clients and proxies escape characters differently."""
     split = urlsplit(url)
     path = "/".join(quote(unquote(segment), safe="") for segment in split.path.rstrip("/").split("/"))
     return f"{path}?{urlencode(parse_qsl(split.query, keep_blank_values=True))}"

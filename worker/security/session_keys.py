@@ -27,14 +27,14 @@ SIGNATURE_HEADER: Final = "X-Connect-Authorization"
 """Carries the signature of a request's body, in base64."""
 
 ALGORITHM_HEADER: Final = "X-Connect-Request-Signature-Algorithm"
-"""Carries the name of the algorithm that made the signature, as Java calls it."""
+"""Carries Java's name of the algorithm that made the signature."""
 
-# Java makes keys for these two as long as the blocks they hash, and for the others as long as the hash.
+# Java creates keys for these two as long as the hash's block, and for the others as long as the hash.
 _KEY_BYTES: Final = {"HmacSHA1": 64, "HmacMD5": 64}
 _LEAST_BITS: Final = 40
 
 MISSING_SIGNATURE: Final = "Internal request missing required signature"
-"""The text of the error, in Kafka Connect as here, for a request without a signature of its body."""
+"""The error text, the same as Kafka Connect's, for a request without a signature of its body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class SignedRequest:
     algorithm: str | None
     whole: WholeRequest | None = field(default=None, repr=False)
     whole_signature: str | None = field(default=None, repr=False)
-    """Set where the other worker is one of Sluice, and has signed the whole of the request in place of its body."""
+    """Set if the other worker is a Sluice worker and has signed the whole request instead of its body."""
 
 
 def new_key(algorithm: str, bits: int | None, now_ms: int) -> SessionKey:

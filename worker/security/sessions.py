@@ -57,7 +57,7 @@ class Sessions:
             if session is None or now >= min(session.ends, session.idle_ends):
                 return None
             self._sessions[secret] = replace(session, idle_ends=now + _IDLE_SECONDS)
-        # This may ask an issuer for its keys: others do not wait for that.
+        # This may fetch an issuer's keys, so it must not block others.
         if not session.still_holds():
             self.end(secret)
             return None

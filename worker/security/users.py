@@ -22,20 +22,20 @@ __all__ = ["Users", "is_hash", "matches"]
 _ARGON2: Final = "$argon2"
 _BCRYPT: Final = ("$2a$", "$2b$", "$2y$")
 _BCRYPT_BYTES: Final = 72
-"""bcrypt takes no more of a password, and htpasswd hashes no more of it."""
+"""bcrypt uses only this many bytes of a password, and htpasswd hashes no more."""
 _REMEMBERED: Final = 1_000
 _REMEMBERED_SECONDS: Final = 60.0
 _HASHES_AT_ONCE: Final = 2
-"""A check of argon2 takes 64 MiB: all threads of the REST API at once would take gigabytes."""
+"""An argon2 check takes 64 MiB; all threads of the REST API at once would take gigabytes."""
 
 
 def is_hash(stored: str) -> bool:
-    """Whether a password in the file is hashed with argon2 or bcrypt."""
+    """Return whether a password in the file is hashed with argon2 or bcrypt."""
     return stored.startswith((_ARGON2, *_BCRYPT))
 
 
 def matches(stored: str, password: str) -> bool:
-    """Whether a password matches the one in the file, in clear text or as a hash."""
+    """Return whether a password matches the one in the file, in clear text or as a hash."""
     if stored.startswith(_ARGON2):
         return _matches_argon2(stored, password)
     if stored.startswith(_BCRYPT):
@@ -69,15 +69,15 @@ class Users:
 
     @property
     def fault(self) -> str | None:
-        """What is wrong with the file, while an older content of it is used."""
+        """The error in the current file, while its previous content is used."""
         return self._file.fault
 
     def stored(self, user: str) -> str | None:
-        """The user's entry in the file, which changes with the password."""
+        """Return the user's entry in the file, which changes with the password."""
         return self._file.read().by_user.get(user)
 
     def remembers(self, user: str, password: str) -> bool:
-        """Whether this password was correct a moment ago and still is."""
+        """Return whether this password was correct a moment ago and still is."""
         stored = self.stored(user)
         if stored is None:
             return False
@@ -85,12 +85,12 @@ class Users:
         with self._one_at_a_time:
             is_known = self._remembered.get(mark, -1.0) > self._clock()
         if is_known:
-            # A client with the right password is never delayed by others who guess passwords of the same user.
+            # A client with the right password is never delayed by others who guess the same user's password.
             self._remember(mark)
         return is_known
 
     def check(self, user: str, password: str) -> bool:
-        """Whether this is the user's password."""
+        """Return whether this is the user's password."""
         known = self._file.read()
         stored = known.by_user.get(user)
         is_right = stored is not None and not is_hash(stored) and matches(stored, password)
@@ -138,5 +138,5 @@ def _matches_bcrypt(stored: str, password: str) -> bool:
 
 
 def _digest(text: str) -> bytes:
-    """Digests have the same length, so comparing them does not reveal the length of a password."""
+    """Return a digest. All digests have the same length, so comparing them does not reveal a password's length."""
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()

@@ -18,10 +18,10 @@ _Version: TypeAlias = tuple[int, int, int]
 
 
 class WatchedFile(Generic[T]):
-    """Holds what ``parse`` makes of a file's text. May be used by any thread.
+    """Holds the result of ``parse`` for a file's text. May be used by any thread.
 
     ``parse`` raises :class:`~connect.errors.ConnectError` for an invalid text, without secrets in the message. ``what``
-    is the file's name in log lines. Until the file could be read once, the content is ``nothing``.
+    is the file's name in log lines. Until the file has been read once, the content is ``nothing``.
     """
 
     def __init__(self, path: Path, what: str, parse: Callable[[str], T], nothing: T) -> None:
@@ -42,7 +42,7 @@ class WatchedFile(Generic[T]):
 
     @property
     def fault(self) -> str | None:
-        """What is wrong with the current file, while an older content of it is used."""
+        """The error in the current file, while its previous content is used."""
         with self._one_at_a_time:
             self._look()
             return self._fault

@@ -26,7 +26,7 @@ def load_object(data: bytes) -> dict[str, Any]:
     try:
         document = orjson.loads(data)
     except ValueError as error:
-        raise DataError(f"it is not JSON ({error})") from None  # I8: the original holds the document
+        raise DataError(f"it is not JSON ({error})") from None  # I8: the original contains the document
     if not isinstance(document, dict):
         raise DataError(f"it is a {type(document).__name__} where an object was expected")
     return document
@@ -41,7 +41,7 @@ def text(document: Mapping[str, Any], name: str) -> str:
 
 
 def whole(document: Mapping[str, Any], name: str) -> int:
-    """Return a member that must be a whole number."""
+    """Return a member that must be an integer."""
     value = document.get(name)
     if not isinstance(value, int) or isinstance(value, bool):
         raise DataError(f"'{name}' should be a whole number but is {type(value).__name__}")

@@ -1,8 +1,8 @@
 """Clocks that show when the machine was suspended or paused.
 
 The clock of ``time.monotonic`` stands still while a machine is suspended; that of ``CLOCK_BOOTTIME`` does not. While a
-virtual machine is paused both may stand still, and only the wall clock jumps, as soon as somebody sets it. So the time
-passed is the larger of the two. A wall clock that is set back shows less, which does no harm.
+virtual machine is paused both may stand still, and only the wall clock jumps, as soon as somebody sets it. So the
+elapsed time is the larger of the two. A wall clock that is set back shows less, which does no harm.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ class Moment:
 Clock: TypeAlias = Callable[[], Moment]
 
 FOREVER = Moment(math.inf, math.inf)
-"""After every moment."""
+"""A moment after all others."""
 
 LONG_AGO = Moment(-math.inf, -math.inf)
-"""Before every moment."""
+"""A moment before all others."""
 
 
 class _TimerSpec(ctypes.Structure):
@@ -74,10 +74,10 @@ class WallTimer:
     def __init__(self) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
         self.descriptor: int = self._called("timerfd_create", time.CLOCK_REALTIME, os.O_NONBLOCK | os.O_CLOEXEC)
-        """Readable at the moment that was set."""
+        """Becomes readable at the moment that was set."""
 
     def set(self, at: float) -> None:
-        """Set the moment, in seconds since 1970, in place of the one before."""
+        """Set the moment, in seconds since 1970, replacing the previous one."""
         with contextlib.suppress(OSError):
             # Nothing to read, or the clock was set.
             os.read(self.descriptor, 8)

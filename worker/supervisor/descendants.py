@@ -1,4 +1,4 @@
-"""The processes below a process, in whatever session and started by whomever.
+"""The processes below a process, whatever their session and whoever started them.
 
 A process that adopts orphans becomes the parent of every process below it whose own parent ends. So no program that a
 plugin starts can escape the process of its connector or task, neither by ``setsid`` nor by a double fork, and what that
@@ -67,7 +67,7 @@ def end_orphans(own: Collection[int], number: signal.Signals, spared: str | None
 
 
 def kill_descendants(pid: int) -> None:
-    """Kill every process below this one, which still runs, or in the session that it leads."""
+    """Kill every process below this process, which is still running, or in the session that it leads."""
     processes = list(_processes())
     found = {pid}
     while more := {each.pid for each in processes if each.parent in found or each.session == pid} - found:

@@ -30,7 +30,7 @@ from worker.supervisor.descendants import adopt_orphans, end_orphans
 __all__ = ["LONGEST", "main"]
 
 LONGEST: Final = 64 * 1024
-"""The greatest length of a request or answer, in bytes."""
+"""The maximum length of a request or answer, in bytes."""
 
 _LOOK: Final = 0.02
 _GRACE: Final = 2.0
@@ -113,7 +113,7 @@ class _ForkServer:
             )
             process.start()
             assert process.pid is not None
-            # If there is no descriptor for it, it finds its pipe closed.
+            # If this fails for lack of descriptors, the child finds its pipe closed, and exits.
             child = _Child(process, os.pidfd_open(process.pid), status)
         except OSError:
             os.close(status)
@@ -136,7 +136,7 @@ class _ForkServer:
         now = time.monotonic()
         in_order = all(child.code == 0 and now < child.ended + _GRACE for child in self._ended)
         known = self._given_up.union(self._living)
-        # What several connectors share ends with the last of them, or with the worker.
+        # A process that several connectors share ends with the last of them, or with the worker.
         left = end_orphans(known, signal.SIGTERM if in_order else signal.SIGKILL, spared=SHARED_MARK)
         for child in list(self._ended):
             if left and now > child.ended + _GIVEN_UP:

@@ -8,7 +8,7 @@ at once when the group says that it does not know the worker any more.
 
 A child sleeps until the end of the lease that it has read, and then reads whether the lease was renewed. What ends the
 lease earlier wakes it: a pipe that the worker writes to, the end of the worker, and a change of the wall clock. So a
-child looks once a session, and notices the end as soon as one that looks all the time.
+child checks once per session, and notices the end as soon as one that checks all the time.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ __all__ = ["Lease", "LeaseView", "next_look", "watch_lease"]
 _FORM: Final = "d"
 _SIZE: Final = 24
 _BELL: Final = 2
-"""The index of the number of the descriptor by which the worker wakes its children."""
+"""The index of the descriptor number with which the worker wakes its children."""
 _LOOK: Final = 0.2
-"""Seconds between two looks while the lease has no end yet: children are not woken when it gets one."""
+"""Seconds between two checks while the lease has no end yet: children are not woken when it gets one."""
 _RUNG: Final = b"\0"
 _ALL: Final = 64 * 1024
 
@@ -79,7 +79,7 @@ class Lease:
         return self._lapses
 
     def lasts(self, seconds: float) -> bool:
-        """Whether the lease lasts so many seconds longer, so that work which ends by then is still this worker's."""
+        """Whether the lease lasts this many seconds longer, so that work which ends by then is still this worker's."""
         return time.monotonic() + seconds <= self._until[0]
 
 

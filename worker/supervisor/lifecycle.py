@@ -38,7 +38,7 @@ class Event(enum.Enum):
 
 
 LIVE: Final = (Phase.STARTING, Phase.RUNNING, Phase.PAUSED, Phase.DRAINED)
-"""The phases of what is to run on."""
+"""The phases of units that should keep running."""
 
 _TABLE: Final[dict[tuple[Phase, Event], Phase]] = {
     (Phase.STARTING, Event.STARTED): Phase.RUNNING,
@@ -53,7 +53,7 @@ _TABLE: Final[dict[tuple[Phase, Event], Phase]] = {
     (Phase.DRAINED, Event.RESUMED): Phase.DRAINED,
     **{(phase, Event.FAILED): Phase.FAILED for phase in LIVE},
     **{(phase, Event.STOP_ASKED): Phase.STOPPING for phase in LIVE},
-    # It begins again in another process.
+    # The unit starts again in another process.
     **{(phase, Event.MOVED): Phase.STARTING for phase in LIVE},
     # A process that ends without a report has failed; one that was asked to stop, or reported that it failed, is gone.
     **{(phase, Event.EXITED): Phase.FAILED for phase in LIVE},

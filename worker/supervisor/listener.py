@@ -13,7 +13,7 @@ from worker.supervisor.pipe import WorkerEnd
 __all__ = ["Listener", "Speaker"]
 
 _Interests: TypeAlias = tuple[tuple[int, int], ...]
-"""Descriptors, and the events of each that are waited for."""
+"""Descriptors, each with the events to wait for."""
 
 _SAYS: Final = select.EPOLLIN
 _TAKES: Final = select.EPOLLOUT

@@ -34,12 +34,12 @@ class WorkerEnd:
         if connection is not None:
             os.set_blocking(connection.fileno(), False)
         self.when_touched: Callable[[], None] = lambda: None
-        """Called when there is something to send, and when nothing more will come."""
+        """Called when there is something to send, and when nothing more will be received."""
         self._connection = connection
         self._incoming = bytearray()
         self._outgoing = bytearray()
         self.closed = connection is None
-        """Whether nothing more will come: the child has closed its end, or sent an invalid message."""
+        """Whether nothing more will be received: the child has closed its end, or sent an invalid message."""
 
     def fileno(self) -> int:
         """Return the descriptor to wait for."""

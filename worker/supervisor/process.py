@@ -1,6 +1,6 @@
-"""Children, which run connectors, tasks and inquiries: to start them, send to them, receive from them and end them.
+"""Starts, commands, hears and ends children: the processes of connectors, tasks and inquiries.
 
-They are forked by a server that has done the imports and holds no Kafka client, so that one starts in milliseconds. A
+They are forked by a server that has done the imports and holds no Kafka client, so a child starts in milliseconds. A
 child has ended when nothing that it started is left. For tests, :class:`ThreadLauncher` runs the same in a thread.
 """
 
@@ -192,7 +192,7 @@ class _Process(Piped):
     def receive(self) -> Iterator[Report]:
         ended = self.has_ended()
         said = list(self.pipe.drain() if ended else self.pipe.receive())
-        # What it printed before it sent these has arrived.
+        # All output that it printed before it sent these reports has arrived.
         yield from self._output.drain() if ended else self._output.receive()
         yield from said
 
@@ -205,7 +205,7 @@ class _Process(Piped):
         orphaned = not self.has_ended() and self._status is None
         with contextlib.suppress(ProcessLookupError):
             if orphaned:
-                # Stopped, it starts nothing while its descendants are looked for.
+                # Stop it first, so that it starts nothing while its descendants are searched.
                 signal.pidfd_send_signal(self._pidfd, signal.SIGSTOP)
                 kill_descendants(self._pid)
             signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
@@ -410,7 +410,7 @@ class ThreadLauncher:
         return _Thread(ours, thread)
 
     def home(self, command: Command) -> str:  # noqa: ARG002 - all have this process
-        """Nothing: all plugins of a test are here."""
+        """Return an empty text: all plugins of a test are in this process."""
         return ""
 
     def prepare(self) -> None:

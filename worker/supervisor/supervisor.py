@@ -67,7 +67,7 @@ class _Running:
     version: str | None = None
     resting: bool = False
     deadline: float | None = None
-    """When it is killed unless it has ended; only :meth:`Supervisor._expect_end_by` sets this."""
+    """The time at which the unit is killed unless it has ended; set only by :meth:`Supervisor._expect_end_by`."""
     within: float = 0.0
     is_reaped: bool = False
     clears: bool = False
@@ -248,7 +248,7 @@ class Supervisor:
             return
         if running.phase is Phase.FAILED:
             if not running.is_reaped and running.child.shares:
-                # Its thread is about to end. If that does not, it has to be killed, with all that live there.
+                # Its thread is about to end. If it does not, the process has to be killed, with all its units.
                 running.clears = True
                 self._expect_end_by(running, min(deadline, running.deadline or deadline))
                 return
@@ -367,7 +367,7 @@ class Supervisor:
                 self._move(unit, running, within)
 
     def _move(self, unit: Unit, running: _Running, within: float) -> None:
-        """Stop a unit within so many seconds, to start it again in another process."""
+        """Stop a unit within this many seconds, to start it again in another process."""
         logger.info("%s moves to another process", unit, extra={"context": str(unit)})
         running.moves = True
         running.within = within

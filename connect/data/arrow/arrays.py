@@ -147,7 +147,7 @@ def _columns(values: Sequence[Any], schema: Schema, path: str) -> list[Sequence[
         try:
             return list(zip(*map(operator.itemgetter(*names), values), strict=True))
         except KeyError:
-            pass  # the slow way finds out which it was
+            pass  # the slow way finds out which value it was
     _check_keys(values, schema, path)
     return [_column(values, field) for field in fields]
 

@@ -65,7 +65,7 @@ def _mapping_schema(values: list[Mapping[Any, Any]], path: str) -> Schema:
 
 
 def _part(values: Iterable[Any], path: str) -> Schema:
-    # Nulls alone lose nothing in any type, and a string is what readers of files take them for.
+    # Nulls alone lose nothing in any type, and readers of files take them for strings.
     return inferred_schema(values, path) or Schema.string(optional=True)
 
 

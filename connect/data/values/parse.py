@@ -48,7 +48,7 @@ _TIMES: Final = {
 }
 _BLANKS: Final = "".join(map(chr, range(33)))
 _STARTS: Final = frozenset(_BLANKS + "[{+-ntf")
-"""The first characters, beside digits, of texts that may be something else than a string."""
+"""The first characters, besides digits, of texts that may be something other than a string."""
 _NUMBERS: Final = (Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.FLOAT32, Type.FLOAT64)
 
 
@@ -202,7 +202,7 @@ def _number(token: str) -> SchemaAndValue | None:
     number = exact_number(token)
     if number is None:
         return None
-    # Not before the size is known: the integer of 1e100000000 fills the memory.
+    # Only once the size is known: the integer of 1e100000000 would fill the memory.
     if not number or (number.adjusted() < 19 and number == number.to_integral_value()):
         integer = int(number) if number else 0
         for low, high, schema in _INTEGERS:

@@ -123,7 +123,7 @@ def remedy(code: int, user: str, rights: Iterable[Right]) -> str:
         return ""
     missing = [right for right in rights if right.resource is resource]
     if not missing and resource is Resource.CLUSTER:
-        # Brokers since 2.8 have it that who may write to some topic has this right, too.
+        # Since version 2.8, brokers grant this right to everyone who may write to some topic.
         missing = [*(right for right in rights if right.operation == "Write"), _IDEMPOTENT_WRITE]
     if not missing:
         return f"Give {user} rights on the {resource.value}"

@@ -222,7 +222,7 @@ def _jwt_bearer_properties(java: Mapping[str, str]) -> dict[str, str]:
 
 
 def _endpoint_trust(options: Mapping[str, str]) -> dict[str, str]:
-    """The trust store for the token endpoint is an option of the login module in Java."""
+    """Translate the trust store for the token endpoint, which is an option of the login module in Java."""
     if "ssl.truststore.certificates" in options:
         return {"https.ca.pem": normalized_pem(JAAS_CONFIG, options["ssl.truststore.certificates"])}
     if "ssl.truststore.location" not in options:

@@ -1,4 +1,4 @@
-"""librdkafka's clients: how they are made and log, and how their requests are retried."""
+"""Creation of librdkafka clients, their logging, and retries of their requests."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ _LEAST_WAIT: Final = 0.1
 _MOST_WAIT: Final = 2.0
 
 UNREACHABLE: Final = "The Kafka client reaches no broker, and goes on trying"
-"""Logged by a client that has lost all brokers, each second."""
+"""Logged every second by a client that has lost all brokers."""
 
 _STATISTICS_INTERVAL: Final = "statistics.interval.ms"
 _STATISTICS_MS: Final = 10_000
 _REPORTED: Final = "Kafka client: %s"
-"""Logged for what a client goes on trying, such as a login, often each second."""
+"""Logged for failures that a client keeps retrying, such as a login, often every second."""
 
 _FACILITY: Final = "FAIL"
 _QUIET_SECONDS: Final = 60.0
 _RETRYING: Final = ": retrying"
 _MOST_KEPT: Final = 100
 _PASSING: Final = re.compile(r"\[thrd:[^\]]*\]: |\(after .*")
-"""The parts of a line that differ each time although the same broker is away."""
+"""The parts of a log line that differ each time although the same broker is away."""
 
 
 class ConnectionFailures(logging.Filter):
-    """A log filter that passes one connection failure per minute, whichever client of the process it happened to.
+    """A log filter that passes one connection failure per minute and process, whichever client reports it.
 
     Failures that the library says it retries itself, such as getting a producer id, are dropped. A logger of level
     DEBUG gets all lines. The library logs with its facility, the client's name and the text as arguments. May be used
@@ -136,7 +136,7 @@ def log_error(error: KafkaError) -> None:
 
 
 def fail_without_login(user: str) -> ErrorCallback:
-    """Return a callback that raises ``ConnectError``, where the client is polled, once its login is rejected.
+    """Return a callback that raises ``ConnectError`` in the client's next poll once its login is rejected.
 
     ``user`` describes whose login it is. Other errors are logged.
     """
@@ -152,7 +152,7 @@ def fail_without_login(user: str) -> ErrorCallback:
 def until_answered(ask: Callable[[], T], seconds: float) -> T:
     """Call ``ask`` again after each ``RetriableError`` for up to this many seconds, then raise the last one. Blocks.
 
-    A broker that goes away fails every request on its connection at once, however long a request may take.
+    When a broker goes away, all requests on its connection fail at once, regardless of their timeouts.
     """
     deadline = time.monotonic() + seconds
     wait = _LEAST_WAIT

@@ -1,4 +1,4 @@
-"""Statistics of librdkafka's clients, under the names that Java's clients use."""
+"""Statistics of librdkafka clients, under the names that Java's clients use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["CONSUMER", "PRODUCER", "ClientStatistics", "TakeStatistics", "client
 CONSUMER: Final = "consumer"
 PRODUCER: Final = "producer"
 _MOST_PARTITIONS: Final = 200
-"""Of how many partitions a client tells the lag: each is a series of its own."""
+"""The number of partitions whose lag a client reports; each is a separate time series."""
 
 
 @dataclass(frozen=True, slots=True)

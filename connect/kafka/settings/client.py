@@ -31,14 +31,13 @@ class ClientKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ClientProperties:
-    """The settings of one client, grouped by who applies them."""
+    """The settings of one client, grouped by the component that applies them."""
 
     properties: Mapping[str, PropertyValue] = field(repr=False)
-    """The settings for librdkafka, by its canonical names. They may hold secrets, so they are not shown."""
+    """The settings for librdkafka, by canonical name. They may contain secrets, so they are not shown."""
 
     runtime: Mapping[str, str]
-    """Java settings that librdkafka does not have and the worker's own loops act on, such as
-    ``max.poll.records``."""
+    """Java settings that librdkafka lacks and that the worker's own loops implement, such as ``max.poll.records``."""
 
     ignored: Mapping[str, str]
-    """Settings without effect, each with the reason: the worker warns about them once."""
+    """Settings without effect, each with the reason. The worker warns about each once."""

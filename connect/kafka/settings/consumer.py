@@ -46,7 +46,7 @@ def consumer_properties(java: Mapping[str, str]) -> dict[str, PropertyValue]:
 
 
 def _non_empty(key: str, value: str) -> str:
-    # librdkafka ends the whole process when a consumer's group.id is empty.
+    # librdkafka aborts the process if a consumer's group.id is empty.
     if not value.strip():
         raise ConfigError(key, value, "String must be non-empty")
     return value.strip()
@@ -81,7 +81,7 @@ def _classic_group(java: Mapping[str, str]) -> dict[str, PropertyValue]:
 
 
 def _assignors(value: str) -> str:
-    """Return the assignors in order; as in Java, a group that also knows an eager one is eager."""
+    """Return the assignors in order. As in Java, a group that also supports an eager assignor is eager."""
     names = [name.strip().removeprefix("class ") for name in value.split(",") if name.strip()]
     for name in names:
         if name not in _ASSIGNORS:

@@ -1,7 +1,7 @@
 """Conversions of values from Java's client settings to librdkafka's.
 
-A conversion refuses what Java refuses, with Java's text. A number that Java allows and librdkafka does not is replaced
-with the nearest one that librdkafka allows: such numbers mean "never" or "no limit".
+A conversion rejects the values that Java rejects, with Java's error text. A number that Java allows but librdkafka does
+not is replaced with the nearest allowed one: such numbers mean "never" or "no limit".
 """
 
 from __future__ import annotations
@@ -94,9 +94,9 @@ def secret(_key: str, value: str) -> PropertyValue:
 
 
 def one_of(choices: Mapping[str, str], remedy: str = "") -> Conversion:
-    """Return a conversion for ``choices``, in any case, to librdkafka's words.
+    """Return a conversion from ``choices``, in any case, to librdkafka's words.
 
-    ``remedy`` is the advice about other values.
+    ``remedy`` is the advice for other values.
     """
 
     def convert(key: str, value: str) -> PropertyValue:

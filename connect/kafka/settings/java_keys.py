@@ -32,7 +32,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Mapped:
-    """Passed to librdkafka under ``names``, after conversion."""
+    """Passed to librdkafka as ``names``, after conversion."""
 
     names: tuple[str, ...]
     convert: Conversion
@@ -363,7 +363,7 @@ CLIENT_KEYS: Mapping[ClientKind, Mapping[str, Decision]] = {
     ClientKind.CONSUMER: _ANY_CLIENT | _SASL | _JWT_ASSERTION | _SSL | _CONSUMER,
     ClientKind.ADMIN: _ANY_CLIENT | _SASL | _JWT_ASSERTION | _SSL | _ADMIN,
 }
-"""The decision about each Java setting, for each kind of client."""
+"""How each Java setting is handled, by kind of client."""
 
 IGNORED_PREFIXES = {"metrics.context.": _NO_JVM_METRICS.reason}
-"""Settings of which only the beginning is known, with the reason why they are without effect."""
+"""Settings of which only the prefix is known, each with the reason why they have no effect."""

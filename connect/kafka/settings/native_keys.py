@@ -1,6 +1,6 @@
 """The names of librdkafka's own settings, which may be used in addition to Java's.
 
-Taken from the properties of librdkafka 2.16, without callbacks and without those that the worker sets itself.
+Taken from librdkafka 2.16, without callbacks and without the properties that the worker sets itself.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ALIASES = {
     "sasl.oauthbearer.client.credentials.client.id": "sasl.oauthbearer.client.id",
     "sasl.oauthbearer.client.credentials.client.secret": "sasl.oauthbearer.client.secret",
 }
-"""Second names of librdkafka's properties, with the first."""
+"""Aliases of librdkafka's properties, with the primary name."""
 
 REFUSED_NATIVE_KEYS = {
     "plugin.library.paths": "Loading a shared library into a client is not allowed: remove the key",
@@ -36,7 +36,7 @@ REFUSED_NATIVE_KEYS = {
     "enabled_events": "The worker serves the client's events itself: remove the key",
     "internal.termination.signal": "The worker handles signals itself: remove the key",
 }
-"""The settings of librdkafka that nobody may set, each with the reason."""
+"""The librdkafka settings that nobody may set, each with the reason."""
 
 _ANY_CLIENT = frozenset(
     (

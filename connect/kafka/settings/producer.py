@@ -26,8 +26,8 @@ _LEVELS = {
 _PARTITIONER_CLASS = "partitioner.class"
 _IGNORE_KEYS = "partitioner.ignore.keys"
 
-# librdkafka's name for what Java's default partitioner does: a key is hashed by murmur2, a record without a key goes to
-# a random partition that is kept for a moment ("sticky"). No record passes through Python for it.
+# librdkafka's equivalent of Java's default partitioner: a key is hashed with murmur2, and a record without a key goes
+# to a random partition that is kept for a moment ("sticky"). It runs without calling Python for each record.
 _JAVA_PARTITIONER = "murmur2_random"
 
 _IGNORING_KEYS = "random"

@@ -29,7 +29,7 @@ __all__ = ["JAVA_DEFAULTS", "UNKNOWN_KEY", "layered", "librdkafka_properties"]
 UNKNOWN_KEY = "no such setting is known"
 """The reason for ignoring a setting that neither Java's client nor librdkafka knows."""
 
-# The first wait and the longest, with librdkafka's own defaults.
+# The first reconnect wait and the longest, with librdkafka's defaults.
 _BACKOFF = {"reconnect.backoff.ms": 100, "reconnect.backoff.max.ms": 10_000}
 
 _COMMON_DEFAULTS = {
@@ -50,11 +50,11 @@ JAVA_DEFAULTS: Mapping[ClientKind, Mapping[str, str]] = MappingProxyType(
         ClientKind.ADMIN: _COMMON_DEFAULTS,
     }
 )
-"""Java's defaults where librdkafka's differ: the lowest layer of a client that is to act as Java's."""
+"""Java's defaults where librdkafka's differ: the lowest layer of a client that must behave like Java's."""
 
 
 def librdkafka_properties(java: Mapping[str, str], kind: ClientKind) -> ClientProperties:
-    """Return the settings of a client for librdkafka, given under Java's names, librdkafka's names or both.
+    """Return a client's settings for librdkafka, given settings under Java's names, librdkafka's names or both.
 
     If a property is given under both names, librdkafka's takes precedence. Raises ``ConfigError`` for an invalid value
     and for a setting that cannot be translated, with what to use instead.
@@ -150,7 +150,7 @@ def _ignored(java: Mapping[str, str], kind: ClientKind) -> dict[str, str]:
 
 
 def _fit_reconnect_backoff(properties: dict[str, PropertyValue]) -> None:
-    """Keep the first reconnect wait below the longest, as librdkafka requires; the one that was set has priority."""
+    """Keep the first reconnect wait below the longest, as librdkafka requires. A wait that was set takes priority."""
     given = {name: parse_integer(name, str(properties[name])) for name in _BACKOFF if name in properties}
     first, longest = ({**_BACKOFF, **given}[name] for name in _BACKOFF)
     if first > longest:

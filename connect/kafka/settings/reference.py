@@ -1,4 +1,4 @@
-"""The documentation page about the translation of client settings."""
+"""The documentation page on the translation of client settings."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _agreed(key: str) -> bool:
 
 
 def _told(decision: Decision | None) -> tuple[str, ...]:
-    """Return the cells of a row: kind of decision, librdkafka's names, note."""
+    """Return the cells of a row: kind of handling, librdkafka's names, note."""
     match decision:
         case Mapped(names, _, note):
             return "mapped", ", ".join(f"`{name}`" for name in names), note

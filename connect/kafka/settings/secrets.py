@@ -37,7 +37,7 @@ def client_secrets(props: Mapping[str, str]) -> Iterator[str]:
 
 
 def _options(jaas_config: str) -> Iterator[str]:
-    """Yield the secrets in a login module's options, which could appear without the rest of it."""
+    """Yield the secrets in a login module's options, which could also appear on their own."""
     try:
         options = parse_jaas_config(jaas_config).options
     except ConfigError:

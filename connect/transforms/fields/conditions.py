@@ -44,15 +44,18 @@ class ConditionFilter(Transformation[C], Generic[C]):
 
     @abstractmethod
     def subject(self, record: Record) -> Any:
-        """The value that the condition is applied to."""
+        """Return the value that the condition is applied to."""
 
     @abstractmethod
     def subjects(self, batch: Batch[Any]) -> Iterable[Any]:
-        """The value that the condition is applied to, for every record of a batch."""
+        """Return the value that the condition is applied to, for every record of a batch."""
 
     @abstractmethod
     def meets(self, subject: Any) -> bool:
-        """Whether the condition is met; raises :class:`MissingFieldError` if a field that it needs is missing."""
+        """Return whether the condition is met.
+
+        Raises :class:`MissingFieldError` if a field that it needs is missing.
+        """
 
     def apply(self, record: R) -> R | None:
         """Return the record if it is kept, else ``None``."""

@@ -25,14 +25,14 @@ from connect.transforms.fields.options import optional_library
 __all__ = ["Expression"]
 
 _STRING: Final = re.compile(r"'''.*?'''|\"\"\".*?\"\"\"|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
-# The names that a macro binds, as in value.tags.exists(tag, tag == 'a').
+# The names bound by a macro, as in value.tags.exists(tag, tag == 'a').
 _BOUND: Final = re.compile(r"\.\s*(?:all|exists|exists_one|map|filter)\s*\(\s*(\w+)\s*,")
 
 
 class Expression:
-    """A compiled expression; raises :class:`~connect.errors.ConfigError` about ``key`` if it is malformed.
+    """A compiled expression. Raises :class:`~connect.errors.ConfigError` about ``key`` if it is malformed.
 
-    It needs the extra ``expressions``.
+    Requires the extra ``expressions``.
     """
 
     def __init__(self, text: str, key: str) -> None:
@@ -52,7 +52,7 @@ class Expression:
         self._readers = {name: read for name, read in _READERS.items() if name in used}
 
     def evaluate(self, record: Record) -> Any:
-        """The value of the expression for a record, in Python's types.
+        """Return the value of the expression for a record, as a Python value.
 
         Raises :class:`MissingFieldError` if a field that it needs is missing, or null and used in a computation.
         """
@@ -69,7 +69,7 @@ class Expression:
             raise kind(f"Expression {self.text}: {error}") from error
 
     def decide(self, record: Record) -> bool:
-        """The result of the expression, which must be true or false."""
+        """Return the result of the expression, which must be true or false."""
         answer = self.evaluate(record)
         if not isinstance(answer, bool):
             raise DataError(f"Expression {self.text} must be true or false, but is {excerpt(answer)}")
@@ -77,9 +77,9 @@ class Expression:
 
 
 def _fields_of(text: str, side: str) -> frozenset[str] | None:
-    """The fields of the key or value that the expression looks at, ``None`` if it may look at all.
+    """Return the fields of the key or value that the expression accesses, or ``None`` if it may access any.
 
-    What an expression is given must be copied for it, so it is given no more than it asks for.
+    The input of an expression is copied for it, so only the accessed fields are passed.
     """
     blanked = _STRING.sub("''", text)
     whole = re.findall(rf"(?<![\w.]){side}\b", blanked)
@@ -99,13 +99,16 @@ def _data(data: Any, schema: Schema | None, fields: frozenset[str] | None) -> An
 
 
 def _exposed(value: Any) -> Any:
-    """A value in the types of the language."""
+    """Return a value in the types of the language."""
     convert = _EXPOSURES.get(type(value))
     return value if convert is None else convert(value)
 
 
 def _in_order(value: Any) -> Any:
-    """A result whose maps have one order. The language knows none, and the bytes of a key must not differ by chance."""
+    """Return a result whose maps have a fixed order.
+
+    The language defines none, but the bytes of equal keys must not differ.
+    """
     if isinstance(value, dict):
         return {name: _in_order(value[name]) for name in sorted(value, key=repr)}
     return [_in_order(item) for item in value] if isinstance(value, list) else value

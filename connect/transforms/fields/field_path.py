@@ -1,7 +1,7 @@
 """Paths to fields: a name, or in nested structs and maps a path of names (KIP-821).
 
-In syntax version ``V1`` the whole text is one name. In ``V2`` dots separate names; a name that holds dots
-stands between backticks, and a backslash before a backtick which a dot follows makes it part of the name.
+In syntax version ``V1`` the whole text is one name. In ``V2`` dots separate names; a name that contains dots is
+enclosed in backticks. A backtick within it that is followed by a dot is escaped with a backslash.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _steps(text: str, key: str) -> Iterable[str]:
 
 
 def _quoted(text: str, opening: int, key: str) -> tuple[str, int]:
-    """The name that begins with the backtick at ``opening``, and where the next one begins."""
+    """Return the name that begins with the backtick at ``opening``, and the position of the next one."""
     name: list[str] = []
     start = at = opening + 1
     while True:
@@ -77,7 +77,7 @@ class FieldPath:
         return self.steps[-1] if self.steps else ""
 
     def field_of(self, schema: Schema) -> Field | None:
-        """The field in a struct schema, or ``None``."""
+        """Return the field in a struct schema, or ``None``."""
         current: Schema = schema
         found: Field | None = None
         for step in self.steps:
@@ -87,7 +87,7 @@ class FieldPath:
         return found
 
     def read(self, value: Mapping[str, Any] | None) -> Any:
-        """The value of the field in a struct or map, ``None`` where it or what holds it is missing."""
+        """Return the value of the field in a struct or map, or ``None`` if the field or a parent is missing."""
         current: Any = value
         for step in self.steps:
             if not isinstance(current, Mapping):
@@ -98,14 +98,14 @@ class FieldPath:
 
 @dataclass(slots=True)
 class FieldTree(Generic[T]):
-    """Fields by their paths, each with a value such as its new type, as a tree of the structs they are in."""
+    """Fields by path, each with a value such as its new type, as a tree of the structs that contain them."""
 
     leaves: dict[str, T] = field(default_factory=dict)
     branches: dict[str, FieldTree[T]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, paths: Iterable[tuple[FieldPath, T]]) -> FieldTree[T]:
-        """The tree of ``paths``; of two equal ones the last counts."""
+        """Build the tree of ``paths``. The last of several equal paths wins."""
         tree: FieldTree[T] = cls()
         for path, leaf in paths:
             node = tree

@@ -1,7 +1,7 @@
-"""JSON paths as Jayway's JsonPath understands them, on top of a library for the standard ones.
+"""JSON paths as Jayway's JsonPath understands them, on top of a library for standard JSON paths.
 
-The difference: ``$.customer[?(@.city == 'Oslo')]`` tests the customer if it is an object, and its elements only if it
-is an array.
+Jayway's filters differ: ``$.customer[?(@.city == 'Oslo')]`` tests the customer itself if it is an object, and its
+elements only if it is an array.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _QUOTED: Final = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
 
 
 class _Stage(NamedTuple):
-    """A part of a path: a filter, or names and indices."""
+    """A part of a path: a filter, or a sequence of names and indices."""
 
     path: Any
     filters: bool
@@ -36,9 +36,9 @@ class _Stage(NamedTuple):
 
 
 class JsonPath:
-    """A JSON path, the value of the option ``key``; raises :class:`~connect.errors.ConfigError` if it is malformed.
+    """A JSON path given by the option ``key``. Raises :class:`~connect.errors.ConfigError` if it is malformed.
 
-    It needs the extra ``jsonpath``.
+    Requires the extra ``jsonpath``.
     """
 
     def __init__(self, text: str, key: str) -> None:
@@ -50,11 +50,11 @@ class JsonPath:
             raise invalid_value(key, text, f"Invalid JSON path: {error}") from error
 
     def select(self, value: object) -> list[Any]:
-        """All values that the path selects."""
+        """Return all values that the path selects."""
         return self._through(self._stages, [value])
 
     def reaches(self, value: object) -> bool:
-        """Whether the path up to its first filter, or the whole path, selects a value that is not null."""
+        """Return whether the path up to its first filter, or the whole path, selects a value that is not null."""
         first = next((index for index, stage in enumerate(self._stages) if stage.filters), len(self._stages))
         return any(node is not None for node in self._through(self._stages[:first], [value]))
 
@@ -68,7 +68,7 @@ class JsonPath:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """The path cut before and after each filter, every part a path of its own."""
+    """Split the path before and after each filter; each part is a path of its own."""
     if not text.startswith("$"):
         raise ValueError("a JSON path begins with $")
     # Jayway allows a dot before a bracket.
@@ -88,14 +88,14 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def _closing(path: str, opening: int) -> int:
-    """The place after the bracket that closes the one at ``opening``."""
+    """Return the position after the bracket that closes the one at ``opening``."""
     depth, at = 0, opening
     while at < len(path):
         if quoted := _QUOTED.match(path, at):
             at = quoted.end()
             continue
         if path[at] == "\\":
-            # What it escapes opens nothing; so a quote without an end is looked for once.
+            # An escaped character opens nothing, so an unterminated quote is searched for only once.
             at += 2
             continue
         depth += {"[": 1, "]": -1}.get(path[at], 0)

@@ -1,7 +1,7 @@
-"""The key or the value of a record as what a transformation works on, and transformations in a variant for each.
+"""Access to the key or value of a record, and base classes of transformations with a variant for each.
 
-A :class:`Side` reads and replaces the one or the other, ``require_map`` and ``require_struct_schema`` refuse what is no
-struct, and a :class:`SchemaCache` remembers what was worked out for a schema.
+A :class:`Side` reads and replaces the key or the value, ``require_map`` and ``require_struct_schema`` reject everything
+but structs, and a :class:`SchemaCache` remembers results computed for a schema.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _readers: dict[type[Record], Callable[[Any], tuple[Any, ...]]] = {}
 
 
 def copy_of(record: R) -> R:
-    """A copy of a record that its maker may change before passing it on."""
+    """Return a copy of a record that the caller may modify before passing it on."""
     kind = type(record)
     read = _readers.get(kind)
     if read is None:
@@ -49,26 +49,26 @@ def copy_of(record: R) -> R:
 
 
 class Side:
-    """The key or the value of a record: how to read it and how to put another in its place."""
+    """The key or the value of a record: how to read and replace it."""
 
     __slots__ = ("name", "read")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.read: Final[Callable[[Record], tuple[Schema | None, Any]]] = attrgetter(f"{name}_schema", name)
-        """The schema of a record's key or value, and the key or value itself."""
+        """Returns the schema of a record's key or value, and the key or value itself."""
 
     @abstractmethod
     def put(self, record: R, schema: Schema | None, data: object) -> R:
-        """The record with another schema and another key or value."""
+        """Return the record with another schema and another key or value."""
 
     @abstractmethod
     def column(self, batch: Batch[Any]) -> Column:
-        """The keys or the values of a batch."""
+        """Return the keys or the values of a batch."""
 
     @abstractmethod
     def put_column(self, batch: B, column: Column) -> B:
-        """The batch with other keys or values."""
+        """Return the batch with other keys or values."""
 
 
 class _Key(Side):
@@ -126,7 +126,7 @@ def require_struct_schema(schema: Schema, purpose: str) -> Schema:
 
 
 def type_name(value: object) -> str:
-    """The name of a value's type for an error."""
+    """Return the name of a value's type for an error."""
     return "null" if value is None else type(value).__name__
 
 
@@ -138,11 +138,12 @@ class SchemaCache(Generic[T]):
     def __init__(self, compute: Callable[[Schema | None], T], limit: int = 64) -> None:
         self._compute = compute
         self._limit = limit
-        # Schemas are interned: their identity is enough, and held here it cannot pass to another schema.
+        # Schemas are interned, so their identity suffices; the cache holds them, so that no other schema can get the
+        # same id.
         self._entries: dict[int, tuple[Schema | None, T]] = {}
 
     def __call__(self, schema: Schema | None) -> T:
-        """The result of ``compute`` for the schema."""
+        """Return the result of ``compute`` for the schema."""
         entry = self._entries.get(id(schema))
         if entry is None:
             entry = (schema, self._compute(schema))
@@ -153,9 +154,9 @@ class SchemaCache(Generic[T]):
 
 
 class Change(NamedTuple):
-    """The change of values of one schema: their new schema, and the function that changes a value.
+    """A change of the values of one schema: their new schema, and the function that changes a value.
 
-    ``column`` changes many values at once and is optional; it must agree with ``value``. It may return a column.
+    The optional ``column`` changes many values at once, with the same results as ``value``. It may return a column.
     """
 
     schema: Schema | None
@@ -164,15 +165,15 @@ class Change(NamedTuple):
 
 
 class KeyOrValueTransformation(Transformation[C], Generic[C]):
-    """The base of transformations with a variant for the key and one for the value, which are made from one class.
+    """The base of transformations with a variant for the key and one for the value, both created from one class.
 
-    A class ``Upper(KeyOrValueTransformation[UpperConfig])`` has the nested classes ``Upper.Key`` and
-    ``Upper.Value``, which users name ``Upper$Key`` and ``Upper$Value``. In them ``self.side`` reads and writes
-    the key or the value.
+    A class ``Upper(KeyOrValueTransformation[UpperConfig])`` gets the nested classes ``Upper.Key`` and ``Upper.Value``,
+    which users refer to as ``Upper$Key`` and ``Upper$Value``. In them ``self.side`` reads and writes the key or the
+    value.
     """
 
     side: ClassVar[Side]
-    # The variants are subclasses of their owner, which no type checker can say while that is being defined.
+    # The variants are subclasses of the class being defined, which a type checker cannot express.
     Key: ClassVar[type[Any]]
     Value: ClassVar[type[Any]]
 
@@ -200,13 +201,13 @@ def _variant(owner: type[Any], name: str, side: Side) -> type[Any]:
 
 
 class ValueTransformation(KeyOrValueTransformation[C], Generic[C]):
-    """The base of transformations that need only the key or the value, and change each to one other.
+    """The base of transformations that read only the key or the value and replace it with one value.
 
-    Define :meth:`change`; rows and columns follow from it.
+    Define :meth:`change`; the methods for rows and batches follow from it.
     """
 
     passes_null: ClassVar[bool] = True
-    """Whether null stays as it is, with the schema it has."""
+    """Whether null passes unchanged, with its schema."""
 
     def __init__(self, config: C) -> None:
         super().__init__(config)
@@ -214,7 +215,7 @@ class ValueTransformation(KeyOrValueTransformation[C], Generic[C]):
 
     @abstractmethod
     def change(self, schema: Schema | None) -> Change:
-        """The change of the values of a schema; called once for each schema."""
+        """Return the change of the values of a schema. Called once per schema."""
 
     def apply(self, record: R) -> R | None:
         """Return the record with its key or value changed."""

@@ -1,4 +1,4 @@
-"""The options that many transformations share, the validators of lists of fields, and the libraries of extras."""
+"""Options shared by many transformations, validators for lists of fields, and imports of optional libraries."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 unique_names = all_of(non_empty_list, unique_list)
-"""A list with at least one item, and none twice."""
+"""A non-empty list without duplicates."""
 
 
 def replace_null_with_default() -> bool:
@@ -55,7 +55,7 @@ def field_syntax_version() -> FieldSyntax:
 
 
 def split_at_colons(text: str) -> list[str]:
-    """The parts of ``text`` between colons. As in Java, empty parts at the end are dropped."""
+    """Split ``text`` at colons. As in Java, empty parts at the end are dropped."""
     parts = text.split(":")
     while len(parts) > 1 and not parts[-1]:
         parts.pop()
@@ -64,7 +64,7 @@ def split_at_colons(text: str) -> list[str]:
 
 @validator("list of colon-delimited pairs, e.g. <code>foo:bar,abc:xyz</code>")
 def rename_pairs(key: str, value: Collection[str]) -> None:
-    """Refuse an item that is not two names with a colon between them."""
+    """Refuse an item that does not consist of two names separated by a colon."""
     for item in value:
         if len(split_at_colons(item)) != 2:
             raise invalid_value(key, value, f"Invalid rename mapping: {item}")

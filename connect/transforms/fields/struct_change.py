@@ -1,4 +1,4 @@
-"""Changes of some fields of structs and maps that leave the others as they are."""
+"""Changes of some fields of structs and maps that leave the other fields as they are."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def change_fields(
     purpose: str,
     defaults: bool,
 ) -> Change:
-    """Return the change of the fields of ``tree``, except null ones; ``leaf`` gives that of a field, given its schema.
+    """Return the change of the non-null fields in ``tree``. ``leaf`` returns the change of a field, given its schema.
 
-    A schema need not have the fields. A map without schema gets those it lacks, unless a parent is missing.
+    A schema may lack the fields. A map without a schema gets the fields it lacks, unless a parent is missing.
     ``defaults`` decides whether nulls are first replaced with the default of their schema.
     """
     if schema is None:
@@ -43,7 +43,7 @@ def change_fields(
         [(name, changes[name].value) for name in tree.leaves if name in changes],
         [(name, changes[name].value) for name in tree.branches if name in changes and name not in tree.leaves],
     )
-    # A default was valid for the old fields only; it goes the way of every other value.
+    # The old default is not valid for the new fields, so it is changed like any other value.
     default = None if schema.default is None else _updater(schema, edits, purpose)(schema.default)
     edits.defaults = defaults_of(schema) if defaults else []
     new_schema = schema.replace(fields=_changed_fields(schema, changes), default=default)
@@ -52,7 +52,7 @@ def change_fields(
 
 @dataclass(slots=True)
 class _Edits:
-    """The changes of one struct: of fields of its own, and of structs in it."""
+    """The changes within one struct: to its own fields and to nested structs."""
 
     leaves: Updates
     branches: list[tuple[str, Callable[[Any], Any]]] = field(default_factory=list)
@@ -110,7 +110,7 @@ def _updater(schema: Schema | None, edits: _Edits, purpose: str) -> Callable[[An
 
 
 def _column_updater(edits: _Edits) -> Callable[[Sequence[Any]], list[dict[str, Any]]] | None:
-    """Return the updater of many structs at once if only fields of their own change; it fails for other values."""
+    """Return a function that updates many structs at once if only their own fields change; it fails for others."""
     if edits.branches or edits.defaults:
         return None
     leaves = edits.leaves
@@ -127,12 +127,12 @@ def _column_updater(edits: _Edits) -> Callable[[Sequence[Any]], list[dict[str, A
 
 
 def defaults_of(schema: Schema) -> Defaults:
-    """The fields of a struct schema that have a default, with their schemas, which make a copy of it each time."""
+    """Return the fields of a struct schema that have a default, with their schemas, which copy it at each use."""
     return [(field.name, field.schema) for field in schema.fields if field.schema.default is not None]
 
 
 def with_defaults(value: Mapping[str, Any], defaults: Defaults) -> dict[str, Any]:
-    """A copy of a struct with nulls replaced by ``defaults``."""
+    """Return a copy of a struct with nulls replaced by ``defaults``."""
     new = value.copy() if type(value) is dict else dict(value)
     for name, own in defaults:
         if new.get(name) is None:

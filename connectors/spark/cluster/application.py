@@ -1,7 +1,7 @@
 """A shared Spark application: its folder (who may start it, how to reach it), and what its connectors must agree on.
 
 The folder belongs to one worker (to the fork server that starts all of its connectors' processes) and to one user of
-the machine: the file in it opens the application to whoever can read it.
+the machine: the file in it gives access to the application to whoever can read it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 SESSION_KEY: Final = "spark.session"
-"""The key of a connector that names the application which it shares with others."""
+"""The connector key that names the application it shares with others."""
 
 _NAME: Final = re.compile(r"[\w.-]{1,100}")
 _OWN: Final = ("spark.sql.", "spark.databricks.delta.")
@@ -98,7 +98,7 @@ class ApplicationFolder:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Take turns with the others that join, start or end the application."""
+        """Take turns with other members that join, start or end the application."""
         with file_lock(self.path / _LOCK):
             yield
 
@@ -121,7 +121,7 @@ class ApplicationFolder:
         return False
 
     def write(self, application: Application) -> None:
-        """Write down how to reach the application."""
+        """Record how to reach the application."""
         partial = self.path / f"{_STATE}.partial"
         partial.unlink(missing_ok=True)
         with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:

@@ -22,7 +22,7 @@ from connect.plugins import built_in_file
 __all__ = ["SHIPPED_VARIABLE", "is_local", "plugin_folders", "shipped_folders", "shipping_settings"]
 
 SHIPPED_VARIABLE: Final = "SLUICE_SHIPPED"
-"""The variable that tells an executor the folder of the code that was sent to it."""
+"""The environment variable that tells an executor the folder of the code it received."""
 
 _NAME: Final = "sluice-code"
 _PACKAGES: Final = ("connect", "converters", "connectors")
@@ -42,7 +42,9 @@ def plugin_folders(props: Mapping[str, str]) -> list[str]:
 
 
 def shipped_folders(folders: Sequence[str], environ: Mapping[str, str] = os.environ) -> list[str]:
-    """Return the folders of ``plugin.path`` in this process; in an executor that received code, those in it."""
+    """Return the folders of ``plugin.path`` in this process; in an executor that received code, the folders in that
+    code.
+    """
     shipped = environ.get(SHIPPED_VARIABLE)
     return [str(Path(shipped, _place(folder))) for folder in folders] if shipped else list(folders)
 
@@ -50,7 +52,7 @@ def shipped_folders(folders: Sequence[str], environ: Mapping[str, str] = os.envi
 def shipping_settings(props: Mapping[str, str], home: Path) -> dict[str, str]:
     """Return the settings with which Spark sends the code to executors on a cluster; none for a local master.
 
-    The zip is made once for the same code, and kept in ``home``.
+    The zip is created once for the same code, and kept in ``home``.
     """
     if is_local(props.get("spark.master", "local[*]")):
         return {}
@@ -65,7 +67,7 @@ def shipping_settings(props: Mapping[str, str], home: Path) -> dict[str, str]:
 
 
 def _archive(folders: Sequence[str], place: Path) -> Path:
-    """The zip of the code as it is now."""
+    """The zip of the current code."""
     files = list(_files(folders))
     digest = hashlib.sha256()
     for name, path in files:
@@ -84,7 +86,7 @@ def _archive(folders: Sequence[str], place: Path) -> Path:
 def _write(path: Path, files: Sequence[tuple[str, Path]]) -> None:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, source in files:
-            # No times: the same code is the same zip, whichever worker has made it.
+            # Without timestamps, the same code gives the same zip, whichever worker has created it.
             archive.writestr(zipfile.ZipInfo(name, _EPOCH), source.read_bytes(), zipfile.ZIP_DEFLATED)
 
 
@@ -122,5 +124,5 @@ def _below(root: Path, name: str) -> Iterator[tuple[str, Path]]:
 
 
 def _place(folder: str) -> str:
-    """The folder of the zip that stands for one of ``plugin.path``."""
+    """The folder in the zip that stands for one of ``plugin.path``."""
     return f"plugins/{hashlib.sha256(folder.encode()).hexdigest()[:16]}"

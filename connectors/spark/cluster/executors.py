@@ -57,21 +57,21 @@ class ExecutorsLostError(Exception):
 
 
 class ExecutorWatch:
-    """Decides, from repeated looks at a session, whether its work waits for executors, and whether they are lost for
-    good.
+    """Decides, from repeated looks at a session, whether its work is waiting for executors, and whether they are lost
+    for good.
 
-    A busy cluster gives an application executors when it has some. A master that was restarted and no longer knows the
-    application never will: then another application must be started.
+    A busy cluster gives an application executors when some are free. A master that was restarted and no longer knows
+    the application never will: then another application must be started.
     """
 
     def __init__(self, there: Callable[[], bool]) -> None:
-        """``there`` tells whether there is any executor right now."""
+        """``there`` says whether any executor exists right now."""
         self._there = there
         self._due = 0.0
         self.missing = False
         """Whether there has been no executor for some seconds."""
         self.lost = False
-        """Whether those that there were have been gone for two minutes."""
+        """Whether all executors have been gone for two minutes."""
         self._had = False
         self._since: float | None = None
 
@@ -83,7 +83,7 @@ class ExecutorWatch:
         try:
             there = self._there()
         except Exception:
-            # Java has ended: the jobs say so.
+            # Java has ended, which the jobs themselves report.
             return
         if there:
             if self.missing:
@@ -123,7 +123,7 @@ def check_executors(spark: SparkSession, packages: Sequence[str] = ()) -> None:
 
 
 def unfit_executors(answers: Iterable[Answer]) -> str | None:
-    """Return what is missing where, and the remedy; ``None`` if nothing is missing."""
+    """Return what is missing and where, with the remedy; ``None`` if nothing is missing."""
     lacking = sorted({answer for answer in answers if answer.missing})
     if not lacking:
         return None

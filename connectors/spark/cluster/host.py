@@ -2,7 +2,7 @@
 
 Run as ``python -m connectors.spark.cluster.host --shared-by-connectors FOLDER LOG``, with the settings, the salt and
 the name of the first connector as JSON on standard input. It writes one line: empty when the application can be joined,
-or why it did not start. If Java ends, so does this process; whoever notices first starts both again.
+or the reason it did not start. If Java ends, so does this process; the first member to notice starts both again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def main() -> None:
     folder, log = ApplicationFolder(Path(sys.argv[2])), Path(sys.argv[3])
     order = json.load(sys.stdin)
     if os.fork():
-        # Nobody has to wait for the host when it ends.
+        # The parent exits at once, so that nobody has to reap the host when it ends.
         os._exit(0)
     if folder.host() is None:
         _answer("Another process is already its host.")

@@ -1,4 +1,4 @@
-"""A connector's session in a shared Spark application, which is started if there is none."""
+"""A connector's session in a shared Spark application, which is started if it is not running."""
 
 from __future__ import annotations
 
@@ -41,8 +41,9 @@ class SharedSession(SparkSession):
         self._own: dict[str, str] = {}
 
     def configure(self, settings: Mapping[str, str], name: str) -> None:
-        """Apply the connector's own settings; raise :class:`~connect.errors.ConfigError` for one that all must
-        share."""
+        """Apply the connector's own settings; raise :class:`~connect.errors.ConfigError` for one that all members must
+        share.
+        """
         for key, value in settings.items():
             _set(self, key, value, name)
         self._own |= settings
@@ -68,7 +69,7 @@ class SharedSession(SparkSession):
         self._membership.give_up()
 
     def end_application(self) -> None:
-        """End an application that is of no more use to any member, and leave it."""
+        """End an application that is no longer of use to any member, and leave it."""
         with suppress(ProcessLookupError):
             os.kill(self._java, signal.SIGKILL)
         self.stop()
@@ -76,7 +77,7 @@ class SharedSession(SparkSession):
 
 @dataclass(frozen=True, slots=True)
 class _Wish:
-    """What a connector needs of the application."""
+    """A connector's requirements for the application."""
 
     session: str
     connector: str
@@ -110,7 +111,7 @@ def join_application(
 
 
 def _running(folder: ApplicationFolder) -> Application | None:
-    """Return the running application, if any; waits for one to be gone whose Java has ended."""
+    """Return the running application, if any; waits for one whose Java has ended to be gone."""
     deadline = time.monotonic() + _GOING
     while folder.has_host():
         application = folder.read()
@@ -167,7 +168,7 @@ def _attach(application: Application, membership: Membership, own: Mapping[str, 
     first = classes.getDefaultSession().get()
     java_context = gateway.jvm.JavaSparkContext(first.sparkContext())
     context = SparkContext(gateway=gateway, jsc=java_context, conf=SparkConf(_jconf=java_context.sc().conf()))
-    # It takes the first session of a process for that of the whole application, which the connector's is not.
+    # pyspark takes a process's first session for that of the whole application, which the connector's is not.
     SparkSession(context, first)
     session = SharedSession(context, first.newSession(), membership, application.java)
     session.configure(own, name)

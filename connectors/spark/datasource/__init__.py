@@ -11,7 +11,9 @@ __all__ = ["register"]
 
 
 def register(spark: SparkSession) -> None:
-    """Let a session know the format ``sluice``, where PySpark does not find the module ``pyspark_sluice`` by itself."""
+    """Register the format ``sluice`` with a session, where PySpark does not find the module ``pyspark_sluice`` by
+    itself.
+    """
     from connectors.spark.datasource.source import SluiceDataSource  # noqa: PLC0415 - only who calls this has Spark
 
     spark.dataSource.register(SluiceDataSource)

@@ -1,4 +1,4 @@
-"""Runs the transformations of a connector, and logs the records that are left out."""
+"""Runs a connector's transformations, and logs the records that are skipped."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ B = TypeVar("B", SourceBatch, SinkBatch)
 
 
 class RecordChain(Generic[B, R]):
-    """The transformations, by column, and record by record where that fails; there is no converter in it."""
+    """The transformations, without converters: by column, and record by record where that fails."""
 
     def __init__(self, steps: Sequence[Step], tolerance: Tolerance) -> None:
         self._steps: Steps[B, R] = Steps(steps, tolerance)
         self._tolerance = tolerance
 
     def process(self, batch: B) -> list[B]:
-        """Return the batch after all transformations, without dropped and left-out records."""
+        """Return the batch after all transformations, without filtered and skipped records."""
         try:
             return self._steps.apply_batches([batch])
         except Exception:
@@ -51,22 +51,22 @@ class RecordChain(Generic[B, R]):
 
 
 class _Logged:
-    """Logs the records that are left out."""
+    """Logs the records that are skipped."""
 
     def __init__(self, policy: ErrorPolicy) -> None:
         self._policy = policy
 
     def report(self, failure: Failure) -> None:
-        """Tell of a record, unless the error that follows does."""
+        """Log a record, unless the error that follows reports it."""
         if self._policy.tolerates_errors:
             topic = failure.record.topic if failure.record is not None else "?"
             stage, executing = failure.stage.value, failure.executing
             _log.warning("A record of %s is left out (%s by %s): %s", topic, stage, executing, failure.error)
 
     def flush(self) -> None:
-        """Do nothing: a line of the log is kept at once."""
+        """Do nothing: log lines are written immediately."""
 
 
 def logging_tolerance(policy: ErrorPolicy) -> Tolerance:
-    """Return the error handling for a policy; it logs the records that it leaves out."""
+    """Return the error handling for a policy; it logs the records that it skips."""
     return Tolerance(policy, [_Logged(policy)], sleep)

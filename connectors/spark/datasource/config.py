@@ -105,7 +105,7 @@ class DataSourceConfig(Config):
     )
 
     def check(self) -> Iterable[ConfigError]:
-        """Refuse what needs a worker, and two columns of one name."""
+        """Reject options that need a worker, and columns with the same name."""
         if self.errors_deadletterqueue_topic_name:
             yield ConfigRuleError(
                 f"{_DEAD_LETTERS} needs Kafka, which Spark's data source does not have: remove it. With "
@@ -121,7 +121,7 @@ class DataSourceConfig(Config):
 
     @property
     def policy(self) -> ErrorPolicy:
-        """The policy of the ``errors.*`` keys."""
+        """The error policy from the ``errors.*`` keys."""
         return ErrorPolicy(
             tolerates_errors=self.errors_tolerance == "all",
             retry_timeout=self.errors_retry_timeout,

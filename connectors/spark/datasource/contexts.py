@@ -1,4 +1,4 @@
-"""The contexts that connectors and tasks get when there is no worker."""
+"""The contexts of connectors and tasks that run without a worker."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LOOK: Final = 0.05
 
 
 class KnownOffsets:
-    """The source offsets to begin with; see :class:`connect.source.OffsetStorageReader`."""
+    """The source offsets to start from; see :class:`connect.source.OffsetStorageReader`."""
 
     def __init__(self, offsets: Iterable[tuple[Offset, Offset]] = ()) -> None:
         self._offsets = {_text(partition): dict(offset) for partition, offset in offsets}
@@ -40,26 +40,26 @@ class _Waiting:
         self._ended = threading.Event()
 
     def wait(self, seconds: float) -> bool:
-        """Wait, unless it is the end."""
+        """Wait, unless :meth:`end` has been called."""
         return not self._ended.wait(seconds)
 
     def end(self) -> None:
-        """Let every wait end."""
+        """End all waits."""
         self._ended.set()
 
 
 class PlainConnectorContext(_Waiting):
-    """The context of a connector: it notes what the connector asks for."""
+    """The context of a connector: records the connector's requests."""
 
     def __init__(self, offsets: KnownOffsets | None = None) -> None:
         super().__init__()
         self.offset_storage_reader = offsets or KnownOffsets()
         self.reconfigures = False
-        """Whether the connector has asked for new task configs."""
+        """Whether the connector has requested new task configs."""
         self._error: Exception | None = None
 
     def request_task_reconfiguration(self) -> None:
-        """Note that task configs are to be made again."""
+        """Note that the task configs have to be generated again."""
         self.reconfigures = True
 
     def raise_error(self, error: Exception) -> None:
@@ -67,7 +67,7 @@ class PlainConnectorContext(_Waiting):
         self._error = error
 
     def check(self) -> None:
-        """Raise what the connector has failed with."""
+        """Raise the error the connector has reported, if any."""
         if self._error is not None:
             raise self._error
 
@@ -85,7 +85,7 @@ class SourceContext(_Waiting):
         self._task_class = task_class
 
     def poll_when_readable(self, descriptors: Collection[int], seconds: float) -> None:  # noqa: ARG002
-        """Wait a little, unless it is the end."""
+        """Wait a little, unless :meth:`end` has been called."""
         self.wait(min(seconds, _LOOK))
 
     def wake(self) -> None:
@@ -95,12 +95,14 @@ class SourceContext(_Waiting):
         """Do nothing: a DataFrame stores no offsets, and a stream continues after its last row."""
 
     def report(self, record: SourceRecord, error: Exception) -> None:
-        """Give up on data that cannot be parsed."""
+        """Skip data that cannot be parsed, if the error policy allows it."""
         self._tolerance.give_up(Failure(Stage.TASK_POLL, self._task_class, error, record=record))
 
 
 class PlacelessContext:
-    """The context of a sink task whose records are rows: it has what a runtime has, but for places to continue from."""
+    """The context of a sink task that writes the rows of a DataFrame: like a runtime's, but without offsets to resume
+    from.
+    """
 
     def __init__(self, context: SinkContext, task_class: str) -> None:
         self._context = context
@@ -110,7 +112,7 @@ class PlacelessContext:
         return getattr(self._context, name)
 
     def offset(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Refuse to leave rows out: the rows of a DataFrame have no place that a target can keep."""
+        """Refuse to resume from an offset: the rows of a DataFrame have no offsets that a target can store."""
         if any(offset > 0 for offset in offsets.values()):
             raise ConnectError(
                 f"{self._task_class} continues from offsets in its target, but the rows of a DataFrame have "
@@ -120,13 +122,13 @@ class PlacelessContext:
 
 
 class NoTopics:
-    """Publishes nothing: there is no Kafka."""
+    """Refuses to publish, because there is no Kafka."""
 
     def __init__(self, task_class: str) -> None:
         self._task_class = task_class
 
     def publish(self, topic: str, key: bytes | None, value: bytes | None) -> None:  # noqa: ARG002
-        """Refuse to."""
+        """Raise an error."""
         raise ConnectError(
             f"{self._task_class} publishes its own records to topic {topic}, but there is no Kafka here: turn "
             "that off in its options, or run the connector in a worker."
@@ -137,7 +139,7 @@ class NoTopics:
 
 
 def sleep(seconds: float) -> bool:
-    """Wait: Spark ends the process of a task that is to stop."""
+    """Sleep; when a task is to stop, Spark ends its process."""
     time.sleep(seconds)
     return True
 

@@ -1,4 +1,4 @@
-"""A connector as its options describe it: class, configuration and transformations."""
+"""A connector as described by its options: class, configuration and transformations."""
 
 from __future__ import annotations
 
@@ -30,19 +30,21 @@ _NAME = "sluice"
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """A checked configuration, in the process that is to use it. What is in ``props`` may be secret."""
+    """A validated configuration, in the process that uses it. ``props`` may contain secrets."""
 
     config: DataSourceConfig
     registry: PluginRegistry
     connector_class: type[Connector[Any]]
     written: Mapping[str, str]
-    """The options under Connect's names, references to config providers as they were written."""
+    """The options under Connect's names, with references to config providers unresolved."""
     props: Mapping[str, str] = field(repr=False)
     secret_keys: frozenset[str]
 
     @classmethod
     def of_source(cls, options: Mapping[str, str]) -> Deployment:
-        """The source that ``options`` describe; a :class:`~connect.errors.ConfigError` lists what is wrong."""
+        """The source that ``options`` describe; raises a :class:`~connect.errors.ConfigError` that lists what
+        is wrong.
+        """
         made = cls._of(options)
         if not issubclass(made.connector_class, SourceConnector):
             reason = "It is a sink, which nothing can be read from: use df.write or df.writeStream, or name a source."
@@ -54,7 +56,9 @@ class Deployment:
 
     @classmethod
     def of_sink(cls, options: Mapping[str, str]) -> Deployment:
-        """The sink that ``options`` describe; a :class:`~connect.errors.ConfigError` lists what is wrong."""
+        """The sink that ``options`` describe; raises a :class:`~connect.errors.ConfigError` that lists what
+        is wrong.
+        """
         made = cls._of(options)
         if not issubclass(made.connector_class, SinkConnector):
             reason = "It is a source, which nothing can be written to: use spark.read, or name a sink."
@@ -85,16 +89,16 @@ class Deployment:
         return made
 
     def connector(self, context: Any) -> Connector[Any]:
-        """The connector, not started."""
+        """Create the connector without starting it."""
         return self.connector_class(self._parsed(self.connector_class.config_class, self.props), context)
 
     def storable(self, task_config: Mapping[str, str | None]) -> dict[str, str]:
-        """A task config that may leave the process: with references in place of what they stand for."""
+        """A task config that may leave the process, with references in place of resolved values."""
         stored = restore_references(task_config, self.written)
         return {key: value for key, value in stored.items() if value is not None}
 
     def task(self, task_config: Mapping[str, str], context: Any) -> Task[Any]:
-        """A task with such a config, not started; its references are looked up here."""
+        """Create a task with such a config, without starting it; its references are resolved here."""
         resolved = resolved_options(task_config, self.registry)
         task_class: Any = self.connector_class.task_class
         parsed = task_class.config_class.parse(resolved.values, secret_keys=resolved.secret_keys | self.secret_keys)
@@ -102,16 +106,16 @@ class Deployment:
         return made
 
     def steps(self) -> list[Step]:
-        """The transformations, in order."""
+        """Create the transformations, in order."""
         return transformation_steps(self.registry, transformation_specs(self.props))
 
     @property
     def task_class(self) -> str:
-        """The dotted path of the class of the tasks."""
+        """The dotted path of the task class."""
         return class_name(self.connector_class.task_class)
 
     def secrets(self) -> frozenset[str]:
-        """The secrets that no text may show: passwords, and values from config providers."""
+        """The secrets that no text may reveal: passwords, and values from config providers."""
         keys = self.connector_class.config_class.definitions()
         passwords = {key.name for key in keys if key.type is ConfigType.PASSWORD}
         return frozenset(text for key in passwords | self.secret_keys if (text := (self.props.get(key) or "").strip()))
@@ -120,7 +124,7 @@ class Deployment:
         return config_class.parse(props, secret_keys=self.secret_keys)
 
     def _check(self) -> None:
-        """Raise all that is wrong with the keys of the connector and of the transformations, at once."""
+        """Raise a single error for all invalid keys of the connector and the transformations."""
         errors = [*_mistakes(lambda: self._parsed(self.connector_class.config_class, self.props))]
         for spec in transformation_specs(self.props):
             errors += _plugin_mistakes(self.registry, PluginKind.TRANSFORMATION, spec)
@@ -145,7 +149,7 @@ def _mistakes(parse: Callable[[], object]) -> Sequence[ConfigError]:
 def _plugin_mistakes(
     registry: PluginRegistry, kind: PluginKind, spec: TransformationSpec | PredicateSpec
 ) -> Iterator[ConfigError]:
-    """Yield the errors of a transformation or a predicate, under the keys as written."""
+    """Yield the errors of a transformation or a predicate, under the keys as the user wrote them."""
     prefix, name, props = spec.prefix, spec.type, spec.props
     if not name:
         yield missing_value(f"{prefix}type")
@@ -168,7 +172,7 @@ def _plugin_mistakes(
 def _known_keys(
     registry: PluginRegistry, connector_class: type[Connector[Any]], options: Mapping[str, str]
 ) -> Iterator[str]:
-    """The keys of the connector and its plugins, as their authors write them."""
+    """The keys of the connector and its plugins, as their authors spell them."""
     yield from (key.name for key in connector_class.config_class.definitions())
     for spec in transformation_specs(options):
         yield f"{spec.prefix}{VERSION}"
@@ -181,7 +185,7 @@ def _known_keys(
             try:
                 plugin = registry.load(kind, name, version)
             except ConnectError:
-                continue  # which is said when everything is checked
+                continue  # reported when everything is validated
             yield from (prefix + key.name for key in plugin.config_class.definitions())
 
 

@@ -1,4 +1,4 @@
-"""Polls the tasks of a stream, each in a thread of its own, so that a waiting task does not delay the others."""
+"""Polls the tasks of a stream, each in its own thread, so that a waiting task does not delay the others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Pollers"]
 _log = logging.getLogger(__name__)
 
 _TICK: Final = 1.0
-"""Seconds for which records are gathered, at most, once there are some, and waited for if there are none."""
+"""The maximum time, in seconds, to gather records once there are some, and to wait for records if there are none."""
 
 _RETRY: Final = 1.0
 
@@ -39,10 +39,10 @@ class _Polled:
 
 
 class Pollers:
-    """A connector and its tasks, started; :meth:`close` stops them. Used by one thread."""
+    """A running connector and its tasks; :meth:`close` stops them. Used by one thread."""
 
     def __init__(self, deployment: Deployment, offsets: KnownOffsets) -> None:
-        """Start them, to continue from ``offsets``."""
+        """Start the connector and its tasks from ``offsets``."""
         self._results: SimpleQueue[_Polled] = SimpleQueue()
         self._context = PlainConnectorContext(offsets)
         self._stack = ExitStack()
@@ -60,16 +60,16 @@ class Pollers:
 
     @property
     def is_current(self) -> bool:
-        """Whether these are still the tasks that the connector wants."""
+        """Whether the connector has not requested other tasks since."""
         return not self._context.reconfigures
 
     @property
     def at_end(self) -> bool:
-        """Whether every task says that it has read all there is."""
+        """Whether every task reports that it has read all there is."""
         return len(self._drained) == len(self._pollers)
 
     def gather(self, most: int) -> list[SourceBatch]:
-        """Return the next records of all tasks: about ``most``, or fewer if there are not so many now."""
+        """Return the next records of all tasks: about ``most``, or fewer if fewer are available now."""
         self._context.check()
         found: list[SourceBatch] = []
         count, until = 0, time.monotonic() + _TICK
@@ -95,7 +95,7 @@ class Pollers:
         return found
 
     def close(self) -> None:
-        """Stop them all."""
+        """Stop the connector and all tasks."""
         self._stack.close()
 
     def _ask(self, poller: _Poller) -> None:
@@ -105,7 +105,7 @@ class Pollers:
 
 
 class _Poller:
-    """A task in its thread, which polls it when it is asked to."""
+    """A task in its own thread, which polls it on request."""
 
     def __init__(
         self,
@@ -119,16 +119,16 @@ class _Poller:
         self._task: Any = deployment.task(task_config, self._context)
         self._asked: SimpleQueue[bool] = SimpleQueue()
         self._results = results
-        # Not waited for when the process ends: the task may be in a call that takes long.
+        # A daemon thread, not joined when the process ends: the task may be in a long call.
         self._thread = threading.Thread(target=self._run, name="sluice-poll", daemon=True)
         self._thread.start()
 
     def ask(self) -> None:
-        """Have the task polled once; the result goes to the queue."""
+        """Request one poll of the task; the result goes to the queue."""
         self._asked.put(True)
 
     def end(self) -> None:
-        """Have the task stopped; what it waits for ends."""
+        """Request that the task stop; this ends its waits."""
         self._context.end()
         self._asked.put(False)
         self._thread.join(_TICK)

@@ -1,4 +1,4 @@
-"""``spark.read``: the records that a source has now, in partitions that are read side by side."""
+"""``spark.read``: the records that a source has now, in partitions that are read in parallel."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BYTES: Final = 16 * 1024 * 1024
 
 
 class Piece(InputPartition):
-    """One partition of a read: the config of the task that reads it, with references to what is secret."""
+    """One partition of a read: the config of the task that reads it, with references in place of secrets."""
 
     def __init__(self, number: int, task_config: Mapping[str, str]) -> None:
         super().__init__(number)
@@ -36,20 +36,20 @@ class Piece(InputPartition):
 
 
 class SourceReader(DataSourceReader):
-    """Divides the work as the connector does, and reads each piece by the connector's own task."""
+    """Divides the work as the connector does, and reads each piece with the connector's own task."""
 
     def __init__(self, options: Mapping[str, str], shape: RowShape) -> None:
         self._options = dict(options)
         self._shape = shape
 
     def partitions(self) -> list[InputPartition]:
-        """The pieces; in the process that plans the query."""
+        """The pieces; runs in the process that plans the query."""
         deployment = Deployment.of_source(self._options)
         with secrets_hidden(deployment.secrets()):
             return [Piece(number, config) for number, config in enumerate(_task_configs(deployment))]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """The rows of one piece; in a worker of an executor. There is nothing in no piece."""
+        """The rows of one piece; runs in an executor's Python worker. Without a piece there are no rows."""
         if isinstance(partition, Piece):
             deployment = Deployment.of_source(self._options)
             with secrets_hidden(deployment.secrets()):
@@ -57,7 +57,7 @@ class SourceReader(DataSourceReader):
 
 
 def first_shape(options: Mapping[str, str]) -> RowShape:
-    """The columns that the first records show, of the first piece that has any."""
+    """The columns of the first records, from the first piece that has any."""
     deployment = Deployment.of_source(options)
     with secrets_hidden(deployment.secrets()):
         for task_config in _task_configs(deployment):
@@ -89,7 +89,7 @@ def _one(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
 
 
 def _task_configs(deployment: Deployment) -> list[dict[str, str]]:
-    """The bounded splits of a source that has them, else its tasks."""
+    """The bounded splits of a source that supports them, otherwise its task configs."""
     context, most = PlainConnectorContext(), deployment.config.tasks_max
     with connector_started(deployment, context) as connector:
         configs = connector.splits(most or os.cpu_count() or 1)
@@ -109,7 +109,7 @@ def _rows(deployment: Deployment, task_config: Mapping[str, str], shape: RowShap
 def _transformed(
     deployment: Deployment, task_config: Mapping[str, str], tolerance: Any = None
 ) -> Iterator[list[SourceBatch]]:
-    """Yield each batch of a task after the transformations."""
+    """Yield each of a task's batches after the transformations."""
     tolerance = tolerance or logging_tolerance(deployment.config.policy)
     chain: RecordChain[SourceBatch, SourceRecord] = RecordChain(deployment.steps(), tolerance)
     try:

@@ -38,8 +38,8 @@ _TEXT = Schema.string(optional=True)
 class RecordShape:
     """Which columns of the rows are the keys, the headers and the values of the records.
 
-    The values are structs of the columns that are left, or, if only one is left and it is called ``value``, what is in
-    it: the inverse of what is read.
+    The values are structs of the remaining columns or, if the only one left is called ``value``, that column's values:
+    the inverse of reading.
     """
 
     topic: str
@@ -49,10 +49,10 @@ class RecordShape:
 
     @classmethod
     def of(cls, schema: StructType, config: DataSourceConfig) -> RecordShape:
-        """The shape for rows of that schema.
+        """The shape for rows of this schema.
 
-        Raises :class:`~connect.errors.ConfigError` if a column is not there, and
-        :class:`~connect.errors.SchemaError`, which says what to cast, if Connect lacks the type of one.
+        Raises :class:`~connect.errors.ConfigError` if a column does not exist, and
+        :class:`~connect.errors.SchemaError`, which says what to cast, if Connect lacks a column's type.
         """
         from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - only where Spark is
 
@@ -73,7 +73,8 @@ class RecordShape:
     def records(self, rows: pa.RecordBatch, partition: int, first: int) -> SinkBatch:
         """The records of some rows, numbered from ``first`` on.
 
-        Raises :class:`~connect.errors.DataError` that names the column and says what to cast if a value is lost.
+        Raises :class:`~connect.errors.DataError`, which names the column and says what to cast, if a value would be
+        lost.
         """
         length = rows.num_rows
         offsets = range(first, first + length)

@@ -23,14 +23,15 @@ __all__ = ["resolved_options", "secrets_hidden"]
 
 _KEY: Final = "config.providers"
 _SHORTEST: Final = 4
-"""A shorter secret is not looked for in texts: there is hardly a text without it."""
+"""Shorter secrets are not searched for: almost any text would contain them."""
 
 
 def resolved_options(options: Mapping[str, str], registry: PluginRegistry) -> ResolvedConfig:
-    """The options with their references replaced: those to ``env``, ``file`` and ``dir``, and to providers of theirs.
+    """The options with references resolved: those to ``env``, ``file`` and ``dir``, and to config providers the options
+    define.
 
-    Raises :class:`~connect.errors.ConfigError` if a provider is not made as the options say, and
-    :class:`~connect.errors.ConnectError` if it cannot look up what is asked of it.
+    Raises :class:`~connect.errors.ConfigError` if a provider cannot be created from the options, and
+    :class:`~connect.errors.ConnectError` if it cannot look up a value.
     """
     providers = {
         "env": _configured(EnvVarConfigProvider(), {}),
@@ -47,7 +48,9 @@ def resolved_options(options: Mapping[str, str], registry: PluginRegistry) -> Re
 
 @contextmanager
 def secrets_hidden(secrets: Collection[str]) -> Iterator[None]:
-    """Hide ``secrets`` in the text of an error that passes, and in those of the errors behind it (invariant I8)."""
+    """Hide ``secrets`` in the text of any error raised in the block, and in the errors that caused it
+    (invariant I8).
+    """
     try:
         yield
     except Exception as error:
@@ -59,7 +62,7 @@ def secrets_hidden(secrets: Collection[str]) -> Iterator[None]:
         told = ConnectError(text or f"{type(error).__name__}, whose cause has a secret in its text")
     else:
         return
-    # Outside of the except clause: the error that is hidden is not to be the context of this one.
+    # Raised outside of the except clause, so that the original error does not become the context of this one.
     raise told
 
 

@@ -47,14 +47,16 @@ class RowShape:
     table: Schema
     """All columns, as the fields of a struct."""
     is_declared: bool
-    """Whether they are the user's. If not, they are those that the first records showed."""
+    """Whether the user declared the columns. If not, they come from the first records."""
     key: str = ""
     headers: str = ""
     metadata: str = ""
 
     @classmethod
     def seen(cls, batches: Sequence[SourceBatch], config: DataSourceConfig) -> RowShape:
-        """The columns that these records show; a :class:`~connect.errors.SchemaError` says what Spark lacks."""
+        """The columns of these records; raises a :class:`~connect.errors.SchemaError` that says which type
+        Spark lacks.
+        """
         beside = (config.key_column, config.headers_column, config.metadata_column)
         report = Report("")
         for batch in batches:
@@ -70,7 +72,9 @@ class RowShape:
 
     @classmethod
     def declared(cls, schema: StructType, config: DataSourceConfig) -> RowShape:
-        """The columns that the user wants; a :class:`~connect.errors.SchemaError` says which type Connect lacks."""
+        """The columns the user declares; raises a :class:`~connect.errors.SchemaError` that says which type Connect
+        lacks.
+        """
         from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - only where Spark is
 
         table = schema_from_arrow(to_arrow_schema(schema))
@@ -84,10 +88,10 @@ class RowShape:
         return from_arrow_schema(table_type(self.table).columns)
 
     def rows(self, batch: SourceBatch, tolerance: Tolerance, task_class: str) -> pa.RecordBatch:
-        """Return the records as rows of these columns; records that do not fit are left out, which may raise."""
+        """Return the records as rows of these columns; records that do not fit are skipped, which may raise."""
         report = Report(batch.topic)
         fitted = self._rows(batch).fit(self.table, report, may_grow=False)
-        assert fitted is not None  # the columns are never to grow
+        assert fitted is not None  # the columns never grow
         if report.pending:
             reasons = {rejection.offset: rejection.reason for rejection in report.rejections}
             for index in report.pending:
@@ -126,13 +130,13 @@ class RowShape:
 
 
 def header_column(headers: Sequence[Headers]) -> Column:
-    """Headers as lists of structs of key and value, both text."""
+    """Headers as lists of structs of key and value, both strings."""
     lists = [[{"key": header.key, "value": _shown(header.value)} for header in each] for each in headers]
     return ValueColumn(lists, _HEADERS)
 
 
 def _typed(column: Column) -> Column:
-    """The keys; text if there is nothing that shows a type."""
+    """The keys; as strings if nothing determines a type."""
     if column.schema is None and all(value is None for value in column):
         return ValueColumn(column.values(), _TEXT)
     return column

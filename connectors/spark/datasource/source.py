@@ -1,4 +1,4 @@
-"""The data source ``sluice`` of PySpark: any connector, by its ``connector.class``."""
+"""PySpark's data source ``sluice``: any connector, chosen by its ``connector.class``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["SluiceDataSource"]
 class SluiceDataSource(DataSource):
     """Reads any source connector and writes any sink connector: ``spark.read.format("sluice")``.
 
-    Spark makes one in each of its planning processes, from the options of the query.
+    Spark creates one in each of its planning processes, from the options of the query.
     """
 
     _seen: RowShape | None = None
@@ -38,7 +38,7 @@ class SluiceDataSource(DataSource):
         return "sluice"
 
     def schema(self) -> StructType:
-        """Return the columns that the first records show; not called if the user declares them."""
+        """Return the columns of the first records; not called if the user declares the columns."""
         self._seen = first_shape(self.options)
         return self._seen.spark_schema()
 
@@ -47,17 +47,17 @@ class SluiceDataSource(DataSource):
         return SourceReader(self.options, self._shape(schema))
 
     def simpleStreamReader(self, schema: StructType) -> SimpleDataSourceStreamReader:  # noqa: N802 - Spark's name
-        """Return the reader of a stream, which continues at its checkpoint."""
+        """Return the reader of a stream, which resumes from its checkpoint."""
         return SourceStream(self.options, self._shape(schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
-        """Return the writer for a DataFrame; it only appends."""
+        """Return the writer for a DataFrame; it can only append."""
         return SinkWriter(self.options, schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: N802 - as above
-        """Return the writer for each micro-batch; it only appends."""
+        """Return the writer for each micro-batch; it can only append."""
         return SinkStreamWriter(self.options, schema, overwrite=overwrite)
 
     def _shape(self, schema: StructType) -> RowShape:
-        # Spark keeps this object, pickled, from the call of schema() on.
+        # Spark pickles this object after calling schema(), and uses the copy from then on.
         return self._seen or RowShape.declared(schema, Deployment.of_source(self.options).config)

@@ -21,7 +21,9 @@ __all__ = ["PATIENCE", "connector_started", "poll_once", "polled_to_the_end", "t
 _log = logging.getLogger(__name__)
 
 PATIENCE: Final = 60.0
-"""Seconds for which a source may give nothing without saying that it is at its end, or fail in a way that may pass."""
+"""How long, in seconds, a source may return nothing without saying that it is drained, or keep failing with retriable
+errors.
+"""
 
 _IDLE: Final = 0.01
 _RETRY: Final = 1.0
@@ -29,7 +31,7 @@ _RETRY: Final = 1.0
 
 @contextmanager
 def connector_started(deployment: Deployment, context: PlainConnectorContext) -> Iterator[SourceConnector[Any]]:
-    """The connector for a ``with`` block, at the end of which it is stopped."""
+    """The started connector, for a ``with`` block that stops it at the end."""
     connector: Any = deployment.connector(context)
     try:
         connector.start()
@@ -57,7 +59,7 @@ def task_started(
 def poll_once(task: SourceTask[Any]) -> list[SourceBatch]:
     """Return the records of one poll as batches, including those it gave before asking for a retry.
 
-    Raises :class:`~connect.errors.RetriableError` if it has asked for that and given nothing.
+    Raises :class:`~connect.errors.RetriableError` if the task asked for a retry without giving records.
     """
     records: list[SourceRecord] = []
     try:
@@ -81,8 +83,8 @@ def polled_to_the_end(
 ) -> Iterator[SourceBatch]:
     """The records of a task until it is drained.
 
-    Raises :class:`~connect.errors.ConnectError` if a source that never says so has given nothing for so many seconds,
-    and the :class:`~connect.errors.RetriableError` of one that has failed for so long.
+    Raises :class:`~connect.errors.ConnectError` if a source that never says it is drained returns nothing for
+    ``patience`` seconds, and the source's own :class:`~connect.errors.RetriableError` if it keeps failing that long.
     """
     quiet_since = clock()
     says_its_end = type(task).drained is not SourceTask.drained

@@ -26,7 +26,7 @@ __all__ = ["SourceStream"]
 
 
 class SourceStream(SimpleDataSourceStreamReader):
-    """Reads a source from place to place; the tasks are kept from one micro-batch to the next."""
+    """Reads a source from one stream offset to the next; its tasks keep running between micro-batches."""
 
     def __init__(self, options: Mapping[str, str], shape: RowShape) -> None:
         self._options = dict(options)
@@ -34,20 +34,20 @@ class SourceStream(SimpleDataSourceStreamReader):
         self._reading: _Reading | None = None
 
     def initialOffset(self) -> StreamOffset:  # noqa: N802 - Spark's name
-        """The place before everything."""
+        """The offset before all records."""
         return {}
 
     def read(self, start: StreamOffset) -> tuple[Iterator[Any], StreamOffset]:
-        """The next rows after a place, and the place after them."""
+        """The next rows after a stream offset, and the offset after them."""
         if self._reading is None or not self._reading.continues(start):
             self.stop()
             self._reading = _Reading(self._options, self._shape, start)
-            # Spark ends the process without a word to this object.
+            # Spark ends the process without notifying this object.
             atexit.register(self.stop)
         return self._reading.next()
 
     def readBetweenOffsets(self, start: StreamOffset, end: StreamOffset) -> Iterator[Any]:  # noqa: N802 - as above
-        """The rows between two places once more."""
+        """Read the rows between two stream offsets again."""
         reading = _Reading(self._options, self._shape, start)
         try:
             yield from reading.replay(start, end)
@@ -55,7 +55,7 @@ class SourceStream(SimpleDataSourceStreamReader):
             reading.close()
 
     def stop(self) -> None:
-        """Stop the tasks, if there are any."""
+        """Stop the tasks, if any are running."""
         reading, self._reading = self._reading, None
         if reading is not None:
             atexit.unregister(self.stop)
@@ -63,7 +63,7 @@ class SourceStream(SimpleDataSourceStreamReader):
 
 
 class _Reading:
-    """The started tasks, and the place that they have come to."""
+    """The running tasks, and the stream offset they have reached."""
 
     def __init__(self, options: Mapping[str, str], shape: RowShape, start: StreamOffset) -> None:
         self._deployment = Deployment.of_source(options)
@@ -75,19 +75,19 @@ class _Reading:
             self._pollers = Pollers(self._deployment, KnownOffsets(known_offsets(start)))
 
     def continues(self, start: StreamOffset) -> bool:
-        """Whether this is where it is, with the tasks that the connector wants."""
+        """Whether reading is at this offset, with the tasks the connector currently wants."""
         return self._place == start and self._pollers.is_current
 
     def next(self) -> tuple[Iterator[pa.RecordBatch], StreamOffset]:
-        """The next rows, and the place after them."""
+        """The next rows, and the stream offset after them."""
         with secrets_hidden(self._deployment.secrets()):
             found = self._pollers.gather(self._deployment.config.max_records_per_trigger)
             self._place = advanced(self._place, found)
-            # A list, which Spark looks at more than once.
+            # A list, because Spark iterates over it more than once.
             return iter(list(self._rows(found))), dict(self._place)
 
     def replay(self, start: StreamOffset, end: StreamOffset) -> Iterator[pa.RecordBatch]:
-        """The rows between two places."""
+        """The rows between two stream offsets."""
         with secrets_hidden(self._deployment.secrets()):
             replay = Replay(start, end)
             until = time.monotonic() + PATIENCE

@@ -1,8 +1,8 @@
-"""The places of a stream: what Spark keeps in its checkpoint, and what of a batch lies between two of them.
+"""Stream offsets: what Spark keeps in its checkpoint, and how the records of a batch are found between two of them.
 
-A place has, for each source partition as JSON, its source offset and how many of its records came before it. A batch
-that Spark asks for again is found by both: up to the record with that offset, or, where a source's offsets tell more
-than the place (such as how often it was started), up to that many records.
+A stream offset maps each source partition, as JSON, to its source offset and the number of its records before it. When
+Spark requests a batch again, both are used to find its end: up to the record with that source offset or, where a
+source's offsets contain more than a position (such as how often it was started), up to that many records.
 """
 
 from __future__ import annotations
@@ -18,19 +18,21 @@ from connect.errors import ConnectError
 __all__ = ["Replay", "StreamOffset", "advanced", "known_offsets"]
 
 StreamOffset: TypeAlias = dict[str, Any]
-"""A place as Spark keeps it."""
+"""A stream offset as Spark keeps it."""
 
 _FURTHER: Final = 2
-"""A record that is looked for by its offset is looked for among so many times the records there were."""
+"""The search for a record by its source offset ends after this multiple of the expected number of records."""
 
 
 def known_offsets(place: Mapping[str, Any]) -> list[tuple[Offset, Offset]]:
-    """The source partitions of a place with their source offsets."""
+    """The source partitions of a stream offset, with their source offsets."""
     return [(json.loads(partition), kept["offset"]) for partition, kept in place.items()]
 
 
 def advanced(place: Mapping[str, Any], batches: Iterable[SourceBatch]) -> StreamOffset:
-    """The place after these records; a :class:`~connect.errors.ConnectError` if they have none."""
+    """The stream offset after these records; raises :class:`~connect.errors.ConnectError` if they have no source
+    offsets.
+    """
     after = dict(place)
     for batch in batches:
         for partition, part in _by_partition(batch):
@@ -46,7 +48,7 @@ def advanced(place: Mapping[str, Any], batches: Iterable[SourceBatch]) -> Stream
 
 
 class Replay:
-    """Finds the records between two places again, among those that the source gives after the first."""
+    """Finds the records between two stream offsets again, among those the source gives after the first."""
 
     def __init__(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> None:
         self._wanted = {
@@ -57,11 +59,11 @@ class Replay:
 
     @property
     def done(self) -> bool:
-        """Whether all of them are found."""
+        """Whether all of them have been found."""
         return all(cut.done for cut in self._wanted.values())
 
     def take(self, batches: Iterable[SourceBatch]) -> None:
-        """Look at what the source gives next."""
+        """Search the source's next records."""
         for batch in batches:
             for partition, part in _by_partition(batch):
                 if (cut := self._wanted.get(partition)) is not None:
@@ -70,14 +72,14 @@ class Replay:
     def records(self) -> Iterator[SourceBatch]:
         """Yield the records, once all are found or the source has no more.
 
-        Raises :class:`~connect.errors.ConnectError` if it does not have all of them any more.
+        Raises :class:`~connect.errors.ConnectError` if the source no longer has all of them.
         """
         for partition, cut in self._wanted.items():
             yield from cut.records(partition)
 
 
 class _Cut:
-    """The records of one source partition up to a place."""
+    """The records of one source partition up to a stream offset."""
 
     def __init__(self, offset: Offset, count: int) -> None:
         self.done = False
@@ -86,7 +88,7 @@ class _Cut:
         self._held: list[SourceBatch] = []
         self._seen = 0
         self._found: int | None = None
-        """How many records there are up to the one with the offset."""
+        """The number of records up to and including the one with the source offset."""
 
     def take(self, batch: SourceBatch) -> None:
         if self.done:
@@ -118,7 +120,7 @@ class _Cut:
 
 
 def _by_partition(batch: SourceBatch) -> Iterator[tuple[str, SourceBatch]]:
-    """The parts of a batch that have one source partition, with it as JSON."""
+    """Divide a batch by source partition; yields each partition as JSON with its part."""
     return ((_text(part.source_partitions[0]), part) for part in by_source_partition(batch) if len(part))
 
 

@@ -1,16 +1,16 @@
 """``df.write`` and ``df.writeStream``: the rows of a DataFrame through a sink connector.
 
-Each of Spark's tasks has a sink task of its own, for one partition of the rows. A kill, or a task that Spark tries
-again, has the rows of that partition written again, with the same partition and offsets as before where Spark computes
-the same rows: at least once, and exactly once in targets that know a record by its key or by its place.
+Each Spark task has its own sink task, for one partition of the rows. After a kill, or when Spark retries a task, the
+rows of that partition are written again, with the same partition and offsets as before if Spark computes the same rows:
+at least once, and exactly once in targets that identify a record by its key or by its partition and offset.
 
 ==================================  =====================================================================
 kill -9 here                        then
 ==================================  =====================================================================
-after a put, before the flush       Spark tries the partition again, or fails the job: what the target has
+after a put, before the flush       Spark retries the partition, or fails the job: what the target has
                                     taken stays in it
 after the flush, before Spark's     the same, for all rows of the partition; a stream plans the micro-batch
-commit                              again with its number, so that its offsets are the same
+commit                              again under its number, so that its offsets are the same
 after Spark's commit                nothing: the rows are in the target
 ==================================  =====================================================================
 """
@@ -46,7 +46,7 @@ __all__ = ["Order", "SinkStreamWriter", "SinkWriter", "Written", "write_rows"]
 _log = logging.getLogger(__name__)
 
 _PATIENCE: Final = 60.0
-"""Seconds for which a sink may hold records back when there are no more."""
+"""How long, in seconds, a sink may hold back its last records."""
 
 _ONLY_APPENDS: Final = (
     "A sink adds to its target: use mode append (outputMode append), and empty the target yourself before, "
@@ -54,7 +54,7 @@ _ONLY_APPENDS: Final = (
 )
 _BATCH_ID: Final = "streaming.sql.batchId"
 _ROWS_OF_A_BATCH: Final = 2**32
-"""Room for the offsets of one micro-batch, so that those of the next are greater."""
+"""The range of offsets reserved for one micro-batch, so that those of the next are greater."""
 
 
 class Written(WriterCommitMessage):
@@ -66,7 +66,7 @@ class Written(WriterCommitMessage):
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A write, as Spark tasks receive it: plain data, with references instead of secrets."""
+    """A write order for Spark's tasks: plain data, with references in place of secrets."""
 
     options: Mapping[str, str]
     task_config: Mapping[str, str]
@@ -74,7 +74,9 @@ class Order:
 
     @classmethod
     def of(cls, options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> Order:
-        """The order for rows of that schema; a :class:`~connect.errors.ConnectError` says what is wrong with it."""
+        """The order for rows of this schema; raises a :class:`~connect.errors.ConnectError` that says what is wrong
+        with it.
+        """
         deployment = Deployment.of_sink(options)
         if overwrite:
             raise ConfigError("mode", "overwrite", _ONLY_APPENDS)
@@ -101,16 +103,16 @@ class SinkWriter(DataSourceArrowWriter):
         self._order = Order.of(options, schema, overwrite=overwrite)
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
-        """Write the rows of one partition; in a worker of an executor."""
+        """Write the rows of one partition; runs in an executor's Python worker."""
         context: Any = TaskContext.get()
         return write_rows(self._order, iterator, context.partitionId(), 0)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Tell the log what was written: it is durable already."""
+        """Log what was written: it is durable already."""
         _log.info("%d rows were written", _count(messages))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Tell the log what stays in the target."""
+        """Log what stays in the target."""
         _log.warning("The write failed; %s", _left(messages))
 
 
@@ -121,17 +123,17 @@ class SinkStreamWriter(DataSourceStreamArrowWriter):
         self._order = Order.of(options, schema, overwrite=overwrite)
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
-        """Write the rows of one partition of a micro-batch; in a worker of an executor."""
+        """Write the rows of one partition of a micro-batch; runs in an executor's Python worker."""
         context: Any = TaskContext.get()
         number = int(context.getLocalProperty(_BATCH_ID) or 0)
         return write_rows(self._order, iterator, context.partitionId(), number * _ROWS_OF_A_BATCH)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Tell the log what was written."""
+        """Log what was written."""
         _log.info("%d rows of micro-batch %d were written", _count(messages), batchId)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - as above
-        """Tell the log what stays in the target."""
+        """Log what stays in the target."""
         _log.warning("Micro-batch %d failed and will be repeated; %s", batchId, _left(messages))
 
 
@@ -149,7 +151,7 @@ def write_rows(order: Order, rows: Iterator[pa.RecordBatch], partition: int, fir
 
 
 class _Sink:
-    """A sink task that has been started, and runs as it does in any engine, over the records of one partition."""
+    """A started sink task that processes the records of one partition just as in any other runtime."""
 
     def __init__(
         self, deployment: Deployment, order: Order, origin: TopicPartition, first: int, stack: ExitStack
@@ -166,7 +168,7 @@ class _Sink:
         self._sink = BoundedSink(task, context, self._transformed, {origin: first}, patience=_PATIENCE)
 
     def put(self, records: SinkBatch) -> None:
-        """Put records, which have been no bytes before."""
+        """Put records that were never serialized."""
         self._records = records
         absent: Constant[None] = Constant(None, len(records))
         offsets, partitions = records.original_offsets, records.original_partitions

@@ -1,5 +1,6 @@
-"""Reads whole columns of bytes instead of asking the converter: the interface, its result, and the error for uncertain
-values."""
+"""Reads whole columns of bytes instead of calling the converter: the interface, its result, and the error for uncertain
+values.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ __all__ = ["ColumnReader", "Reading", "UncertainReadingError"]
 
 
 class UncertainReadingError(Exception):
-    """The values are unusual, so the converter must decide."""
+    """Raised when the values are unusual, so that the converter must decide."""
 
 
 class Reading(NamedTuple):
@@ -23,4 +24,4 @@ class Reading(NamedTuple):
 
 
 ColumnReader = Callable[[Any, Schema | None], Reading]
-"""Reads an array of bytes for a table of this schema. If that is ``None``, only the schema of what is read counts."""
+"""Reads an array of bytes for a table of this schema; with ``None``, the schema follows from the bytes alone."""

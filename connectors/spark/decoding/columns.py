@@ -1,8 +1,8 @@
-"""Reads values as columns, without a Python object for each, where the result of the converter is known.
+"""Reads values as columns, without a Python object for each, where the converter's result is known.
 
-A reader gives what the converter of the same name gives, which a test checks. Where that is not certain, it raises
-:class:`~connectors.spark.decoding.column_reader.UncertainReadingError`, and the converter decides. It sees only values
-that are not null.
+A reader returns what the converter of the same name returns, which a test checks. Where that is not certain, it raises
+:class:`~connectors.spark.decoding.column_reader.UncertainReadingError`, and the converter decides. A reader gets only
+values that are not null.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _read_text(array: Any, _table: Schema | None) -> Reading:
 
 
 def _read_json(array: Any, table: Schema | None) -> Reading:
-    """Objects as structs of the fields whose types they show."""
+    """Read JSON objects as structs, with fields of the types their values show."""
     rows = parse_json(array, None if table is None else _expected(table))
     if table is not None and _has_instants(rows.type):
         raise UncertainReadingError  # text that looks like an instant has been rewritten
@@ -74,7 +74,7 @@ def _expected(table: Schema) -> Any:
 
 
 def _schema_of(data_type: Any) -> Schema | None:
-    """The schema of a type pyarrow has found in JSON; ``None`` if the values have shown none."""
+    """The schema of a type that pyarrow has inferred from JSON; ``None`` if the values show no type."""
     if kinds.is_struct(data_type):
         found = {field.name: _schema_of(field.type) for field in data_type}
         fields = {name: schema for name, schema in found.items() if schema is not None}
@@ -99,7 +99,7 @@ def _has_instants(data_type: Any) -> bool:
 
 @lru_cache(maxsize=64)
 def _untyped(data_type: Any, path: str = "") -> frozenset[str]:
-    """The paths of the fields that hold nothing but empty arrays and objects."""
+    """The paths of the fields that hold only empty arrays and objects."""
     if kinds.is_struct(data_type):
         if not data_type.num_fields and path:
             return frozenset({path})
@@ -114,7 +114,7 @@ def _untyped(data_type: Any, path: str = "") -> frozenset[str]:
 
 _KINDS: Final[tuple[tuple[Callable[[Any], bool], Callable[..., Schema]], ...]] = (
     (kinds.is_string, Schema.string),
-    # Text that looks like an instant to pyarrow is text all the same.
+    # Text that pyarrow takes for an instant is still text.
     (kinds.is_timestamp, Schema.string),
     (kinds.is_int64, Schema.int64),
     (kinds.is_int32, Schema.int32),

@@ -29,12 +29,12 @@ def _is_archive(name: str) -> bool:
 def main() -> None:
     """Import what tasks need, then run Spark's daemon."""
     sys.path[:] = without_archives(sys.path)
-    # Spark's way from Arrow to us and back needs pandas.
+    # Spark's conversion between Arrow and Python needs pandas.
     for name in ("pandas", "connectors.spark.decoding.executor"):
         import_module(name)
     from pyspark.daemon import manager  # noqa: PLC0415 - the path had to be changed before
 
-    # After each task its Python collects garbage, which need not pass over all of this.
+    # Each process collects garbage after every task; the collector need not traverse all of this.
     gc.collect()
     gc.freeze()
     manager()  # type: ignore[no-untyped-call]

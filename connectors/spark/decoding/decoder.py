@@ -1,7 +1,7 @@
 """The executor's work: turns the raw records of a topic into rows of a table.
 
-The chain of the worker's sinks does this, unless a column reader can replace it. The driver decides what becomes of a
-load with bad records, according to ``errors.tolerance``.
+The worker's sink chain does this, unless a column reader can replace it. The driver decides how to go on with a load
+that has bad records, according to ``errors.tolerance``.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ class Mode(enum.Enum):
     """The purpose of a pass over the records."""
 
     SURVEY = "survey"
-    """To see what their schemas are; nothing is written."""
+    """To determine the schemas of the records; nothing is written."""
     WRITE = "write"
-    """To write rows, as long as they fit the table or leave out records."""
+    """To write rows, as long as a wider schema would not hold more of them."""
     GUESS = "guess"
-    """To write rows of records of which a few were surveyed, as long as none is bad or does not fit these."""
+    """To write rows after a few of the records were surveyed, as long as no record is bad or needs another schema."""
     FINAL = "final"
-    """To write rows of records that were surveyed: what does not fit now is a bad record."""
+    """To write rows after all the records were surveyed: one that does not fit now is a bad record."""
 
 
 @dataclass(frozen=True)
 class DecodePlan:
-    """The orders for an executor; plain data, because they are sent there.
+    """The driver's orders for an executor; plain data, sent to it.
 
-    ``tables`` are those that the records of ``topic`` are known to go to, ``table`` the one to write, of
-    ``schema``. Of several passes over the same records only the one that ``accounts`` for records tells which
-    cannot be decoded.
+    ``tables`` are the known destinations of the records of ``topic``, and ``table`` is the one to write, with this
+    ``schema``. Of several passes over the same records, only the one with ``accounts`` reports the records that cannot
+    be decoded.
     """
 
     topic: str
@@ -67,33 +67,34 @@ class DecodePlan:
     schema: Schema | None = None
     accounts: bool = True
     changes: ChangePlan | None = None
-    """How records are read as changes of rows, if they are."""
+    """How to read records as changes of rows, if they are changes."""
     stops: bool = False
-    """Whether the first record that forbids the load is to end Spark's job: one that needs another schema, or a bad one
-    that is not among ``left_out``."""
+    """Whether the first record that blocks the load ends Spark's job: one that needs another schema, or a bad one that
+    is not among ``left_out``.
+    """
     left_out: Mapping[int, OffsetSet] = field(default_factory=dict)
-    """The bad records that are given up already, by the partition of the topic."""
+    """The bad records that have already been given up, by topic partition."""
     by_row: bool = False
-    """Whether each record goes through the converters, even if a reader of columns can stand for them."""
+    """Whether every record goes through the converters, even if a column reader could replace them."""
     placement: Placement | None = None
-    """What gives rows the column of their folders, if they are to have it."""
+    """Adds the folder column to rows, if they are to have one."""
 
 
 class Decoder:
-    """Decodes the records of one Spark partition and takes account of them in a report."""
+    """Decodes the records of one Spark partition and accounts for them in a report."""
 
     def __init__(self, plan: DecodePlan, report: Report) -> None:
         self._plan = plan
         self._report = report
         with_keys = plan.kafka_columns.keys is not None or plan.changes is not None
         self._plugins = executor_plugins(plan.props, with_keys=with_keys)
-        # Every bad record is told of: the driver decides, over all executors, whether any may be left out.
+        # Every bad record is reported: the driver decides, over all executors, whether any may be left out.
         tolerance = Tolerance(ErrorPolicy(tolerates_errors=True), [Rejections(self._reject)], wait=_never)
         steps: Steps[SinkBatch, SinkRecord] = Steps(self._plugins.steps, tolerance)
         self._chain = SinkChain(steps, self._plugins.converters, tolerance)
 
     def decode(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows to write of raw rows."""
+        """Decode raw rows into the rows to write."""
         for columns in batches:
             if columns.num_rows:
                 raw = RawBatch(self._plan.topic, columns)
@@ -120,7 +121,7 @@ class Decoder:
         self._settle()
 
     def _rows(self, raw: RawBatch) -> Iterator[Rows]:
-        """The records as rows of tables; those that cannot be decoded are rejected."""
+        """The records as rows of tables; records that cannot be decoded are rejected."""
         plugins = self._plugins
         if (reading := self._reading(raw)) is not None:
             self._report.untyped |= reading.untyped
@@ -130,7 +131,7 @@ class Decoder:
             yield from self._of_batch(raw, batch)
 
     def _reading(self, raw: RawBatch) -> Reading | None:
-        """The values as a reader of columns has them; ``None`` if the converter is to answer."""
+        """The values as a column reader returns them; ``None`` if the converter has to decide."""
         plugins, plan = self._plugins, self._plan
         if plugins.reader is None or plan.by_row or raw.has_nulls:
             return None
@@ -165,7 +166,7 @@ class Decoder:
             yield from self._named(raw, batch if len(present) == len(batch) else batch.take(present))
 
     def _named(self, raw: RawBatch, batch: SinkBatch) -> Iterator[Rows]:
-        """The records with the names of columns; those whose names clash are rejected."""
+        """The records with their fields renamed as columns; records whose names clash are rejected."""
         try:
             value = adjust_column(batch.value, self._plan.names)
         except DataError:
@@ -202,7 +203,7 @@ class Decoder:
                 self._reject(offset, error)
 
     def _settle(self) -> None:
-        """Take account of what was rejected, and end Spark's job if it may not be."""
+        """Account for the rejected records, and end Spark's job if they are not allowed."""
         report = self._report
         if self._plan.stops and report.pending:
             given_up = self._plan.left_out.get(report.partition, OffsetSet())
@@ -217,7 +218,7 @@ class Decoder:
             self._report.reject(offset, error, stage, executing)
 
     def _placed(self, fitted: Fitted | None, partition: int) -> pa.RecordBatch | None:
-        """The rows with the column of their folders, if they are to have it; those without a folder are rejected."""
+        """The rows with the folder column, if they are to have one; rows without a folder are rejected."""
         if fitted is None or self._plan.placement is None:
             return None if fitted is None else fitted.rows
         placed = self._plan.placement.place(fitted.rows, partition, fitted.timestamps)
@@ -226,7 +227,7 @@ class Decoder:
         return placed.rows
 
     def _fitted(self, rows: Rows) -> Fitted | None:
-        """The rows in the columns of the table, if it is the one to write and they do not need another."""
+        """The rows in the columns of the table, if it is the one to write and they need no other schema."""
         plan = self._plan
         if plan.mode is Mode.SURVEY:
             rows.survey(self._report)
@@ -249,7 +250,7 @@ class Decoder:
 
 
 def _check_names(schema: Schema, mode: str) -> None:
-    """Leave values to the converter whose names are to be adjusted: tables know them by other names."""
+    """Leave values whose names have to be adjusted to the converter: tables know their fields by other names."""
     try:
         fits = adjusted_schema(schema, mode) is schema
     except DataError as error:

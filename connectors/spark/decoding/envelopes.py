@@ -1,7 +1,7 @@
 """Reads JSON with its schema in an envelope by column.
 
-The messages of a topic mostly begin with the same bytes, up to the payload. The converter reads those once, and the
-payloads become columns with the types that the schema names.
+The messages of a topic mostly begin with the same bytes, up to the payload. The converter reads those bytes once, and
+the payloads become columns with the types that the schema names.
 """
 
 from __future__ import annotations
@@ -30,14 +30,15 @@ _DECODER: Final = json.JSONDecoder()
 
 
 class EnvelopeReader:
-    """The :data:`~connectors.spark.decoding.column_reader.ColumnReader` that stands for a JsonConverter with
-    ``schemas.enable=true``."""
+    """The :data:`~connectors.spark.decoding.column_reader.ColumnReader` that replaces a JsonConverter with
+    ``schemas.enable=true``.
+    """
 
     def __init__(self, converter: Converter[Any]) -> None:
         self._schema_of = lru_cache(maxsize=64)(lambda prefix: _schema(converter, prefix))
 
     def __call__(self, array: Any, _table: Schema | None) -> Reading:
-        """Read whole messages, which all begin as the first one does up to the payload."""
+        """Read whole messages that all begin like the first one, up to the payload."""
         prefix = _prefix(array[0].as_py())
         if not _are_all_like(array, prefix):
             raise UncertainReadingError
@@ -47,7 +48,7 @@ class EnvelopeReader:
         schema = self._schema_of(prefix)
         if schema is None:
             raise UncertainReadingError
-        # Nulls are allowed here and looked for below: pyarrow would refuse them within a null, too.
+        # Nulls are accepted here and checked below: pyarrow would also refuse them inside a null.
         rows = parse_json(payloads, arrow_type(table_schema(schema)))
         _check_nulls(rows, schema)
         return Reading(ArrowColumn(select(rows, schema), schema))
@@ -75,12 +76,12 @@ def _prefix(message: bytes) -> bytes:
 
 
 def _schema(converter: Converter[Any], prefix: bytes) -> Schema | None:
-    """The schema in an envelope; ``None`` if its values are read in a way of their own."""
+    """The schema in an envelope; ``None`` if its values need special treatment."""
     envelope = json.loads(prefix + b"null}")
     if not isinstance(envelope["schema"], dict):
         return None
     optional = envelope["schema"].get("optional") is True
-    # If it is optional it may be null, and a null is the one payload that fits without looking at its fields.
+    # An optional payload may be null, and a null is the one payload that fits whatever its fields are.
     envelope["schema"]["optional"] = True
     try:
         schema = converter.to_connect("", json.dumps(envelope).encode()).schema
@@ -97,7 +98,7 @@ def _has_default(schema: Schema) -> bool:
 
 
 def _check_nulls(array: Any, schema: Schema) -> None:
-    """Refuse nulls that the schema does not allow: the converter says what is wrong with them."""
+    """Refuse nulls that the schema does not allow: the converter reports what is wrong with them."""
     if array.null_count and not schema.optional:
         raise UncertainReadingError
     present = array.drop_null() if array.null_count else array

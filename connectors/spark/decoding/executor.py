@@ -1,4 +1,4 @@
-"""The ends of a pass: the function that Spark runs on each partition, and the report that reaches the driver."""
+"""Both ends of a pass: the function that Spark runs on each partition, and the report that reaches the driver."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ class Pass:
 
 
 class Passes:
-    """Counts the passes of a session over raw records, and collects the reports of those that run."""
+    """Numbers the passes of a session over raw records, and collects the reports of those that run."""
 
     def __init__(self, context: SparkContext) -> None:
-        # One for all passes: pyspark never lets go of an accumulator.
+        # One accumulator for all passes: pyspark never releases one.
         self._accumulator: Accumulator[PassReports[Reports]] = context.accumulator(
             PassReports(awaited=True), ReportsParam()
         )
         self._number = 0
 
     def begin(self, plan: DecodePlan, reader: KafkaReader, files: PartFiles | None = None) -> Pass:
-        """Begin the next pass, over the numbers of splits.
+        """Begin the next pass, whose input is the numbers of splits.
 
-        It gives out the rows of the table, but nothing except :data:`MARKS` if these go to ``files``, or nowhere.
+        It yields the rows of the table, but only :data:`MARKS` if the rows are written to ``files`` or nowhere.
         """
         self._number += 1
         self._accumulator.value.begin(self._number, Reports())
@@ -67,7 +67,7 @@ class Passes:
         return Pass(self._number, partial(run, plan, reader, self._number, self._accumulator))
 
     def end(self, ended: Pass) -> Reports:
-        """The reports of a pass whose job has ended; what comes later counts for nothing."""
+        """Return the reports of a pass whose job has ended; later reports are ignored."""
         return self._accumulator.value.end(ended.number)
 
     def examine(
@@ -78,12 +78,14 @@ class Passes:
         offsets: Mapping[int, OffsetSet],
         budget: int,
     ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-        """Return a pass for ``mapInArrow`` that describes what is wrong with some records; it counts nothing."""
+        """Return a pass for ``mapInArrow`` that describes what is wrong with some records, without counting
+        anything.
+        """
         return partial(_examine_split, plan, reader, tables, offsets, budget)
 
 
 def survey_splits(plan: DecodePlan, reader: KafkaReader) -> Reports:
-    """Look at the records of all splits in this process."""
+    """Survey the records of all splits in this process."""
     reports = Reports({number: Report(plan.topic) for number in range(len(reader.splits))})
     decoders = [Decoder(plan, report) for report in reports]
     for number, records in reader.read_together():
@@ -152,7 +154,7 @@ def _write_splits(
 def _written(
     files: PartFiles, plan: DecodePlan, split: int, report: Report, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[None]:
-    """Write the rows of a split batch by batch, unless some are found that need another schema."""
+    """Write the rows of a split batch by batch, unless some turn out to need another schema."""
     assert plan.schema is not None
     decoder = Decoder(plan, report)
     with PartWriter(files, table_type(plan.schema).columns, split, _context().taskAttemptId()) as writer:
@@ -185,5 +187,5 @@ def _context() -> Any:
 
 @cache
 def spare_the_collector() -> None:
-    """Let this process of Spark collect garbage seldom, once the plugins are imported."""
+    """Make this Spark process collect garbage rarely, once the plugins are imported."""
     collect_seldom()

@@ -1,7 +1,7 @@
 """The failures of records that a load leaves out: executors describe them as rows, and the driver reads these back.
 
 A pass over records only notes the offsets of the bad ones. If they are to be reported (to a log, a dead letter queue),
-another pass goes over those alone, some at a time, and describes each whole record with its error.
+another pass goes over those alone, a few at a time, and describes each whole record with its error.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _ROW: Final = 200
 class Examiner:
     """Finds what is wrong with some records of one Spark partition, in an executor.
 
-    It ends early once its rows have ``budget`` bytes; the driver asks for the others again.
+    It stops early once its rows reach ``budget`` bytes; the driver then requests the others again.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Examiner:
             replace(plan, mode=Mode.FINAL, tables=frozenset(tables), table=name, schema=schema, by_row=True)
             for name, schema in tables.items()
         ]
-        # Before the tables are known, what can fail is what comes before them.
+        # Before the tables are known, only the steps before them can fail.
         orders = orders or [replace(plan, mode=Mode.SURVEY, by_row=True)]
         self._decoders = [Decoder(order, self._report) for order in orders]
 
@@ -113,7 +113,7 @@ class Examiner:
 
 
 class _Errors(Report):
-    """Keeps the errors themselves, of one record at a time."""
+    """Keeps the errors themselves, one record at a time."""
 
     def __init__(self, topic: str) -> None:
         super().__init__(topic)

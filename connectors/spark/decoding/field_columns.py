@@ -1,5 +1,6 @@
-"""Finds the columns for the fields of values: the ones with their names, others where a column cannot hold them, or
-none."""
+"""Finds the columns for the fields of values: columns of the same name, other columns where the named one cannot hold
+the field, or none.
+"""
 
 from __future__ import annotations
 
@@ -37,9 +38,9 @@ def is_in_place(seen: Schema, table: Schema, evolution: Evolution) -> bool:
 def place_array(
     array: Any, seen: Schema, table: Schema, evolution: Evolution, left_out: set[str], path: str = ""
 ) -> Any:
-    """An array of the type ``seen`` with its fields under the names of their columns.
+    """An array of type ``seen`` with its fields renamed to their columns.
 
-    The paths of fields that have none are added to ``left_out``.
+    The paths of fields without a column are added to ``left_out``.
     """
     if is_in_place(seen, table, evolution):
         return array

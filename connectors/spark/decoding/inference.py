@@ -1,7 +1,7 @@
-"""Infers schemas from values that come without one, such as those of JSON.
+"""Infers schemas from values without a schema, such as JSON.
 
 Unlike columns in memory, the columns of a table stay. So a field gets a type only when a value shows it. Null, an empty
-array and an empty object show none: the type of such a field is unknown, which is ``None`` here.
+array and an empty object show none: the type of such a field is unknown, represented by ``None`` here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["as_row", "infer_rows", "inferred", "prune"]
 
 
 def as_row(value: Any) -> Mapping[str, Any]:
-    """A value as a row of its table: a dict is one, anything else is its only column."""
+    """A value as a row of its table: a dict is a row, anything else is the row's only column."""
     return value if isinstance(value, Mapping) else {VALUE_COLUMN: value}
 
 
@@ -29,9 +29,9 @@ def inferred(value: Any) -> Schema | None:
 
 
 def infer_rows(rows: Sequence[Mapping[str, Any]], *, branches: bool = False) -> Schema:
-    """The schema of a table for these rows. Of types that have nothing in common the first one counts.
+    """The schema of a table for these rows. If types have nothing in common, the first one wins.
 
-    With ``branches``, the others have columns of their own.
+    With ``branches``, the other types get their own columns.
     """
     try:
         return _struct(rows)
@@ -43,9 +43,9 @@ def infer_rows(rows: Sequence[Mapping[str, Any]], *, branches: bool = False) -> 
 
 
 def prune(value: Any, schema: Schema, untyped: set[str], path: str = "") -> Any:
-    """The value without the fields that ``schema`` does not have because no value has shown their type yet.
+    """The value without the fields that ``schema`` lacks because no value has shown their type yet.
 
-    The paths of those that held something, an empty array or object, are added to ``untyped``.
+    The paths of those that held an empty array or object are added to ``untyped``.
     """
     if schema.type is Type.STRUCT and isinstance(value, Mapping):
         kept: dict[str, Any] = {}
@@ -66,7 +66,7 @@ def prune(value: Any, schema: Schema, untyped: set[str], path: str = "") -> Any:
 
 
 def _row_alone(row: Mapping[str, Any]) -> Schema:
-    """The schema of one row, but for fields whose own values have no type in common."""
+    """The schema of one row, without fields whose own values have no type in common."""
     fields: dict[str, Schema] = {}
     for name, value in row.items():
         try:

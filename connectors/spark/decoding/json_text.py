@@ -1,4 +1,4 @@
-"""Parses JSON texts with pyarrow, carefully: they are not one stream, and pyarrow is not as exact as orjson."""
+"""Parses JSON texts with pyarrow, carefully: they are not one stream, and pyarrow is less strict than orjson."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NATURAL: Final = {Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.FLOAT64, 
 
 
 def is_natural(schema: Schema) -> bool:
-    """Whether JSON has values of that type, and pyarrow reads them as they are or not at all."""
+    """Whether JSON has values of that type that pyarrow either reads correctly or rejects."""
     if schema.type is Type.STRUCT:
         return all(is_natural(field.schema) for field in schema.fields)
     if schema.type is Type.ARRAY and schema.value_schema is not None:
@@ -31,7 +31,7 @@ def is_natural(schema: Schema) -> bool:
 
 
 def parse_json(texts: Any, expected: Any) -> Any:
-    """The JSON objects of an array of bytes as structs: fields in ``expected`` in their types, others as they seem.
+    """The JSON objects of an array of bytes as structs: fields in ``expected`` get their types, others are inferred.
 
     Raises :class:`UncertainReadingError` unless each text is one object.
     """
@@ -45,8 +45,8 @@ def parse_json(texts: Any, expected: Any) -> Any:
 
 
 def _parsed(texts: Any, expected: Any) -> Any:
-    # pyarrow takes all the texts as one stream. So each is put into an object of its own with its number: the
-    # numbers tell when a text was no JSON value or more than one.
+    # pyarrow takes all the texts as one stream. So each is wrapped in its own object with its number: the numbers
+    # reveal texts that were no JSON value or more than one.
     data: Any = pc.binary_join_element_wise(_openings(len(texts)), texts, b"}\n", b"").buffers()[2]
     source: Any = pa.BufferReader(data)
     explicit = [pa.field("i", pa.int64())] + ([] if expected is None else [pa.field("v", expected)])
@@ -59,7 +59,7 @@ def _parsed(texts: Any, expected: Any) -> Any:
     if parsed.column_names != ["i", "v"] or not numbers.equals(_numbers(len(texts))):
         raise UncertainReadingError
     rows = parsed["v"].combine_chunks()
-    rows.validate(full=True)  # pyarrow lets text through that is not UTF-8
+    rows.validate(full=True)  # pyarrow accepts text that is not UTF-8
     return rows
 
 
@@ -71,7 +71,7 @@ def _numbers(length: int) -> Any:
     return _all_numbers(-(-length // _STEP) * _STEP).slice(0, length)
 
 
-# Batches of records have many lengths.
+# Batches of records vary in length.
 @lru_cache(maxsize=8)
 def _all_openings(length: int) -> Any:
     return pa.array([b'{"i":%d,"v":' % number for number in range(length)], pa.binary())
@@ -83,9 +83,9 @@ def _all_numbers(length: int) -> Any:
 
 
 def select(array: Any, schema: Schema) -> Any:
-    """The array with the fields of ``schema`` alone, in the types that stand for theirs.
+    """The array with only the fields of ``schema``, in the types that represent theirs.
 
-    Raises :class:`UncertainReadingError` for floats behind which a whole number may stand that they do not hold.
+    Raises :class:`UncertainReadingError` for floats that may stand for a whole number they cannot represent exactly.
     """
     if schema.type is Type.STRUCT:
         return _select_struct(array, schema)
@@ -118,7 +118,7 @@ def _check_floats(array: Any) -> None:
 
 
 def list_offsets(array: Any) -> Any:
-    """The offsets of the lists of an array in its flattened items."""
+    """The offsets of an array's lists in its flattened items."""
     if not array.offset and not array.null_count:
         return array.offsets
     lengths = pc.fill_null(pc.list_value_length(array), 0).cast(pa.int64())

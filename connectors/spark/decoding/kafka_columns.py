@@ -1,4 +1,4 @@
-"""The columns that a table has on request in addition to its values: keys, headers, and the origin of records."""
+"""The optional columns of a table beside its values: keys, headers, and the origin of records."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ METADATA: Final = Schema.struct(
     },
     optional=True,
 )
-"""Where a record comes from."""
+"""The origin of a record."""
 
 _NONE: Final = -1
 
@@ -41,7 +41,7 @@ def read_kafka_columns(
 ) -> Iterator[tuple[str, Column]]:
     """The columns of the records at these offsets, which have these keys after the transformations.
 
-    Headers and origin are those on the topic, whatever transformations have made of them.
+    Headers and origin are those on the topic, regardless of what transformations change.
     """
     if wanted.keys is not None and key is not None:
         yield wanted.keys, key

@@ -1,7 +1,7 @@
-"""Reads the records of a load from Kafka in the Python of an executor.
+"""Reads the records of a load from Kafka in an executor's Python process.
 
-Spark's own source passes them through its Java, as rows and then as Arrow, on their way to the same process, which
-costs more than reading and decoding them.
+Spark's own source passes records through Java, as rows and then as Arrow, on their way to the same process, which costs
+more than reading and decoding them.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _HEADERS: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary(
 
 @dataclass(frozen=True, slots=True)
 class KafkaReader:
-    """Reads the splits of a load, by their numbers; plain data, because it is sent to the executors.
+    """Reads the splits of a load, by number; plain data, sent to the executors.
 
-    ``settings`` are those of a consumer by librdkafka's names. With ``whole`` the records have their keys, timestamps
-    and headers too, with ``timed`` their timestamps.
+    ``settings`` are a consumer's, by librdkafka's names. With ``whole``, the records also have their keys, timestamps
+    and headers; with ``timed``, their timestamps.
     """
 
     splits: Sequence[OffsetRange]
@@ -44,10 +44,10 @@ class KafkaReader:
     whole: bool = False
     timed: bool = False
     most: int = 10_000
-    """How many records are read at a time."""
+    """The number of records read at a time."""
 
     def read(self, numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The records of the splits whose numbers are in the first column: the argument of a function that Spark runs.
+        """Yield the records of the splits whose numbers are in the first column of the batches that Spark passes in.
 
         Each batch is of one topic partition, in the order of its offsets.
         """
@@ -62,7 +62,7 @@ class KafkaReader:
             wanted: Iterator[Any] = chain.from_iterable(columns.column(0).to_pylist() for columns in numbers)
             for number in wanted:
                 split = self.splits[number]
-                # A consumer costs more than the few records of a small split do.
+                # Creating a consumer costs more than reading the few records of a small split.
                 if reader is None or split.topic_partition in read:
                     open_ones.close()
                     reader = open_ones.enter_context(RangeReader(self.settings, [split], self.most))
@@ -73,9 +73,9 @@ class KafkaReader:
                 yield number, self._records(split, reader)
 
     def read_together(self) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Read the splits of all partitions at once: the number of a split, and some of its records, in their order.
+        """Read the splits of all partitions at once: yields a split's number and some of its records, in order.
 
-        Reading few records of one partition after the other takes as long as waiting for each of them does.
+        Reading a few records from each partition in turn would take as long as waiting for each of them.
         """
         left = dict(enumerate(self.splits))
         while left:
@@ -91,7 +91,7 @@ class KafkaReader:
         for consumed in reader.batches():
             partitions = Constant(split.partition, len(consumed))
             records = pa.RecordBatch.from_pydict(dict(self._columns(partitions, consumed)))
-            # They are in memory once more as columns.
+            # They are in memory a second time, as columns.
             del consumed
             yield records
 

@@ -27,11 +27,11 @@ _EXTENSIONS: Final[Mapping[str, str]] = {"none": "", "gzip": ".gz", "snappy": ".
 
 @dataclass(frozen=True, slots=True)
 class PartFiles:
-    """The files for the rows of a pass; plain data, because it is sent to the executors.
+    """The files for the rows of a pass; plain data, sent to the executors.
 
-    ``mark`` is the UUID in the names of the files, ``most`` the rows of a file if these are limited. A file that has
-    ``size`` bytes is the last one of its name; as rows come in batches, it has some more. ``columns`` are the columns
-    of the files where they are not those of the rows.
+    ``mark`` is the UUID in the names of the files, ``most`` the maximum number of rows in a file, if limited. Once a
+    file has reached ``size`` bytes the next one begins; because rows come in batches, it may be somewhat larger.
+    ``columns`` are the columns of the files where they differ from those of the rows.
     """
 
     place: PartPlace
@@ -42,16 +42,16 @@ class PartFiles:
     columns: pa.Schema | None = None
 
     def name(self, split: int, counter: int, attempt: int = 0) -> str:
-        """The file with this place among those of a split, or of an attempt at it if its files have a size.
+        """Name the file at this place among those of a split, or of an attempt at it if files have a size limit.
 
-        For the same rows may be divided otherwise then in another attempt.
+        With a size limit, another attempt may divide the same rows differently.
         """
         parts = f"part-{split:05d}-{self.mark}" if self.size is None else f"{self.mark}-{split:05d}-{attempt}"
         return f"{parts}-c{counter:03d}{_EXTENSIONS[self.codec]}.parquet"
 
     @property
     def group(self) -> int:
-        """The bytes of rows in memory that are written as one row group."""
+        """The size in memory, in bytes, of the rows that are written as one row group."""
         return _GROUP if self.size is None else min(_GROUP, max(self.size // 4, _LEAST_GROUP))
 
 
@@ -90,13 +90,13 @@ class PartWriter:
         self._add(rows)
 
     def finish(self) -> None:
-        """Have the files count."""
+        """Make the files count."""
         self._end_file()
         self._attempt.finish()
 
     @property
     def _room(self) -> int | None:
-        """The number of rows that the file can still take; ``None`` for any number."""
+        """The number of rows that still fit into the file; ``None`` if unlimited."""
         return None if self._files.most is None else self._files.most - self._rows
 
     def _add(self, rows: pa.RecordBatch) -> None:
@@ -128,7 +128,7 @@ class PartWriter:
         self._open, self._rows = None, 0
 
     def _writer(self, stream: Any) -> Any:
-        # The types are those of Spark's files: a table may have files of both.
+        # The types match those of Spark's files: a table may have files of both.
         return pq.ParquetWriter(
             stream, self._columns, compression=self._files.codec, store_schema=False, store_decimal_as_integer=True
         )

@@ -18,14 +18,14 @@ from connectors.spark.time_folders import TimeFolders
 __all__ = ["FOLDER_COLUMN", "Extractor", "Placed", "Placement"]
 
 FOLDER_COLUMN: Final = "sluice-folder"
-"""No field of a record is called that by accident."""
+"""A name that no field of a record has by accident."""
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MILLISECOND: Final = dt.timedelta(milliseconds=1)
 
 
 class Extractor(StrEnum):
-    """The source of a record's time."""
+    """Where a record's time comes from."""
 
     WALLCLOCK = "Wallclock"
     RECORD = "Record"
@@ -34,7 +34,7 @@ class Extractor(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Rows with their folders, and why some of the rows that were given have none."""
+    """Rows with their folders, and the reasons why some of the given rows have none."""
 
     rows: pa.RecordBatch
     refused: Mapping[int, DataError] = field(default_factory=dict)
@@ -42,16 +42,16 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Adds the folder column to rows; plain data, because it is sent to the executors.
+    """Adds the folder column to rows; plain data, sent to the executors.
 
-    Without ``times`` the folder is that of the topic partition.
+    Without ``times``, the folder is that of the topic partition.
     """
 
     times: TimeFolders | None = None
     extractor: Extractor = Extractor.WALLCLOCK
     time_field: tuple[str, ...] = ()
     now: int = 0
-    """The time of the load, which is that of all of its records by the wall clock."""
+    """The time of the load, which applies to all its records in wall-clock mode."""
 
     @property
     def reads_timestamps(self) -> bool:
@@ -59,7 +59,7 @@ class Placement:
         return self.times is not None and self.extractor is Extractor.RECORD
 
     def place(self, rows: pa.RecordBatch, partition: int, timestamps: Any) -> Placed:
-        """The rows with their folders. ``timestamps`` is an array of those of their records, if they are needed."""
+        """Place the rows into folders. ``timestamps`` is an array of their records' timestamps, if they are needed."""
         if self.times is None:
             return Placed(_with_folders(rows, pa.repeat(f"partition={partition}", len(rows))))
         if self.extractor is Extractor.WALLCLOCK:
@@ -106,7 +106,7 @@ def _folders(times: TimeFolders, instants: Any) -> Any:
 
 
 def _instants(array: Any) -> tuple[Any, dict[int, str]]:
-    """The milliseconds that the values of a field stand for, and what is wrong with those that stand for none."""
+    """The values of a field in milliseconds, and what is wrong with those that have no such meaning."""
     data_type = array.type
     if types.is_timestamp(data_type):
         microseconds = array.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
@@ -141,7 +141,7 @@ def _of_values(values: Sequence[Any], instant_of: Callable[[Any], int]) -> tuple
 
 
 def _parsed(text: str) -> int:
-    """An ISO 8601 date, with a time or without; in UTC if it names no zone."""
+    """Parse an ISO 8601 date with or without a time, in UTC unless it names a zone."""
     moment = dt.datetime.fromisoformat(text)
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=dt.UTC)

@@ -1,5 +1,6 @@
 """The plugins of a connector in an executor: created once for each Spark Python process, which decodes one task at a
-time."""
+time.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ _PREFIXES = (
 
 @dataclass(frozen=True, slots=True)
 class ExecutorPlugins:
-    """The converters and transformations, and the reader that may stand for them all."""
+    """The converters and transformations, and the column reader that may replace them all."""
 
     converters: Converters
     steps: tuple[Step, ...]
@@ -52,7 +53,7 @@ class ExecutorPlugins:
 
 
 def chain_properties(props: Mapping[str, str]) -> dict[str, str]:
-    """The part of a connector's configuration that its chain is made from; nothing else reaches the executors."""
+    """The part of a connector's configuration that its chain is built from; nothing else reaches the executors."""
     return {name: value for name, value in props.items() if name.startswith(_PREFIXES)}
 
 
@@ -98,7 +99,7 @@ def _listed(props: Mapping[str, str], key: str) -> list[str]:
 
 
 class _UnreadKeys(Converter[Config]):
-    """Stands for the key converter where the keys are not read: the connector's own need not even be there."""
+    """Stands in for the key converter where keys are not read: the connector's own need not even be installed."""
 
     def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:  # noqa: ARG002
         return None
@@ -108,7 +109,7 @@ class _UnreadKeys(Converter[Config]):
 
 
 class _UnreadHeaders(HeaderConverter[Config]):
-    """Stands for the header converter where the headers are not read."""
+    """Stands in for the header converter where headers are not read."""
 
     def from_connect_header(self, topic: str, key: str, schema: Schema | None, value: Any) -> bytes | None:  # noqa: ARG002
         return None

@@ -1,4 +1,4 @@
-"""Progress marks: rows that executors emit while they read, so that Spark counts how many records they have read."""
+"""Progress marks: rows that executors emit while they read, so that Spark can count the records read."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ MARK_COLUMN: Final = "sluice_mark"
 MARKS: Final = pa.schema([pa.field(MARK_COLUMN, pa.binary())])
 """The columns of marks."""
 RECORDS_OF_MARK: Final = 1000
-"""How many records a mark stands for."""
+"""The number of records a mark stands for."""
 _MARK: Final = bytes(1024)
-"""Not empty, for PySpark sends 64 kB at a time: few marks are on their way then."""
+"""Padding, because PySpark sends 64 kB at a time: it keeps the number of marks in transit small."""
 
 
 class ProgressMarks:
@@ -25,7 +25,7 @@ class ProgressMarks:
         self._given = 0
 
     def up_to(self, records: int) -> Iterator[pa.RecordBatch]:
-        """Yield the marks due once so many records have been read in total."""
+        """Yield the marks due once this many records have been read in total."""
         count = records // RECORDS_OF_MARK - self._given
         if count > 0:
             self._given += count

@@ -20,7 +20,7 @@ _TIMESTAMP_TYPES: Final = {
 
 
 class RawBatch:
-    """Consumed records of one topic. Only ``partition``, ``offset`` and ``value`` must be among the columns."""
+    """Consumed records of one topic. Only the columns ``partition``, ``offset`` and ``value`` are required."""
 
     def __init__(self, topic: str, columns: pa.RecordBatch) -> None:
         self.topic = topic

@@ -1,4 +1,4 @@
-"""Reports that executors give the driver about a pass over offset ranges."""
+"""Reports that executors send the driver about a pass over offset ranges."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from connect.offset_set import OffsetSet
 __all__ = ["TASK", "LoadStop", "Mergeable", "PassReports", "Rejection", "Rejections", "Report", "Reports"]
 
 TASK: Final = "connectors.spark.sink.SparkSinkTask"
-"""The class that fails for a record which is decoded but does not fit its table."""
+"""The class blamed for a record that is decoded but does not fit its table."""
 
 _KEPT: Final = 100
 
 
 class LoadStop(Exception):  # noqa: N818 - it says that the job has to end, not that something is wrong
-    """Ends Spark's job because of a record: one that needs another schema, or one that is bad.
+    """Ends Spark's job because of a record: one that needs another schema, or a bad one.
 
-    Only its text comes back to the driver, somewhere in Spark's message.
+    Only its text gets back to the driver, somewhere in Spark's message.
     """
 
     _TEXT: Final = re.compile(r"LoadStop: (\{.*\})")
@@ -35,7 +35,7 @@ class LoadStop(Exception):  # noqa: N818 - it says that the job has to end, not 
 
     @classmethod
     def found_in(cls, error: BaseException) -> LoadStop | None:
-        """Return the stop in a Spark error, if there is one."""
+        """Find the stop in a Spark error, if there is one."""
         match = cls._TEXT.search(str(error))
         if match is None:
             return None
@@ -66,27 +66,27 @@ class Report:
     last: int = -1
     read: int = 0
     written: int = 0
-    """Rows that were written, or looked at where nothing is."""
+    """The number of rows that were written, or surveyed if nothing is written."""
     ignored: int = 0
-    """Records without a value that ``behavior.on.null.values=ignore`` leaves out."""
+    """The number of records without a value that ``behavior.on.null.values=ignore`` leaves out."""
     rejected: OffsetSet = field(default_factory=OffsetSet)
     """The offsets of the records that cannot be written."""
     rejections: list[Rejection] = field(default_factory=list)
-    """What is wrong with the first of them."""
+    """The reasons for the first of them."""
     seen: dict[str, Schema] = field(default_factory=dict)
-    """The schema of the rows by table, as far as they were looked at or do not fit."""
+    """The schema of the rows, by table, as far as they were surveyed or do not fit."""
     untyped: set[str] = field(default_factory=set)
-    """Fields with nothing but empty arrays or objects, which have no column yet."""
+    """Fields that hold only empty arrays or objects, and have no column yet."""
     unknown: set[str] = field(default_factory=set)
-    """Fields that have no column, because the tables are not to change (``schema.compatibility``)."""
+    """Fields without a column, because the tables are not to change (``schema.compatibility``)."""
     pending: list[int] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
-    """The files that an executor has written, if it does that itself."""
+    """The files that an executor has written, if it writes them itself."""
     grown: bool = False
     """Whether rows were found that need another schema: then none of the rest is written."""
 
     def take(self, partition: int, first: int, last: int, count: int) -> None:
-        """Note that so many records were read, of these offsets."""
+        """Note that this many records were read, with these offsets."""
         if self.read == 0:
             self.partition, self.first = partition, first
         self.last = last
@@ -99,27 +99,27 @@ class Report:
             self.rejections.append(Rejection(self.topic, self.partition, offset, str(error)))
 
     def settle(self) -> None:
-        """Take the records into account that were rejected since the last time."""
+        """Account for the records rejected since the last call."""
         if self.pending:
             self.rejected |= OffsetSet.of(self.pending)
             self.pending = []
 
 
 class Rejections:
-    """Takes the records that the chain gives up to a report; a :class:`~connect.chain.tolerance.Reporter`."""
+    """Adds the records that the chain gives up to a report; a :class:`~connect.chain.tolerance.Reporter`."""
 
     def __init__(self, reject: Callable[[int, Exception, Stage, str], None]) -> None:
         self._reject = reject
 
     def report(self, failure: Failure) -> None:
-        """Note a record, unless the failure is not its own: then the load fails and is repeated."""
+        """Note a record, unless the failure is not the record's fault: then the load fails and is repeated."""
         if isinstance(failure.error, RetriableError):
             raise failure.error
         assert failure.raw is not None
         self._reject(failure.raw.offset, failure.error, failure.stage, failure.executing)
 
     def flush(self) -> None:
-        """Hold nothing back: the report reaches the driver with the end of the pass."""
+        """Do nothing: the report reaches the driver at the end of the pass."""
 
 
 @dataclass(slots=True)
@@ -129,7 +129,7 @@ class Reports:
     by_partition: dict[int, Report] = field(default_factory=dict)
 
     def merge(self, other: Self) -> Self:
-        """These reports and those of ``other``."""
+        """Combine these reports and those of ``other``."""
         self.by_partition |= other.by_partition
         return self
 
@@ -139,7 +139,7 @@ class Reports:
 
     @property
     def rejected(self) -> dict[int, OffsetSet]:
-        """The offsets of the rejected records, by the partition of the topic."""
+        """The offsets of the rejected records, by topic partition."""
         found: dict[int, OffsetSet] = {}
         for report in self.by_partition.values():
             if len(report.rejected):
@@ -156,7 +156,7 @@ class Mergeable(Protocol):
     """The data that executors send about a pass."""
 
     def merge(self, other: Self) -> Self:
-        """This and ``other``."""
+        """Combine this and ``other``."""
 
 
 M = TypeVar("M", bound=Mergeable)
@@ -164,10 +164,10 @@ M = TypeVar("M", bound=Mergeable)
 
 @dataclass(slots=True)
 class PassReports(Generic[M]):
-    """Reports by the number of their pass, of which several may be under way at once.
+    """Reports by the number of their pass; several passes may run at once.
 
-    On the driver they have ``awaited`` passes alone, and the thread in which PySpark takes what executors send adds to
-    those; no pass is looked at before its job, and with that the adding, has ended.
+    The driver keeps the reports of ``awaited`` passes alone, and the thread in which PySpark receives what executors
+    send adds to those; no pass is read before its job has ended, and with it the adding.
     """
 
     passes: dict[int, M] = field(default_factory=dict)
@@ -175,15 +175,15 @@ class PassReports(Generic[M]):
     """Whether reports count only if their pass has been begun here, and not ended."""
 
     def begin(self, number: int, nothing: M) -> None:
-        """Await the reports of a pass, of which there are none yet."""
+        """Await the reports of a pass, none of which has arrived yet."""
         self.passes[number] = nothing
 
     def end(self, number: int) -> M:
-        """The reports of a pass whose job has ended; those that come late count for nothing."""
+        """Return the reports of a pass whose job has ended; late ones are ignored."""
         return self.passes.pop(number)
 
     def merge(self, other: PassReports[M]) -> PassReports[M]:
-        """These reports and those of ``other`` that count."""
+        """Combine these reports and those of ``other`` that count."""
         for number, reports in other.passes.items():
             known = self.passes.get(number)
             if known is not None:

@@ -25,8 +25,9 @@ _EMPTY: Final = Schema.struct({})
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Records that go to one table: values of one schema, the columns beside them by their names, offsets, and
-    timestamps if anything needs them."""
+    """Records that go to one table: values of one schema, the columns beside them by name, offsets, and timestamps if
+    anything needs them.
+    """
 
     table: str
     value: Column
@@ -44,7 +45,7 @@ class Rows:
     def fit(self, table: Schema, report: Report, *, may_grow: bool) -> Fitted | None:
         """The rows in the columns of the table; records that do not fit are rejected.
 
-        With ``may_grow``, ``None`` if the table would hold more of these rows with a wider schema.
+        With ``may_grow``, the result is ``None`` if the table would hold more of these rows with a wider schema.
         """
         if may_grow and self._has_schemas() and self.evolution.grown(table, self._schema()) is not table:
             return None
@@ -130,7 +131,9 @@ _table_schema = lru_cache(maxsize=256)(table_schema)
 
 @lru_cache(maxsize=64)
 def _parts(table: Schema, names: tuple[str, ...]) -> tuple[tuple[Schema, ...], Schema]:
-    """The table's columns of these names, each as a table (without columns if it is not there yet), and its others."""
+    """The table's columns of these names, each as a table (without columns if it does not exist yet), and its
+    others.
+    """
     kafka_columns = tuple(Schema.struct([field for field in table.fields if field.name == name]) for name in names)
     return kafka_columns, Schema.struct([field for field in table.fields if field.name not in names])
 
@@ -148,7 +151,7 @@ def _wrapped(name: str, column: Column) -> Column:
 
 
 def _struct_array(values: Column, table: Schema, evolution: Evolution, report: Report) -> Any:
-    """The values as rows of the table, an array of structs; a value that is null is a row of nulls."""
+    """The values as rows of the table, an array of structs; a null value is a row of nulls."""
     if values.schema is None:
         return _schemaless_array(values, table, evolution, report)
     array: Any = values.to_arrow()

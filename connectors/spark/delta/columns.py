@@ -1,7 +1,7 @@
 """Converts the columns of a Delta table to Connect schemas, and back.
 
-A Spark table knows less than a schema: a time of day is an ``int`` there, a decimal has lost its parameters. So the
-schema that a table was written with is kept in one of its properties, and counts for each column that still has the
+A Spark table stores less than a schema: a time of day is an ``int`` there, a decimal has lost its parameters. So the
+schema with which a table was written is stored in one of its properties, and applies to each column that still has the
 type this schema implies. A column that somebody else created or changed gets the schema of its type.
 """
 
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 SCHEMA_PROPERTY: Final = "sluice.schema"
-"""The property of a table that keeps its schema."""
+"""The table property that stores its schema."""
 
 _PLAIN: Final[dict[type[spark.DataType], Any]] = {
     spark.ByteType: Schema.int8,
@@ -54,13 +54,13 @@ _WIDER: Final[Mapping[str, tuple[str, ...]]] = {
     "int": ("bigint", "double"),
     "float": ("double",),
 }
-# Parquet files of a table without column mapping cannot have these in the names of columns.
+# In a table without column mapping, column names in Parquet files cannot contain these.
 _ODD: Final = frozenset(" ,;{}()\n\t=")
 
 
 @lru_cache(maxsize=256)
 def column_types(schema: Schema) -> spark.StructType:
-    """The columns of a table with that schema."""
+    """The columns of a table with this schema."""
     return from_arrow_schema(table_type(schema).columns)
 
 
@@ -70,9 +70,9 @@ def remembered_text(schema: Schema) -> str:
 
 
 def schema_of_columns(columns: spark.StructType, remembered: str | None) -> Schema:
-    """The schema of a table with these columns, some of which were written with the schema that is remembered.
+    """The schema of a table with these columns, some of which were written with the remembered schema.
 
-    Columns of types that Connect does not have are left out: whoever made them writes them.
+    Columns whose types Connect does not have are left out: their owners write them.
     """
     try:
         memory = Schema.struct({}) if remembered is None else schema_from_json(json.loads(remembered))
@@ -118,7 +118,7 @@ def _type_of(schema: Schema) -> str:
 
 
 def has_odd_names(data_type: spark.DataType) -> bool:
-    """Whether a column has a name that Delta only holds with column mapping."""
+    """Whether a column has a name that Delta supports only with column mapping."""
     if isinstance(data_type, spark.StructType):
         return any(_ODD & set(field.name) or has_odd_names(field.dataType) for field in data_type.fields)
     if isinstance(data_type, spark.ArrayType):
@@ -129,7 +129,9 @@ def has_odd_names(data_type: spark.DataType) -> bool:
 
 
 def is_widened(there: spark.DataType, wanted: spark.DataType, path: str = "") -> bool:
-    """Whether a column is to have a wider type; :class:`SchemaError` names one that Delta cannot widen so."""
+    """Whether a column is to get a wider type; raises a :class:`SchemaError` that names one Delta cannot widen that
+    way.
+    """
     if isinstance(there, spark.StructType) and isinstance(wanted, spark.StructType):
         known = {field.name: field.dataType for field in there.fields}
         both = [field for field in wanted.fields if field.name in known]

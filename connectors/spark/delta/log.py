@@ -1,6 +1,6 @@
 """The log of one Delta table, through the classes of Delta in Spark's Java.
 
-Delta's Python package has no door to transaction identifiers, so this module calls the Scala classes of the pinned
+Delta's Python package gives no access to transaction identifiers, so this module calls the Scala classes of the pinned
 jar. Nothing else does.
 """
 
@@ -34,7 +34,7 @@ _CONFLICTS: Final = (
 
 
 class StaleLogError(Exception):
-    """The log has other transaction identifiers than the change was made for."""
+    """The log's transaction identifiers differ from those that the change was based on."""
 
 
 class DeltaLog:
@@ -49,7 +49,9 @@ class DeltaLog:
         self._log: Any = delta.DeltaLog.forTable(spark._jsparkSession, path)
 
     def versions(self, prefix: str) -> dict[str, int] | None:
-        """Return the versions of the application ids that begin with ``prefix``, or ``None`` if there is no table."""
+        """Return the versions of the application ids that begin with ``prefix``, or ``None`` if the table does not
+        exist.
+        """
         snapshot = self._snapshot()
         return None if snapshot.version() < 0 else self._versions_in(snapshot, prefix)
 
@@ -65,7 +67,7 @@ class DeltaLog:
         return found
 
     def partition_columns(self) -> tuple[str, ...]:
-        """The columns that the table is divided by."""
+        """The columns by which the table is partitioned."""
         columns = self._snapshot().metadata().partitionColumns()
         return tuple(columns.apply(place) for place in range(columns.size()))
 
@@ -74,8 +76,9 @@ class DeltaLog:
         return int(self._snapshot().version())
 
     def added(self, application: str, number: int, after: int) -> tuple[int, int]:
-        """Return the bytes and the number of files added by the commit after a version that set an application's
-        number."""
+        """Return the bytes and the number of files added by the commit, after version ``after``, that set an
+        application's number.
+        """
         store, configuration = self._log.store(), self._log.newDeltaHadoopConf()
         commits = self._log.getChangeLogFiles(after + 1, self._none(), False)
         while commits.hasNext():
@@ -101,7 +104,7 @@ class DeltaLog:
         self._spark.sql(f"ALTER TABLE {quoted_path(self.path)} SET TBLPROPERTIES ({_assignments(properties)})")
 
     def set_versions(self, prefix: str, expected: Mapping[str, int], changes: Mapping[str, int], now: int) -> None:
-        """Commit versions of application ids, if those that begin with ``prefix`` are still the expected ones.
+        """Commit versions of application ids, if those that begin with ``prefix`` still have the expected versions.
 
         ``prefix`` is itself an application id that every change sets, so one of two simultaneous changes fails. Raises
         :class:`StaleLogError`, without changing anything, if the versions differ.
@@ -125,7 +128,7 @@ class DeltaLog:
         return self._log.update(False, self._none(), self._none())
 
     def _versions_in(self, snapshot: Any, prefix: str) -> dict[str, int]:
-        # As one JSON text: a call of Java for each of thousands of partitions would take seconds.
+        # As one JSON text: with thousands of partitions, a Java call for each would take seconds.
         mapper = self._jvm.org.apache.spark.sql.delta.util.JsonUtils.mapper()
         found = json.loads(mapper.writeValueAsString(snapshot.setTransactions()))
         named = {item["appId"]: int(item["version"]) for item in found}
@@ -146,7 +149,7 @@ class DeltaLog:
 
 
 def table_names(spark: SparkSession, folder: str) -> list[str]:
-    """The names of the Delta tables right below a folder, which may not exist."""
+    """The names of the Delta tables directly below a folder, which may not exist."""
     jvm: Any = spark._jvm
     session: Any = spark._jsparkSession
     path = jvm.org.apache.hadoop.fs.Path(folder)

@@ -31,7 +31,7 @@ def append_rows(frame: DataFrame, path: str, application: str, version: int) -> 
 
 
 def merge_changes(changes: DataFrame, path: str, schema: Schema, application: str, version: int) -> None:
-    """Merge changes of that schema, one for each key."""
+    """Merge changes of this schema, one for each key."""
     spark = changes.sparkSession
     changes.createOrReplaceTempView(_SOURCE)
     # A statement takes these from the session, which belongs to this connector alone.

@@ -1,8 +1,7 @@
 """The positions of a connector in one Delta table, as transaction identifiers of the table's log.
 
-Delta's log keeps, for each application id, the last version that a commit has set (``txn`` actions). They survive
-checkpoints and the clean-up of the log, whoever writes to the table meanwhile, and are read in one step. These are a
-connector's::
+Delta's log keeps, for each application id, the last version that a commit has set (``txn`` actions). These survive
+checkpoints and log clean-up, whoever else writes to the table, and are read in one step. A connector has these::
 
     sluice/CONNECTOR                        number: even, a load is planned; odd, it is committed
     sluice/CONNECTOR/TOPIC/PARTITION/from   the next offset of the partition before the load
@@ -11,9 +10,9 @@ connector's::
                                             up to which all of those tables have them (-1 where that is the same)
     sluice/CONNECTOR/TOPIC/id/ID            when the topic was known to have that id; the latest counts
     sluice/CONNECTOR/TOPIC/windows/from     the state of a query's windows before the load, a number that names a file
-    sluice/CONNECTOR/TOPIC/windows/to       the same after it; 0 where nothing is open
+    sluice/CONNECTOR/TOPIC/windows/to       the same after it; 0 if no window is open
 
-A commit of rows can set one identifier alone, the number. So the offsets are written before, with an even number, and
+A commit of rows can set only one identifier, the number. So the offsets are written before it, with an even number, and
 the rows count together with the odd number that follows.
 """
 
@@ -33,7 +32,7 @@ _WINDOWS: Final = "windows"
 
 
 def application(connector: str) -> str:
-    """The application id of a connector's numbers."""
+    """The application id for a connector's numbers."""
     return f"sluice/{quote(connector, safe='')}"
 
 
@@ -54,7 +53,7 @@ class Positions:
 
     @classmethod
     def read(cls, connector: str, versions: Mapping[str, int]) -> Positions:
-        """The positions among all the transaction identifiers of a table."""
+        """Extract the positions from all the transaction identifiers of a table."""
         prefix = application(connector)
         found: dict[str, dict[TopicPartition, int]] = {"from": {}, "to": {}, "all": {}}
         ids: dict[tuple[str, str], int] = {}
@@ -74,17 +73,17 @@ class Positions:
 
     @property
     def offsets(self) -> Mapping[TopicPartition, int]:
-        """The next offset of each partition whose records are in this table as far as they belong there."""
+        """The next offset of each partition, up to which this table has all records that belong there."""
         return self.after if self.number % 2 else self.before
 
     @property
     def windows(self) -> Mapping[str, int]:
-        """The number of the state of the windows of each topic that has ever had some."""
+        """For each topic that ever had windows, the number of their state."""
         return self.windows_after if self.number % 2 else self.windows_before
 
     @property
     def complete(self) -> Mapping[TopicPartition, int]:
-        """The next offset of each partition whose records are in every table that they belong in."""
+        """The next offset of each partition, up to which all records are in every table they belong in."""
         return {
             tp: self.routed[tp] if self.routed.get(tp, -1) >= 0 else offset
             for tp, offset in {**self.offsets, **self._routed_elsewhere()}.items()
@@ -107,9 +106,9 @@ class Positions:
         windows: Mapping[str, int],
         now: int,
     ) -> Mapping[str, int]:
-        """The changes that plan a load; its rows are then committed with the number after theirs.
+        """Return the changes that plan a load; its rows are then committed with the number after that of the plan.
 
-        All tables have the records before ``starts``. ``routed`` tells whether those of the load may go to several
+        All tables have the records before ``starts``. ``routed`` says whether those of the load may go to several
         tables; ``ids`` are the ids of its topics, known at the time ``now``, and ``windows`` the states that it leaves.
         """
         before = {**self.offsets, **starts}
@@ -118,7 +117,7 @@ class Positions:
         return self._changes(self._next(odd=False), before, {**before, **ends}, complete, new_ids, windows)
 
     def commit(self) -> Mapping[str, int]:
-        """The changes that commit a planned load which has no rows."""
+        """Return the changes that commit a planned load without rows."""
         return {application(self.connector): self.number + 1}
 
     def finish(self, offsets: Mapping[TopicPartition, int]) -> Mapping[str, int]:
@@ -133,7 +132,7 @@ class Positions:
         return self._changes(self._next(odd=True), there, there, routed, ids)
 
     def _next(self, *, odd: bool) -> int:
-        """A number that no load has which was planned so far, not even once it is committed."""
+        """Return a number that no load planned so far has, or will have once it is committed."""
         number = self.number + (1 if self.number % 2 else 2)
         return number + 1 if odd else number
 

@@ -4,24 +4,24 @@
 killed                     in the log                      the next start
 =========================  ==============================  =====================================================
 before the plan            an odd number                   takes the table over with the next odd number; loads
-                                                           from the offsets there are
+                                                           from the existing offsets
 after the plan             an even number, with the        the same: the offsets that count are those from before
                            offsets before and after        the load
 while Spark writes         the same; Parquet files that    the same; ``VACUUM`` deletes the files
                            the log does not name
 after the commit           the odd number after it, the    the same: the offsets after the load count
                            rows
-between the tables of a    the same in some tables         loads those records once more, into the other tables
-load (routed records)                                      alone
+between the tables of a    the same in some tables         loads those records again, but only into the other
+load (routed records)                                      tables
 before Kafka's offsets     the log is ahead of the         loading continues from the offsets of the log
 are committed              group's offsets
 =========================  ==============================  =====================================================
 
-Rows and number are one commit of Delta, so a reader sees all of a load or none of it, and each record once.
+Rows and number are one Delta commit, so a reader sees all of a load or none of it, and each record once.
 
-**Fencing.** Each plan, each commit of rows and each take-over sets the number, with the number in view that was there
-before. So of two at the same time Delta refuses one. A driver that was taken over finds a number that it has not set:
-its plan is refused, and rows that it had planned are dropped by Delta, because their number is below that of the log.
+**Fencing.** Each plan, each commit of rows and each take-over sets the number, based on the number that it has read. So
+of two at the same time, Delta refuses one. A driver that was fenced finds a number that it has not set: its plan is
+refused, and rows that it had planned are dropped by Delta, because their number is below that of the log.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _WIDENING: Final = "delta.enableTypeWidening"
 
 
 class DeltaTable:
-    """A table of a connector. It belongs to the driver that called :meth:`take_over`, or planned a load, last."""
+    """A table of a connector. It belongs to the driver that last called :meth:`take_over` or planned a load."""
 
     def __init__(self, spark: SparkSession, name: str, path: str, connector: str) -> None:
         self.name = name
@@ -83,7 +83,7 @@ class DeltaTable:
         return Positions.read(self._connector, self._versions or {})
 
     def schema(self) -> Schema | None:
-        """The schema of the table, if there is one."""
+        """The schema of the table, if it exists."""
         if not self.exists:
             return None
         return schema_of_columns(self._log.schema(), self._log.properties().get(SCHEMA_PROPERTY))
@@ -105,7 +105,7 @@ class DeltaTable:
     def check_owner(self) -> None:
         """Read the positions again; raise :class:`FencedError` if another driver has set them.
 
-        They may be newer than expected without that, if an error came after a commit.
+        Even without another driver they may be newer than expected, if an error came after a commit.
         """
         found = self._log.versions(self._application)
         known = self._versions
@@ -124,7 +124,7 @@ class DeltaTable:
     # -- a load ----------------------------------------------------------------------------------------------
 
     def prepare(self, schema: Schema, partitioned_by: tuple[str, ...]) -> None:
-        """Create the table, or make sure that a load with this schema can change its columns."""
+        """Create the table, or check that a load with this schema can change its columns."""
         if not self.exists:
             self._create(schema, partitioned_by)
         elif self._checked is not schema:
@@ -144,7 +144,7 @@ class DeltaTable:
     ) -> tuple[int, int]:
         """Plan a load, and let ``write`` commit its rows with an application id and a version.
 
-        ``windows`` are the states that it leaves, by topic. Returns the number of bytes and files written.
+        ``windows`` are the states that the load leaves, by topic. Returns the number of bytes and files written.
         """
         crash_point("before-plan")
         self._set(self.positions.plan(starts, ends, routed=routed, ids=ids, windows=windows, now=_now()))
@@ -171,7 +171,7 @@ class DeltaTable:
         try:
             return self._log.added(self._application, number, before)
         except Exception:
-            # The load is committed: it does not fail for want of numbers.
+            # The load is committed: it does not fail because its size is unknown.
             return 0, 0
 
     def _has_committed(self, number: int) -> bool:
@@ -224,7 +224,7 @@ class DeltaTable:
             )
 
     def _make_room(self, schema: Schema) -> None:
-        """Allow the changes of columns that the schema needs; the load itself makes them, in the commit of its rows."""
+        """Allow the column changes that the schema needs; the load itself makes them, in the commit of its rows."""
         properties = self._log.properties()
         if _RETENTION in properties:
             raise ConnectError(

@@ -1,4 +1,4 @@
-"""Delta tables as a target: the offsets of a connector are in the logs of its tables."""
+"""Delta tables as a target: a connector's offsets are in the logs of its tables."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class DeltaTarget:
     """The Delta tables of a connector, one folder each; a :class:`~connectors.spark.target.Target`.
 
     If transformations may route the records of a topic to several tables, a load is committed in each of them, and
-    finally in one of them for all. Tables that are then ahead of the others, because a load was interrupted, have that
-    load's part of the records: the same ranges are loaded again, but only into the others.
+    finally recorded as complete in one of them for all. If a load was interrupted, some tables are ahead of the others
+    and have their part of its records: the same ranges are loaded again, but only into the others.
     """
 
     def __init__(self, config: SparkSinkConfig, connector: str, spark: Callable[[], SparkSession]) -> None:
@@ -66,7 +66,7 @@ class DeltaTarget:
         return self._topics
 
     def peek(self) -> TargetContents:
-        """Return the tables as in their logs, without taking them over."""
+        """Return the tables as they are in their logs, without taking them over."""
         self._tables.find()
         self._read()
         schemas = _Schemas(self._tables, self._changes if self._config.changes is not None else None)
@@ -89,7 +89,7 @@ class DeltaTarget:
             self._failed = False
 
     def load(self, ranges: Sequence[OffsetRange], loader: Loader) -> None:
-        """Load the records of each topic into its tables; all topics at once if each has a table of its own."""
+        """Load the records of each topic into its tables; all topics in parallel if each has its own table."""
         self._failed = True
         groups = [list(group) for _, group in groupby(ranges, key=lambda item: item.topic)]
         if self._routed or self._config.changes is not None:
@@ -101,7 +101,7 @@ class DeltaTarget:
         self._failed = False
 
     def skip(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Write the offsets into the logs of tables with offsets of their partitions, or else of any."""
+        """Write the offsets into the logs of tables with offsets of their partitions, or else of any table."""
         written = self._tables.written()
         concerned = [table for table in written if table.positions.complete.keys() & offsets.keys()]
         for table in concerned or written[:1]:
@@ -169,7 +169,7 @@ class DeltaTarget:
     ) -> tuple[int, int]:
         """Commit the rows of a table with the offsets of the load; return the bytes and files written.
 
-        ``windows`` is the number of the state that the load leaves of the topic's windows, if it has some.
+        ``windows`` is the number of the state in which the load leaves the topic's windows, if there are any.
         """
         columns = without_change(schema)
         _check_division(columns, self._divided_by)
@@ -178,7 +178,7 @@ class DeltaTarget:
         if not _behind(table.positions.offsets, ends):
             return 0, 0  # an attempt at this load has committed it
         if self._config.changes is not None and not key_columns(schema):
-            # No change fits such a schema: the first that there is stops this job.
+            # No change can have this schema: the first record that is a change stops this job.
             if frame.count():
                 raise ConnectError(f"The key of the changes for table {name} is unknown: set upsert.keys.")
             return 0, 0
@@ -201,17 +201,17 @@ class DeltaTarget:
 
     @property
     def _rows(self) -> HeldRows:
-        """The rows held by windows, beside the tables."""
+        """The rows held by windows, stored beside the tables."""
         if self._held is None:
             self._held = HeldRows(open_store(self._config, self._session), self._connector)
         return self._held
 
     def _states(self) -> list[int]:
-        """The numbers of the states that tables name."""
+        """The numbers of the states to which tables refer."""
         return [number for table in self._tables for number in table.positions.windows.values()]
 
     def _windows_of(self, ranges: Sequence[OffsetRange]) -> TopicWindows | None:
-        """Return the windows of a topic, if the query has windows, or had some that are still open."""
+        """Return the windows of a topic, if the query has windows, or left some open earlier."""
         topic, ends = ranges[0].topic, {item.topic_partition: item.end for item in ranges}
         numbers = {table.name: table.positions.windows.get(topic, NO_STATE) for table in self._tables}
         before = {name: self._rows.read(number, name) for name, number in numbers.items() if number != NO_STATE}
@@ -233,7 +233,7 @@ class _Tables:
 
     def __init__(self, config: SparkSinkConfig, connector: str, spark: Callable[[], SparkSession]) -> None:
         place = config.location
-        # Hadoop takes a path as it is, where Spark would read it as a URL.
+        # Hadoop takes a path literally, where Spark would parse it as a URL.
         root = f"file:{place.path}" if place.kind == "local" else place.uri
         self._root = "/".join(filter(None, (root, config.topics_dir)))
         self._connector = connector
@@ -249,7 +249,7 @@ class _Tables:
         return iter(self._found.values())
 
     def __getitem__(self, name: str) -> DeltaTable:
-        """The table of that name, which may not exist yet."""
+        """The table of this name, which may not exist yet."""
         if name not in self._found:
             self._found[name] = DeltaTable(self._session(), name, self.path(name), self._connector)
         return self._found[name]
@@ -264,7 +264,7 @@ class _Tables:
 
 
 class _Schemas(Mapping[str, Schema]):
-    """The schemas of tables, as their logs have them at the moment, or of the changes for them, once they are known."""
+    """The schemas of tables, as they are in their logs now, or of the changes for them, once these are known."""
 
     def __init__(self, tables: _Tables, changes: Mapping[str, Schema] | None) -> None:
         self._tables = tables
@@ -319,6 +319,6 @@ class _Output:
         self._windows = windows
 
     def write(self, frame: DataFrame, table: str, schema: Schema, attempt: int) -> None:  # noqa: ARG002
-        """Commit the rows of a table, unless an earlier attempt has."""
+        """Commit the rows of a table, unless an earlier attempt has done so."""
         size, files = self._target.write(frame, table, schema, self._ranges, self._windows.get(table))
         self._progress.wrote(size=size, files=files)

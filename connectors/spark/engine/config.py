@@ -32,11 +32,11 @@ class _SparkEngineOptions(Config):
 
 
 class SparkSinkEngineConfig(_SparkEngineOptions, BulkSinkConfig, key_prefix="engine."):
-    """The options of the loads in which a sink connector is run by Spark, with ``engine=spark``."""
+    """The options for loads in which Spark runs a sink connector, with ``engine=spark``."""
 
 
 class SparkSourceEngineConfig(_SparkEngineOptions, BulkSourceConfig, key_prefix="engine."):
-    """The options of the loads in which a source connector is run by Spark, with ``engine=spark``."""
+    """The options for loads in which Spark runs a source connector, with ``engine=spark``."""
 
     poll_interval_ms: Long = option(
         default=5000,

@@ -3,8 +3,8 @@
 A :class:`Publication` travels from the driver to the executors. There a :class:`Publisher` is created from it, receives
 batches, and returns a :class:`Published` account, which travels back and is settled by :func:`settle`.
 
-With a transaction, the offsets are committed together with the records, in the executor. Records that were left out
-must be reported before that (invariant I4), which only the driver can do: it is told of them, and the work is repeated.
+In a transaction, the executor commits the offsets together with the records. Skipped records must be reported before
+that (invariant I4), which only the driver can do: it gets their failures, reports them, and the work is repeated.
 """
 
 from __future__ import annotations
@@ -57,17 +57,17 @@ _MOST_FAILURES: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """How executors publish for a connector. It contains secrets, which its text does not show (invariant I8)."""
+    """How executors publish for a connector. Contains secrets, which its repr does not show (invariant I8)."""
 
     connector: str
     properties: Mapping[str, str] = field(repr=False)
-    """The part of the connector's configuration that the chain is made of."""
+    """The part of the connector's configuration that the chain is built from."""
     settings: KafkaSettings
     policy: ErrorPolicy
     topics: Mapping[str, int | None] = field(default_factory=dict)
-    """The topics that there are, with the largest batch that each takes, as ``create_topics`` told."""
+    """The existing topics, with the largest batch that each accepts, as returned by ``create_topics``."""
     transaction: TransactionOrders | None = None
-    """The transaction to publish in, if it is to be one."""
+    """The transaction to publish in, if any."""
 
     @classmethod
     def of(cls, context: BulkSourceTaskContext) -> Publication:
@@ -80,11 +80,11 @@ class Publication:
         )
 
     def with_topics(self, topics: Mapping[str, int | None]) -> Publication:
-        """Return the same publication, with these topics known too."""
+        """Return the same publication with these topics added."""
         return replace(self, topics={**self.topics, **topics})
 
     def within(self, transaction: TransactionOrders | None) -> Publication:
-        """Return the same publication in a transaction, if there is to be one."""
+        """Return the same publication within a transaction, if there is one."""
         return replace(self, transaction=transaction)
 
 
@@ -97,15 +97,15 @@ class TopicsMissing(Exception):  # noqa: N818 - nothing is wrong: the driver cre
 
 
 class UntoldError(Exception):
-    """Left-out records must be reported before the transaction can be committed."""
+    """Skipped records must be reported before the transaction can be committed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
     """What an executor has published, once Kafka has acknowledged all of it.
 
-    ``offsets`` are those reached in each source partition; ``failures`` the records left out before them, or the one it
-    ended at. ``error`` is why it ended early, ``missing`` the topics that it needs to continue.
+    ``offsets`` are those reached in each source partition; ``failures`` are the records skipped before them, or the one
+    that ended the work. ``error`` is why the work ended early, ``missing`` the topics it needs to continue.
     """
 
     offsets: ReachedOffsets = ()
@@ -117,20 +117,21 @@ class Published:
     error: str | None = None
     trace: str = ""
     retry_after: float | None = None
-    """For an ``error`` that passes: the seconds to wait before it is tried again."""
+    """For a retriable ``error``: the seconds to wait before the next attempt."""
 
 
 class Publisher:
     """Publishes in an executor. Used by one thread.
 
-    It keeps offsets of source partitions only after all that went before them is acknowledged (invariant I1), which
-    :meth:`acknowledge` waits for. At a thousand records left out :attr:`is_full`: their reports should travel first.
+    It keeps offsets of source partitions only after everything before them is acknowledged (invariant I1), which
+    :meth:`acknowledge` waits for. After a thousand skipped records it :attr:`is_full`: their reports should travel
+    first.
     """
 
     def __init__(self, publication: Publication) -> None:
         self._failures: list[Failure] = []
         self._topics = publication.topics
-        # The limits of errors.tolerance hold for all executors: the driver sees to them.
+        # The limits of errors.tolerance apply to all executors together, so the driver enforces them.
         policy = replace(publication.policy, tolerance_limit=-1, tolerance_rate=-1)
         self._tolerance = Tolerance(policy, [self], _wait)
         self._chain = _chain(dict(publication.properties), self._tolerance)
@@ -161,10 +162,10 @@ class Publisher:
             self._left_out[_key(record.source_partition)] = record.source_partition, record.source_offset
 
     def flush(self) -> None:
-        """The driver makes reports durable."""
+        """Do nothing: the driver makes reports durable."""
 
     def give_up(self, failure: Failure) -> None:
-        """Leave out a record that could not even be read; raises unless ``errors.tolerance`` allows it."""
+        """Skip a record that could not even be read; raises unless ``errors.tolerance`` allows it."""
         self._tolerance.give_up(failure)
 
     # -- the transaction --------------------------------------------------------------------------------------------
@@ -175,10 +176,10 @@ class Publisher:
             self._transaction.begin(checks_only=checks_only)
 
     def commit(self, told: Container[str], more: ReachedOffsets = (), *, at_end: bool = False) -> None:
-        """Wait until Kafka has acknowledged everything; in a transaction commit it, and the offsets reached with it.
+        """Wait until Kafka has acknowledged everything; in a transaction, commit it together with the offsets reached.
 
-        ``more`` are offsets to be committed beside those of the records. Raises what :meth:`acknowledge` does, and
-        :class:`UntoldError` if a record was left out whose digest is not among those ``told``.
+        ``more`` are offsets to commit in addition to those of the records. Raises what :meth:`acknowledge` does, and
+        :class:`UntoldError` if a record was skipped whose digest is not in ``told``.
         """
         self.acknowledge()
         if self._transaction is None or not self._transaction.is_open:
@@ -204,27 +205,27 @@ class Publisher:
 
     @property
     def checked(self) -> int:
-        """The offset up to which the offsets topic has no newer claim."""
+        """The offset in the offsets topic up to which no newer claim was found."""
         return 0 if self._transaction is None else self._transaction.checked
 
     # -- records ----------------------------------------------------------------------------------------------------
 
     @property
     def is_full(self) -> bool:
-        """Whether so many records were left out that the driver should hear of them first."""
+        """Whether so many records were skipped that the driver should report them first."""
         return len(self._failures) >= _MOST_FAILURES
 
     def publish(self, batch: SourceBatch) -> None:
-        """Transform, convert and send a batch; when the producer's buffer is full this waits.
+        """Transform, convert and send a batch; blocks while the producer's buffer is full.
 
-        Raises :class:`TopicsMissing` before any record of the source partition's run is sent to a topic that the driver
-        does not know of, and :class:`~connect.errors.ConnectError` if a record fails that may not be left out.
+        Raises :class:`TopicsMissing` before sending any record of a source partition's run that goes to a topic the
+        driver has not created, and :class:`~connect.errors.ConnectError` if a record fails that may not be skipped.
         """
         for run in by_source_partition(batch) if len(batch) else ():
             self._publish_run(run)
 
     def pass_offset(self, partition: Offset, offset: Offset) -> None:
-        """Record an offset without a record, after the records of its partition published before."""
+        """Note an offset without a record, which follows the records published so far for its partition."""
         if partition:
             self._offsets[_key(partition)] = partition, offset
 
@@ -239,7 +240,7 @@ class Publisher:
         failed = len(self._failures)
         parts = [part for part in self._chain.process(run) if len(part)]
         if missing := [part.topic for part in parts if part.topic not in self._topics]:
-            # The run comes again, with what failed in it.
+            # The run will be published again, and its failures will recur.
             del self._failures[failed:]
             raise TopicsMissing(dict.fromkeys(missing))
         partition, offset = run.source_partitions[0], run.source_offsets[-1]
@@ -257,7 +258,7 @@ class Publisher:
             self._offsets[_key(partition)] = partition, offset
 
     def acknowledge(self) -> None:
-        """Wait until Kafka has acknowledged everything; raises if it refused a record that may not be left out."""
+        """Wait until Kafka has acknowledged everything; raises if it rejected a record that may not be skipped."""
         try:
             while not self._delivery.flush(_ACKNOWLEDGE):
                 pass
@@ -280,8 +281,9 @@ class Publisher:
     ) -> Published:
         """Return the account of everything acknowledged so far.
 
-        With ``at_end`` everything is read: where all records were left out, their offsets are reached, too. If it
-        ``goes_on`` from the offsets, or topics are ``missing``, later failures will occur again.
+        ``at_end`` means that everything has been read: then the offsets count as reached even in source partitions
+        whose records were all skipped. If work ``goes_on`` from the offsets, or topics are ``missing``, later failures
+        will occur again.
         """
         topics = tuple(missing)
         failures = self._failures[: self._settled] if topics or goes_on else self._failures
@@ -302,12 +304,12 @@ class Publisher:
         return reached.values()
 
     def _refused(self, refusal: Refusal) -> None:
-        """Leave out a record if it alone is at fault; a faulty producer or topic ends the work (I4)."""
+        """Skip a record if it alone is at fault; a faulty producer or topic ends the work (I4)."""
         record, error = refusal.record, refusal.error
         remedy = _LARGER if error.code() == KafkaError.MSG_SIZE_TOO_LARGE else ""
         told = ConnectError(f"Kafka did not take a record for topic {record.topic}: {error.str()}.{remedy}")
         if self._transaction is not None and (refusal.sent or not refusal.is_of_record):
-            # A transaction is spoiled by the first record that a broker refuses, as in a worker's task.
+            # As in a worker's task, the first record that a broker rejects spoils the transaction.
             raise told if refusal.is_of_record else self._transaction.failure(error)
         if not refusal.is_of_record:
             raise told
@@ -323,8 +325,8 @@ def settle(
 ) -> None:
     """Process what an executor has published: first the counts, then reports, then the offsets (I1, I4).
 
-    Raises what ended it, and what ``errors.tolerance`` does not allow. Call it in the task's thread. ``commit`` handles
-    the offsets if they are not to be stored at once.
+    Raises the error that ended it, and those that ``errors.tolerance`` does not allow. Call it in the task's thread.
+    ``commit`` handles the offsets if they are not to be stored at once.
     """
     context.published(published.read, published.written)
     try:
@@ -339,11 +341,11 @@ def settle(
 
 
 class InExecutorError(Exception):
-    """An error raised in an executor, of which only the trace is left."""
+    """An error raised in an executor, of which only the traceback is left."""
 
 
 class _Limits:
-    """The largest batch size of each topic, as the driver was told."""
+    """The largest batch size of each topic, as reported to the driver."""
 
     def __init__(self, topics: Mapping[str, int | None]) -> None:
         self._topics = dict(topics)
@@ -352,7 +354,7 @@ class _Limits:
         return self._topics.get(topic)
 
     def forget(self, topic: str) -> None:
-        """Do nothing: a record that is refused together with others is sent again alone."""
+        """Do nothing: a record that was rejected together with others is sent again alone."""
         self._topics.pop(topic, None)
 
 
@@ -363,7 +365,7 @@ def _chain(props: Mapping[str, str], tolerance: Tolerance) -> SourceChain:
 
 
 def failure_digest(failure: Failure) -> str:
-    """Return a digest that identifies a left-out record when it is met again."""
+    """Return a digest that identifies a skipped record when it turns up again."""
     record, raw = failure.record, failure.raw
     known: list[object] = [failure.stage.value, str(failure.error), None if record is None else record.topic]
     if isinstance(record, SourceRecord):
@@ -378,7 +380,7 @@ def _made_producer(settings: Mapping[str, str | int | bool]) -> Producer:
     try:
         return Producer({**settings, "error_cb": _fail_without_login, "logger": logger})
     except (KafkaException, ValueError, TypeError):
-        # What the client says may hold a secret (I8), and the worker has made a producer of the same settings.
+        # The client's message may contain a secret (I8), and the worker has created a producer from the same settings.
         raise ConnectError(
             "A Spark process could not create the Kafka producer from the connector's producer.override.* and "
             "the worker's producer.* settings: make sure that files they name, such as "
@@ -387,13 +389,15 @@ def _made_producer(settings: Mapping[str, str | int | bool]) -> Producer:
 
 
 def acknowledged_by(settings: Mapping[str, str | int | bool]) -> Callable[[str], AcknowledgedProducer]:
-    """Return a function that gives a producer for a topic, reporting each record; one client serves all topics."""
+    """Return a function that creates a producer for a topic, which reports each record; one client serves all
+    topics.
+    """
     producer = _made_producer(settings)
     return lambda topic: AcknowledgedProducer(producer, f"The topic {topic}")
 
 
 def _fail_without_login(error: KafkaError) -> None:
-    """Raise, where the client is polled, if its login is refused: it would otherwise retry for ever."""
+    """Raise from the client's poll if its login is refused, which it would otherwise retry for ever."""
     if error.code() in (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED):
         raise ConnectError(f"The brokers refused the login of the connector's producer: {error.str()}")
     logger.debug("Kafka client: %s", error.str())
@@ -404,7 +408,7 @@ def _key(partition: Offset) -> str:
 
 
 def _wait(seconds: float) -> bool:
-    """Wait; Spark ends an executor that is to stop."""
+    """Sleep; Spark ends an executor that is to stop."""
     time.sleep(seconds)
     return True
 

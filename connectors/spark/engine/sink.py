@@ -1,29 +1,29 @@
-"""A sink connector run by Spark: what the driver does, in the task of the worker.
+"""A sink connector run by Spark: the driver's part, in the task of the worker.
 
-The worker plans ranges of offsets; a load of them is one job of Spark. Its executors run sink tasks of the connector
-(``sink_executor.py``), at most ``tasks.max``, each with whole ranges, so that a topic partition keeps its order. When
-all of them have flushed and the bad records are told of, the ranges are loaded.
+The worker plans ranges of offsets; loading them is one Spark job. Its executors run sink tasks of the connector
+(``sink_executor.py``), at most ``tasks.max``, each with whole ranges, so that a topic partition keeps its order. Once
+all of them have flushed and the bad records are reported, the ranges are loaded.
 
 ==========================================  ========================================================================
 kill -9 here                                then
 ==========================================  ========================================================================
-a Python worker of an executor, or an       what its tasks had flushed or put is put again: by Spark, which runs their
-executor                                    part of the job again on a cluster, or by a load that is made again (with
-                                            ``local[n]``, and when Spark has tried often enough)
-after a task has flushed, before Spark      the same: the records are doubled, but in a target that recognises them (a
+a Python worker of an executor, or an       what its tasks had put or flushed is put again: by Spark, which reruns their
+executor                                    part of the job on a cluster, or by a repeated load (with ``local[n]``, and
+                                            when Spark has run out of retries)
+after a task has flushed, before Spark      the same: records are duplicated, except in a target that recognises them (a
 knows of it                                 primary key), or keeps the offsets with them, as JDBC's exactly-once does
-Spark's Java                                Spark is started again, and the load is made again
-the driver: the task of the worker          the load is made again, from the offsets of the group
-after bad records were told of, before      the load is made again, and the records are bad again: the dead letter
-the offsets of the group are committed      queue has them once. What only the target has refused is told of again, if
-                                            it keeps offsets which are past that
+Spark's Java                                Spark is restarted, and the load is repeated
+the driver: the task of the worker          the load is repeated, from the offsets of the group
+after bad records were reported, before     the load is repeated, and the records are bad again: the dead letter queue
+the offsets of the group are committed      has them once. What only the target has rejected is reported again, unless
+                                            the target keeps offsets that are past it
 after the offsets are committed             loading continues after them
 ==========================================  ========================================================================
 
 Speculation (``spark.speculation``) is off unless the connector asks for it: two attempts at a task would put each of
 its records twice. A target that keeps offsets refuses the slower of them.
 
-When some tasks fail in a load, what the others have flushed is not put again (:meth:`SparkSinkEngine.committed`).
+If some tasks fail in a load, what the others have flushed is not put again (:meth:`SparkSinkEngine.committed`).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _REPORTING: Final[Sequence[tuple[str, str | None]]] = (
     ("errors.log.enable", "true"),
     ("errors.deadletterqueue.topic.name", None),
 )
-"""The keys that have records which a sink reports go anywhere, and the values with which they do."""
+"""The keys, with their values, that give the errant record reporter somewhere to report to."""
 
 
 class SparkSinkEngine(BulkSinkTask[SparkSinkEngineConfig]):
@@ -78,12 +78,12 @@ class SparkSinkEngine(BulkSinkTask[SparkSinkEngineConfig]):
         self._done: dict[TopicPartition, int] = {}
         self._settled: set[TopicPartition] = set()
         self._topics: set[str] = set()
-        """The topics that tasks publish to and that are there."""
+        """The topics that tasks publish to and that are known to exist."""
         self._retries = LoadRetries(context, self.start)
 
     def start(self) -> None:
         """Start Spark."""
-        # pyspark takes half a second to import and must not be there before the task's process is forked.
+        # Importing pyspark takes half a second and must not happen before the task's process is forked.
         from connectors.spark.engine.sink_loads import SinkLoads  # noqa: PLC0415
         from connectors.spark.session import start_session  # noqa: PLC0415
 
@@ -97,7 +97,7 @@ class SparkSinkEngine(BulkSinkTask[SparkSinkEngineConfig]):
         return self._done
 
     def load(self, ranges: Sequence[OffsetRange]) -> None:
-        """Have the tasks put the records of the ranges, and flush.
+        """Let the tasks put and flush the records of the ranges.
 
         Raises :class:`~connect.errors.RetriableError` if repeating the load may help.
         """
@@ -127,7 +127,7 @@ class SparkSinkEngine(BulkSinkTask[SparkSinkEngineConfig]):
                 self._settle(attempt.accounts.flushed)
                 self._loads.refuse(worst.first, attempt.failures)
             bad, flushed = attempt.accounts.settled_rejections, attempt.accounts.flushed
-            # Nobody looks at what is done again: that a record is bad is told of before it is done (invariant I4).
+            # Records that are done are never read again, so a bad record has to be reported first (invariant I4).
             self._settle({tp: min([offset, *bad.get(tp, OffsetSet()).least(1)]) for tp, offset in flushed.items()})
             if bad:
                 self._leave_out(bad, attempt.failures)
@@ -139,8 +139,9 @@ class SparkSinkEngine(BulkSinkTask[SparkSinkEngineConfig]):
                 raise self._failure(worst, attempt.accounts)
 
     def _publish(self, accounts: Accounts) -> None:
-        """Send what tasks published to topics that may have to be created; from then on tasks send to these
-        themselves."""
+        """Send what tasks published to topics that may have to be created; from then on, tasks send to these
+        themselves.
+        """
         topics = {record.topic for record in accounts.published}
         for record in accounts.published:
             self.context.publish(*record)
@@ -176,7 +177,8 @@ class SparkSinkEngine(BulkSinkTask[SparkSinkEngineConfig]):
             failure = ConnectError(worst.error)
         elif worst.outcome is Outcome.BACK:
             logger.info("The target is behind the group's offsets, or ahead of the task: %s.", worst.error)
-            # Once: a target in which nothing was written meanwhile is where it was, and what it has left out stays so.
+            # Once per partition: an unchanged target returns to the same offset, and what it has left out stays left
+            # out.
             self._settle(accounts.back(self._settled))
             failure = RetriableError(worst.error, retry_after=_SOON)
         else:
@@ -185,7 +187,7 @@ class SparkSinkEngine(BulkSinkTask[SparkSinkEngineConfig]):
         return failure
 
     def _orders(self) -> SinkOrders:
-        """Return what executors need to know, whatever the ranges."""
+        """Return what executors need to know regardless of the ranges."""
         props = self.context.connector_properties
         task = {key: value for key, value in self.config.originals.items() if value is not None}
         return SinkOrders(

@@ -1,4 +1,4 @@
-"""Accounts that executors give the driver: how far their sink tasks have come, and why they ended."""
+"""Accounts that executors send the driver: how far their sink tasks got, and why they ended."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ __all__ = ["Account", "Accounts", "Outcome"]
 
 
 class Outcome(enum.Enum):
-    """How a sink task's work in a load has ended. Later ones take precedence over earlier ones."""
+    """How a sink task's work in a load has ended. Later outcomes take precedence over earlier ones."""
 
     DONE = 0
-    """All records of its ranges are durable, but for those it has rejected."""
+    """All records of the task's ranges are durable, except those it has rejected."""
     UNTOLD = 1
-    """It goes on when those it has rejected are told of, where that is kept, or what it has published is sent."""
+    """The task can continue once its rejected records are reported, or the records it has published are sent."""
     BACK = 2
-    """It wants to go on from other offsets."""
+    """The task requests to continue from other offsets."""
     AGAIN = 3
-    """It could not do it now: the load is to be made again."""
+    """The task could not do the work now: the load has to be repeated."""
     REFUSED = 4
-    """It has rejected a record, and no record may be left out."""
+    """The task has rejected a record, and no record may be left out."""
     FAILED = 5
-    """It has failed."""
+    """The task has failed."""
 
 
 @dataclass(slots=True)
@@ -38,15 +38,15 @@ class Account:
 
     outcome: Outcome = Outcome.DONE
     flushed: Mapping[TopicPartition, int] = field(default_factory=dict)
-    """The next offset of each partition after the records that are durable."""
+    """The next offset of each partition after the durable records."""
     rejected: dict[TopicPartition, OffsetSet] = field(default_factory=dict)
-    """The records that cannot be written, and are not given up yet."""
+    """The records that cannot be written and have not been given up yet."""
     first: Rejection | None = None
-    """What is wrong with the first of them."""
+    """The first of them, with the reason."""
     published: Sequence[Outgoing] = ()
-    """The records that it has published to topics which the driver has to make."""
+    """The records the task has published to topics that the driver has to create."""
     back: Mapping[TopicPartition, int] = field(default_factory=dict)
-    """Where it wants to go on from."""
+    """Where the task wants to continue."""
     records: int = 0
     seconds: float = 0.0
     error: str = ""
@@ -55,7 +55,7 @@ class Account:
 
     @property
     def settled_rejections(self) -> dict[TopicPartition, OffsetSet]:
-        """The rejected records that will not be looked at again, however the load continues."""
+        """The rejected records that will not be read again, however the load continues."""
         if self.outcome in (Outcome.DONE, Outcome.UNTOLD):
             return self.rejected
         return {tp: offsets.between(0, self.flushed.get(tp, 0)) for tp, offsets in self.rejected.items()}
@@ -68,7 +68,7 @@ class Accounts:
     by_partition: dict[int, Account] = field(default_factory=dict)
 
     def merge(self, other: Self) -> Self:
-        """These accounts and those of ``other``."""
+        """Combine these accounts and those of ``other``."""
         self.by_partition |= other.by_partition
         return self
 
@@ -82,18 +82,18 @@ class Accounts:
 
     @property
     def settled_rejections(self) -> dict[TopicPartition, OffsetSet]:
-        """The rejected records that are not looked at again."""
+        """The rejected records that will not be read again."""
         found = {tp: offsets for account in self for tp, offsets in account.settled_rejections.items()}
         return {tp: offsets for tp, offsets in found.items() if len(offsets)}
 
     @property
     def published(self) -> Iterator[Outgoing]:
-        """The records that the driver has to publish."""
+        """The records for the driver to publish."""
         return (record for account in self for record in account.published)
 
     @property
     def flushed(self) -> dict[TopicPartition, int]:
-        """The next offset of each partition after the records that are durable."""
+        """The next offset of each partition after the durable records."""
         return {tp: offset for account in self for tp, offset in account.flushed.items()}
 
     def back(self, known: Collection[TopicPartition]) -> dict[TopicPartition, int]:

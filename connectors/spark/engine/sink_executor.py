@@ -50,7 +50,7 @@ class _UntoldError(ConnectError):
 
 
 class _Reports:
-    """Collects the left-out records; a :class:`~connect.chain.tolerance.Reporter`."""
+    """Collects the skipped records; a :class:`~connect.chain.tolerance.Reporter`."""
 
     def __init__(self, account: Account, given_up: Mapping[TopicPartition, OffsetSet]) -> None:
         self._account = account
@@ -71,7 +71,7 @@ class _Reports:
         self._rows.append(failure_row(failure))
 
     def flush(self) -> None:
-        """Stop here if something was reported that the driver does not know yet."""
+        """Stop here if something was reported that the driver has not handled yet."""
         if self._account.first is not None:
             self.is_awaited = True
             raise _UntoldError("Records were left out in this load, which must be reported before it continues.")
@@ -125,11 +125,11 @@ class SinkRun:
             self._sink.finish()
 
     def _start(self) -> BoundedSink:
-        """Start the task; an executor without records has none."""
+        """Start the task; only called once there are records."""
         orders, policy = self._orders, self._orders.policy
         plugins = executor_plugins(orders.chain, with_keys=True, with_headers=True)
         spare_the_collector()
-        # The limits of errors.tolerance hold for all executors: the driver sees to them.
+        # The limits of errors.tolerance apply to all executors together, so the driver enforces them.
         limits = replace(policy, tolerance_limit=-1, tolerance_rate=-1)
         tolerance = Tolerance(limits, [self._reports], _sleep)
         steps: Steps[SinkBatch, SinkRecord] = Steps(plugins.steps, tolerance)
@@ -145,7 +145,7 @@ class SinkRun:
         return BoundedSink(self._task, context, chain.process, firsts, orders.settled)
 
     def _note(self, error: Exception) -> None:
-        """Record why the task ended; the records that it was given before are flushed if possible."""
+        """Record why the task ended; if possible, the records it received before are flushed."""
         account, refused = self._account, self._account.first is not None and not self._orders.policy.tolerates_errors
         match error:
             case _ if self._reports.is_awaited and not refused:
@@ -193,7 +193,7 @@ def _quietly(name: str, call: Callable[[], None]) -> None:
 def run_partition(
     orders: SinkOrders, number: int, accumulator: Accumulator[PassReports[Accounts]], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Run a sink task over its share of the records: the function for ``mapInArrow`` over the numbers of shares."""
+    """Run a sink task over its share of the records: the function for ``mapInArrow`` over share numbers."""
     numbers: Iterator[Any] = (number for columns in batches for number in columns.column(0).to_pylist())
     account = Account()
     yield from SinkRun(orders, [item for number in numbers for item in orders.shares[number]], account).run()
@@ -202,13 +202,13 @@ def run_partition(
 
 
 def _marks(count: int) -> Iterator[pa.RecordBatch]:
-    """Yield so many empty rows."""
+    """Yield this many empty rows."""
     if count:
         nothing = [pa.nulls(count, field.type) for field in FAILURE_ROWS]
         yield pa.RecordBatch.from_arrays(nothing, schema=FAILURE_ROWS)
 
 
 def _sleep(seconds: float) -> bool:
-    """Wait; Spark ends the process of a task that is to stop."""
+    """Sleep; Spark ends the process of a task that is to stop."""
     time.sleep(seconds)
     return True

@@ -39,14 +39,14 @@ _TOLD: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An attempt at a load: the accounts of its tasks, and what is wrong with the records they rejected."""
+    """An attempt at a load: the accounts of its tasks, and the failures of the records they rejected."""
 
     accounts: Accounts
     failures: FailuresOf
 
 
 class SinkLoads:
-    """Makes the loads of one connector in a Spark session. Used only by the task's thread."""
+    """Performs the loads of one connector in a Spark session. Used only by the task's thread."""
 
     def __init__(self, spark: SparkSession, context: BulkSinkTaskContext, orders: SinkOrders) -> None:
         self._spark = spark
@@ -55,7 +55,7 @@ class SinkLoads:
         self._width = int(context.connector_properties.get("tasks.max", 1))
         self._progress = LoadProgress(spark, context, marks=RECORDS_OF_MARK)
         self._jobs = Jobs(spark, context, self._progress, 1)
-        # One for all attempts: pyspark never lets go of an accumulator.
+        # One accumulator for all attempts: pyspark never releases one.
         self._accumulator: Accumulator[PassReports[Accounts]] = spark.sparkContext.accumulator(
             PassReports(awaited=True), ReportsParam()
         )
@@ -72,7 +72,7 @@ class SinkLoads:
         given_up: Mapping[TopicPartition, OffsetSet],
         topics: frozenset[str] = frozenset(),
     ) -> Attempt:
-        """Have tasks put and flush the records of ranges, as far as they get."""
+        """Let tasks put and flush the records of ranges, as far as they get."""
         shares = shares_of(ranges, self._width)
         orders = replace(self._orders, shares=shares, settled=settled, given_up=dict(given_up), topics=topics)
         self._progress.stage(f"putting records of {_named({item.topic for item in ranges})}")
@@ -81,7 +81,7 @@ class SinkLoads:
         function = partial(run_partition, orders, self._number, self._accumulator)
         numbers: Any = self._spark.range(0, len(shares), 1, len(shares))
         told = numbers.mapInArrow(function, from_arrow_schema(FAILURE_ROWS)).where(f.col("topic").isNotNull())
-        # What the tasks tell is kept by the executors: to ask for it again must not have the records put again.
+        # The executors keep what the tasks report: reading it again must not put the records again.
         job = partial(told.localCheckpoint, eager=True, storageLevel=StorageLevel.DISK_ONLY)
         try:
             kept: DataFrame = self._jobs.run(job)
@@ -97,7 +97,7 @@ class SinkLoads:
         refuse_record(self._context, first, failures)
 
     def _failures(self, kept: DataFrame, asked: Mapping[TopicPartition, OffsetSet]) -> Iterator[Failure]:
-        """Return what is wrong with each of these records, as reported by the tasks."""
+        """Yield the failure of each of these records, as reported by the tasks."""
         topics: dict[str, dict[int, OffsetSet]] = {}
         for tp, offsets in asked.items():
             topics.setdefault(tp.topic, {})[tp.partition] = offsets
@@ -119,7 +119,7 @@ class SinkLoads:
 
 
 def _some(budget: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Return the first rows, up to so many bytes."""
+    """Return the first rows, up to this many bytes."""
     for columns in batches:
         for place, row in enumerate(columns.to_pylist()):
             budget -= size_of_row(row)

@@ -15,12 +15,12 @@ __all__ = ["SinkOrders", "shares_of"]
 
 @dataclass(frozen=True, slots=True)
 class SinkOrders:
-    """The orders for an executor; plain data, because they are sent to it.
+    """The orders for an executor; plain data, sent to it.
 
     ``chain`` is the configuration of the chain, ``connector`` the name of the connector's class, and ``task`` the
-    configuration of a task. ``shares`` are the ranges of each task, which it reads with a consumer of the ``settings``,
-    up to ``most`` records at a time. For ``settled`` partitions, the target need not be asked for its offsets.
-    ``given_up`` are the bad records that were already reported.
+    configuration of a task. ``shares`` are the ranges of each task, which it reads with a consumer that has these
+    ``settings``, up to ``most`` records at a time. For ``settled`` partitions, the target need not be asked for its
+    offsets. ``given_up`` are the bad records that were already reported.
 
     What a task itself publishes goes to Kafka through a producer with the settings ``producer`` if its topic is among
     the existing ``topics``; otherwise to the driver, which creates the topic.
@@ -41,7 +41,7 @@ class SinkOrders:
 
 
 def shares_of(ranges: Iterable[OffsetRange], most: int) -> list[list[OffsetRange]]:
-    """Divide ranges among at most so many tasks, with about equal numbers of records."""
+    """Divide ranges among at most this many tasks, with about equal numbers of records."""
     shares: list[list[OffsetRange]] = []
     sizes: list[int] = []
     for item in sorted(ranges, key=lambda item: (-len(item), item)):

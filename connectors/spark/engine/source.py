@@ -1,40 +1,40 @@
-"""A source connector run by Spark: what the driver does, in the task of the worker.
+"""A source connector run by Spark: the driver's part, in the task of the worker.
 
 A load asks the connector for its splits, at most ``tasks.max``, and has each read and published by an executor
-(``source_executor.py``), as a job of its own: so each is committed when it is done, whatever becomes of the others.
+(``source_executor.py``) in its own Spark job: so each is committed when it is done, whatever happens to the others.
 
 ==========================================  ========================================================================
 kill -9 here                                then
 ==========================================  ========================================================================
-a Python worker of an executor, or an       what of the split was published since its last commit is published again:
-executor                                    by Spark, which runs the job again on a cluster, or by a load that is made
-                                            again (with ``local[n]``, and when Spark has tried often enough)
-Spark's Java                                Spark is started again, and the splits are asked for again
-the driver, the task of the worker, before  the splits are asked for again, from the stored offsets: what was
-offsets are stored                          published after them is published again
+a Python worker of an executor, or an       what was published of the split since its last commit is published again: by
+executor                                    Spark, which reruns the job on a cluster, or by a repeated load (with
+                                            ``local[n]``, and when Spark has run out of retries)
+Spark's Java                                Spark is restarted, and the connector is asked for its splits again
+the driver, the task of the worker, before  the connector is asked for its splits again, from the stored offsets: what
+offsets are stored                          was published after them is published again
 after offsets are stored                    reading continues after them
 ==========================================  ========================================================================
 
 That is at least once. Where the worker supports exactly-once sources, and the source resumes exactly, a split is
-published in transactions with its offsets, each ``engine.commit.interval.ms`` and at its end, with a slot for each
-split (:mod:`connect.delivery.transaction`). Splits of one source partition then take turns, as their offsets do.
+published in transactions with its offsets, one each ``engine.commit.interval.ms`` and one at its end, with a slot for
+each split (:mod:`connect.delivery.transaction`). Splits of one source partition then take turns, as their offsets do.
 
 ==========================================  ========================================================================
 kill -9 here                                then
 ==========================================  ========================================================================
 a Python worker or an executor, before its  nobody can read what it sent. A second attempt by Spark at the same work
-transaction is committed                    ends that transaction, and does nothing else: the splits are asked for again
-                                            from the stored offsets
-after it is committed, before Spark or the  the same: the stored offsets are behind its records
+transaction is committed                    ends that transaction, and does nothing else: the connector is asked for
+                                            its splits again, from the stored offsets
+after it is committed, before Spark or the  the same: the stored offsets are after its records
 driver knows of it
 Spark's Java, or the driver                 the next driver claims the connector, and fences all slots, before it reads
-                                            offsets: what is not committed by then never is
+                                            offsets: what is not committed by then never will be
 an executor that was frozen or cut off, or  it is fenced, or finds the newer claim, and commits nothing
 a second attempt beside a slow first one    the first is fenced, its transaction discarded; as above
 ==========================================  ========================================================================
 
-Speculation (``spark.speculation``) is off unless the connector asks for it: two attempts at a
-split would publish it twice.
+Speculation (``spark.speculation``) is off unless the connector asks for it: two attempts at a split would publish it
+twice.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _MOST_REFUSED: Final = 10_000
 _MOST_TELLINGS: Final = 5
 _SOON: Final = 0.1
 _PART_OF_TIMEOUT: Final = 3
-"""A transaction is ended after a third of the time after which Kafka would end it."""
+"""A transaction is ended after a third of Kafka's transaction timeout."""
 
 
 class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
@@ -100,7 +100,7 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
 
     def start(self) -> None:
         """Start the connector, and Spark."""
-        # pyspark takes half a second to import and must not be there before the task's process is forked.
+        # Importing pyspark takes half a second and must not happen before the task's process is forked.
         from connectors.spark.engine.source_executor import KnownOffsets  # noqa: PLC0415
 
         self._known: KnownOffsets = KnownOffsets()
@@ -109,7 +109,7 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
         self._start_spark()
 
     def load(self) -> bool:
-        """Have executors read the current splits; return whether they held anything.
+        """Have executors read the current splits; return whether these had any records.
 
         Raises :class:`~connect.errors.RetriableError` if repeating the load may help.
         """
@@ -127,7 +127,7 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
         return found
 
     def drained(self) -> bool:
-        """Whether there was nothing to divide, or everything was read to its end and held nothing."""
+        """Whether there were no splits, or all were read to their ends and had no records."""
         return self._is_drained
 
     def stop(self) -> None:
@@ -179,7 +179,7 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
         return found
 
     def _splits(self) -> Sequence[Mapping[str, str]]:
-        """Return the current splits; the offsets that the connector asks for are sent along with them."""
+        """Return the current splits; the offsets that the connector requests meanwhile are sent along with them."""
         assert self._connector is not None
         self._known.forget()
         splits = self._connector.splits(self._width)
@@ -198,8 +198,8 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
         """Read one split to its end; return whether it had anything new. Runs in the task's thread except for
         its jobs."""
         found, split, told, tellings = False, order.splits[number], frozenset(self._refused), 0
-        # A piece of a source partition is committed when those before it are, so that it cannot go on from offsets;
-        # in transactions they take turns.
+        # A piece of a source partition is committed only after the pieces before it, so it cannot resume from offsets;
+        # in transactions the pieces take turns.
         is_whole = order.is_shared(number) and self._slots is None
         while True:
             orders = self._publication.within(self._transaction(number)), self._known.copy(), self._seconds_of(is_whole)
@@ -215,10 +215,10 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
                 continue
             told, tellings = frozenset(self._refused), 0
             commit = partial(self._commit_in_order, order, number) if outcome.at_end or is_whole else self._commit
-            # A source without offsets has the same again, when it is asked again.
+            # A source without offsets returns the same records each time.
             found = found or bool(news.offsets)
             self._progress.add(news)
-            # What is to be done again in whole counts when it is done.
+            # Work that would be repeated from its beginning counts only once it is complete.
             is_kept = outcome.at_end or not is_whole
             settle(self.context, news if is_kept else replace(news, offsets=()), commit if is_kept else _not_yet)
             if outcome.at_end:
@@ -229,7 +229,7 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
                 self._known.learn(unknown, self.context.offset_storage_reader.offsets(unknown))
 
     def _tell(self, failures: Sequence[Failure], times: int) -> frozenset[str]:
-        """Report left-out records, so that a transaction may pass them; return their digests."""
+        """Report skipped records, so that a transaction may leave them out; return their digests."""
         if times > _MOST_TELLINGS:
             raise ConnectError(
                 "Each time a split is read, different records of it are bad, or for different reasons, so it "
@@ -246,7 +246,7 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
         return self._seconds if self._longest is None else min(self._seconds, self._longest)
 
     def _transaction(self, number: int) -> TransactionOrders | None:
-        """Return the transaction of a split, if there is to be one; the first split uses the first slot."""
+        """Return the transaction of a split, if any; the first split uses the first slot."""
         if self._slots is None:
             return None
         orders = self._slots.orders(number + 1)
@@ -261,7 +261,7 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
         seconds: float | None,
         told: frozenset[str],
     ) -> SplitOutcome:
-        """Have an executor read a split; runs in a thread of its own."""
+        """Have an executor read a split; runs in its own thread."""
         from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - as above
 
         from connectors.spark.engine.source_executor import OUTCOME, SplitOrders, outcome_of, run_split  # noqa: PLC0415
@@ -282,8 +282,8 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
         self._known.reached(offsets)
 
     def _news(self, failures: Sequence[Failure], told: frozenset[str]) -> tuple[Failure, ...]:
-        """The failures not reported before; some recur because no offset can pass them, such as a file that cannot be
-        read, or what could not be passed yet.
+        """The failures not reported before. Some recur because no offset moves past them, such as an unreadable file or
+        a record that a transaction could not leave out yet.
         """
         found = []
         for failure in failures:
@@ -310,7 +310,7 @@ class SplitOrder:
                 self._groups.setdefault(name, deque()).append(number)
 
     def turns(self) -> list[list[int]]:
-        """Group the splits: those of one source partition together, the others each alone."""
+        """Group the splits: those of one source partition together, each of the others alone."""
         alone = [[number] for number in range(len(self.splits)) if not self.is_shared(number)]
         return [*map(list, self._groups.values()), *alone]
 
@@ -340,15 +340,15 @@ class _ConnectorContext:
         self.wait = context.wait
 
     def request_task_reconfiguration(self) -> None:
-        """Do nothing: splits are requested repeatedly anyway."""
+        """Do nothing: the connector is asked for splits repeatedly anyway."""
 
     def raise_error(self, error: Exception) -> None:
-        """Note an error; the connector's own process fails with it."""
+        """Note an error, which fails the task."""
         logger.warning("The connector reported an error: %s", error)
 
 
 class _RememberedOffsets:
-    """Reads stored offsets for the connector, and remembers them to send along with its splits."""
+    """Reads stored offsets for the connector, and remembers them so that they can be sent along with its splits."""
 
     def __init__(self, reader: OffsetStorageReader, known: KnownOffsets) -> None:
         self._reader = reader
@@ -392,7 +392,7 @@ class _ReadProgress:
         self._tell()
 
     def look(self) -> None:
-        """Do nothing: the splits report by themselves."""
+        """Do nothing: the splits report their progress themselves."""
 
     def _tell(self) -> None:
         stage = f"reading splits ({self._ended} of {self._splits} done)"

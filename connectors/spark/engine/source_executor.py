@@ -39,11 +39,11 @@ _COLUMN: Final = "outcome"
 _IDLE: Final = 0.01
 
 OUTCOME: Final = pa.schema([(_COLUMN, pa.binary())])
-"""What the job of a split gives: one row, the outcome."""
+"""The output of a split's job: one row, the outcome."""
 
 
 class OffsetsMissing(Exception):  # noqa: N818 - nothing is wrong: the driver looks them up, and the work goes on
-    """A task asked for stored offsets that were not sent along."""
+    """A task requested stored offsets that were not sent along."""
 
     def __init__(self, partitions: Sequence[Offset]) -> None:
         super().__init__("offsets that were not sent along")
@@ -72,11 +72,11 @@ class KnownOffsets:
         self._known |= {_key(partition): offset for partition, offset in zip(partitions, offsets, strict=True)}
 
     def reached(self, offsets: ReachedOffsets) -> None:
-        """Add offsets that were just stored."""
+        """Add newly stored offsets."""
         self._known |= {_key(partition): offset for partition, offset in offsets}
 
     def copy(self) -> KnownOffsets:
-        """Return a copy of what is known now, to be sent along."""
+        """Return a copy of what is known now, to send along."""
         copied = KnownOffsets()
         copied._known = dict(self._known)
         return copied
@@ -88,11 +88,11 @@ class KnownOffsets:
 
 @dataclass(frozen=True, slots=True)
 class SplitOrders:
-    """The driver's orders for one split; plain data, because they are sent to an executor.
+    """The driver's orders for one split; plain data, sent to an executor.
 
-    ``connector`` is the name of the connector's class and ``task`` the configuration of the split. After ``seconds``
-    the work ends at a place where reading resumes exactly; ``None`` means at the end of the split. Left-out records
-    that were already reported (``told``) may be passed in a transaction.
+    ``connector`` is the name of the connector's class and ``task`` the configuration of the split. After ``seconds``,
+    the work ends at a point from which reading resumes exactly; ``None`` means at the end of the split. Skipped records
+    that were already reported (``told``) may be left out of a transaction.
     """
 
     connector: str
@@ -107,9 +107,9 @@ class SplitOrders:
 class SplitOutcome:
     """The outcome of a split: what was published, whether that is all, and which offsets the task needs.
 
-    It ``is_untold`` if nothing counts before the failures are told of; and ``is_superseded`` if nothing was done, as
-    somebody else may have: the splits are to be asked for again. ``checked`` is how far the offsets topic was looked
-    through for claims.
+    It ``is_untold`` if nothing counts until the failures have been reported, and ``is_superseded`` if nothing was done
+    because another attempt may have done it: then the connector has to be asked for splits again. ``checked`` is how
+    far the offsets topic was searched for claims.
     """
 
     published: Published
@@ -133,12 +133,12 @@ class _Context:
         self._passed: list[tuple[Offset, Offset]] = []
 
     def wait(self, seconds: float) -> bool:
-        """Wait; Spark ends the process of a task that is to stop."""
+        """Sleep; Spark ends the process of a task that is to stop."""
         time.sleep(seconds)
         return True
 
     def poll_when_readable(self, descriptors: Collection[int], seconds: float) -> None:
-        """Wait at once: there is nothing else to do meanwhile."""
+        """Wait right away: there is nothing else to do in the meantime."""
         if descriptors:
             select.select(list(descriptors), [], [], seconds)
         else:
@@ -146,27 +146,28 @@ class _Context:
         self._woken.clear()
 
     def wake(self) -> None:
-        """End the wait under way, or the next."""
+        """End the current wait, or the next one."""
         self._woken.set()
 
     def pass_offset(self, partition: Offset, offset: Offset) -> None:
-        """Remember an offset that no record has."""
+        """Remember an offset that belongs to no record."""
         self._passed.append((partition, offset))
 
     def take_passed(self) -> list[tuple[Offset, Offset]]:
-        """The offsets that were passed since this was asked last."""
+        """Return the offsets passed since the last call."""
         passed, self._passed = self._passed, []
         return passed
 
     def report(self, record: SourceRecord, error: Exception) -> None:
-        """Give up on a record that cannot be understood."""
+        """Skip a record that cannot be parsed, if the error policy allows it."""
         self._publisher.give_up(Failure(Stage.TASK_POLL, self._task_class, error, record=record))
 
 
 class SplitRun:
-    """Runs a source task over a split. One that ``is_again`` run by Spark itself is not, within a transaction.
+    """Runs a source task over a split. In a transaction, a run that Spark repeats (``is_again``) does not read the
+    split.
 
-    What the first attempt has committed is not known here: only the driver can say where the split goes on.
+    What the first attempt has committed is not known here: only the driver can tell where the split continues.
     """
 
     def __init__(self, orders: SplitOrders, *, is_again: bool = False) -> None:
@@ -218,7 +219,7 @@ class SplitRun:
         return SplitOutcome(told, at_end and not is_untold, unknown, is_untold, checked=publisher.checked)
 
     def _move(self) -> bool:
-        """Move records; whether all of them are moved."""
+        """Move records; return whether all have been moved."""
         orders = self._orders
         task_class: Any = executor_connector(orders.publication.properties, orders.connector).task_class
         context = _Context(orders.offsets, self._publisher, class_name(task_class))
@@ -252,7 +253,7 @@ class SplitRun:
                 time.sleep(max(0.0, polled + _IDLE - time.monotonic()))
 
     def _tell(self, task: SourceTask[Any], *, at_end: bool) -> None:
-        """Tell the task which records Kafka has acknowledged, if it wants to know."""
+        """Tell the task which records Kafka has acknowledged, if it overrides ``commit_record``."""
         if self._untold:
             self._publisher.commit(self._orders.told, at_end=at_end)
             for record in self._untold:
@@ -272,7 +273,7 @@ def run_split(orders: SplitOrders, batches: Iterable[pa.RecordBatch]) -> Iterato
 
 
 def outcome_of(rows: Sequence[Any]) -> SplitOutcome:
-    """The outcome in the row that a split's job gave."""
+    """The outcome in the row that a split's job returned."""
     (row,) = rows
     outcome: SplitOutcome = pickle.loads(bytes(row[0]))  # noqa: S301 - from our own executor
     return outcome

@@ -30,11 +30,11 @@ class TaskPublisher:
         self._sender: Callable[[str], AcknowledgedProducer] | None = None
         self._by_topic: dict[str, AcknowledgedProducer] = {}
         self.held: list[Outgoing] = []
-        """The records that the driver is to send, for nobody knows whether their topics are there."""
+        """The records for the driver to send, because their topics may not exist."""
 
     @property
     def is_full(self) -> bool:
-        """Whether so many records are held that the driver should send them before there are more."""
+        """Whether so many records are held that the driver should send them first."""
         return len(self.held) >= _MOST_HELD
 
     def publish(self, topic: str, key: bytes | None, value: bytes | None) -> None:
@@ -48,6 +48,6 @@ class TaskPublisher:
         self._by_topic[topic].send(topic, key, value)
 
     def flush(self) -> None:
-        """Wait until Kafka has what was sent; the driver sees to what is held."""
+        """Wait until Kafka has acknowledged what was sent; the driver takes care of what is held."""
         for producer in self._by_topic.values():
             producer.flush()

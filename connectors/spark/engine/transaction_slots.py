@@ -15,12 +15,14 @@ class Slots:
     def __init__(self, transactions: BulkTransactions) -> None:
         self._transactions = transactions
         self._claim: Claim | None = None
-        """The claim under which executors publish; ``None`` if what is under way has to be ended first."""
+        """The claim under which executors publish; ``None`` if earlier transactions have to be ended first."""
         self.count = 0
-        """How many are claimed."""
+        """The number of claimed slots."""
 
     def claim(self, count: int) -> None:
-        """Claim so many slots, ending anything begun with them earlier, unless they are claimed already."""
+        """Claim this many slots, ending any transactions begun with them earlier; does nothing if they are claimed
+        already.
+        """
         if self._claim is None:
             self._claim = self._transactions.claim(count)
             self.count = count
@@ -31,15 +33,15 @@ class Slots:
         return self._claim is not None
 
     def release(self) -> None:
-        """Have them claimed again before the next load: an executor may still be at work with one."""
+        """Have the slots claimed again before the next load: an executor may still be working with one."""
         self._claim = None
 
     def orders(self, slot: int) -> TransactionOrders:
-        """The orders to publish with a slot, of which the first is 1."""
+        """The orders for publishing with a slot; slots are numbered from 1."""
         assert self._claim is not None, "slots are claimed before offsets are read"
         return self._transactions.orders(self._claim, slot)
 
     def checked(self, offset: int) -> None:
-        """Let the next executors look for newer claims only after what one has looked through."""
+        """Let later executors start their search for newer claims where this one ended."""
         if self._claim is not None and offset > self._claim.offset:
             self._claim = replace(self._claim, offset=offset)

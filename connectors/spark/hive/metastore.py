@@ -1,4 +1,4 @@
-"""A Hive metastore, through the client that comes with Spark: a server, or one inside Spark's own Java."""
+"""A Hive metastore, through the client that comes with Spark: a server, or one embedded in Spark's own Java."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SERDES: Final[Mapping[str, tuple[str, str, str]]] = {
 
 
 class Metastore:
-    """The tables of one database of a metastore. Whatever is there already stays, so that all can be repeated."""
+    """The tables of one database of a metastore. Whatever exists already stays, so every operation can be repeated."""
 
     def __init__(self, spark: SparkSession, options: HiveOptions, connector: str) -> None:
         context: Any = spark.sparkContext
@@ -48,13 +48,13 @@ class Metastore:
             raise self._failed(error) from error
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self._client.close()
 
     def register(self, name: str, table: HiveTable, source: str, location: str, folders: Iterable[str]) -> None:
-        """Make the table or give it the columns it lacks, and add these folders as partitions.
+        """Create the table or add the columns it lacks, and add these folders as partitions.
 
-        ``source`` is the format as Spark names it, ``location`` what Hadoop calls the folder of the table.
+        ``source`` is Spark's name for the format, ``location`` Hadoop's name for the table's folder.
         """
         try:
             self._register(name, table, source, location, list(folders))
@@ -75,7 +75,7 @@ class Metastore:
             self._add(found, location, folders[start : start + _AT_ONCE])
 
     def _change(self, name: str, found: Any, columns: Sequence[HiveColumn]) -> None:
-        """Give a table and its partitions other columns."""
+        """Change the columns of a table and its partitions."""
         there = _columns(found.getSd().getCols())
         try:
             self._alter(name, found, columns)
@@ -83,14 +83,14 @@ class Metastore:
             first = next((place for place, (old, new) in enumerate(zip(there, columns, strict=False)) if old != new), 0)
             if "incompatible" not in str(error) or not first:
                 raise
-            # A metastore does not let a struct get a field, but lets columns go and come.
+            # A metastore refuses to add a field to a struct, but allows columns to be dropped and added.
             self._alter(name, found, columns[:first])
             self._alter(name, found, columns)
 
     def _alter(self, name: str, found: Any, columns: Sequence[HiveColumn]) -> None:
         found.getSd().setCols(self._fields(columns))
         cascade = self._jvm.java.util.HashMap()
-        # The partitions that are there get the columns, too: Hive reads each by its own.
+        # Existing partitions get the columns, too: Hive reads each partition with its own columns.
         cascade.put("CASCADE", "true")
         environment = self._api.EnvironmentContext(cascade)
         self._client.alter_table_with_environmentContext(self._database, name, found, environment)

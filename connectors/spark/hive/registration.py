@@ -1,17 +1,17 @@
 """Registers the tables of a connector in Hive, after its commits.
 
-The ledger does not know of Hive: what it has committed is told to Hive afterwards, and told again at the next start.
+The ledger does not know of Hive: commits are registered with Hive afterwards, and registered again at the next start.
 
 =============================  =====================================  ================================================
 killed                         Hive                                   the next start
 =============================  =====================================  ================================================
-after the commit of a load     knows nothing of it: tables without    compares all tables and folders with what Hive
-                               partitions show the rows all the       has, and adds what is missing
+after the commit of a load     does not know of it: tables without    compares all tables and folders with those in
+                               partitions show the rows all the       Hive, and adds what is missing
                                same, new folders are not seen
 between table and partitions   has the columns, lacks the partitions  the same
 =============================  =====================================  ================================================
 
-Nothing is lost or doubled by that: rows are in the files, and Hive only lists folders.
+This loses and duplicates nothing: rows are in the files, and Hive only lists folders.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 
 class HiveRegistration:
-    """Tells Hive of tables and their folders."""
+    """Registers tables and their folders in Hive."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class HiveRegistration:
         self._table(schema)
 
     def register(self, spark: SparkSession, tables: Mapping[str, Schema], folders: Mapping[str, Iterable[str]]) -> None:
-        """Make or change these tables in Hive, and add these folders of them."""
+        """Create or change these tables in Hive, and add these folders to them."""
         crash_point("before-hive")
         if self._metastore is None:
             self._metastore = Metastore(spark, self._config, self._connector)

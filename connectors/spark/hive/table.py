@@ -33,7 +33,7 @@ _PRECISION: Final = "connect.decimal.precision"
 
 @dataclass(frozen=True, slots=True)
 class HiveColumn:
-    """A column: its name in small letters, as Hive keeps it, and its type."""
+    """A column: its name in lower case, as Hive stores it, and its type."""
 
     name: str
     type: str
@@ -48,7 +48,8 @@ class HiveTable:
 
 
 def hive_table(schema: Schema, partitioned_by: Mapping[str, Schema | None]) -> HiveTable:
-    """The table of this schema, in folders by these names; the type of one is that of a field, or text.
+    """The Hive table for this schema, with folders named after these columns; their types are those of fields, or
+    string.
 
     Raises :class:`~connect.errors.SchemaError` if Hive cannot hold it.
     """
@@ -91,9 +92,9 @@ def hive_type(schema: Schema) -> str:
 
 
 def changed_columns(there: Sequence[HiveColumn], wanted: Sequence[HiveColumn]) -> list[HiveColumn] | None:
-    """The columns that a table is to have; ``None`` if it has them.
+    """The columns that a table should have; ``None`` if it has them already.
 
-    New ones come last, types follow those of the files, and columns that only Hive knows of stay.
+    New columns come last, types follow those of the files, and columns that only Hive has stay.
     """
     types = {column.name: column.type for column in wanted}
     known = {column.name for column in there}
@@ -108,12 +109,12 @@ def partition_values(folder: str) -> list[str]:
 
 
 def table_name(template: str, table: str) -> str:
-    """The name in Hive of a table."""
+    """A table's name in Hive."""
     return re.sub(r"\W", "_", template.replace("${topic}", table)).lower()
 
 
 def _check_names(schema: Schema, path: str) -> None:
-    """Refuse names that Hive does not take, and those that it takes for one."""
+    """Reject names that Hive does not allow, and names that are the same to Hive."""
     _check_case(schema.field_names, path)
     for field in schema.fields:
         where = f"{path}.{field.name}" if path else field.name

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["CatalogConfig", "Change", "IcebergCatalog", "IcebergTable", "TableName", "java_instance", "load_driver"]
 
 _DRIVERS: Final = {"jdbc:sqlite:": "org.sqlite.JDBC", "jdbc:postgresql:": "org.postgresql.Driver"}
-# With Iceberg's and Hive's own, a metastore that gives no locks, or does not answer, is waited for many minutes.
+# With the defaults of Iceberg and Hive, an unresponsive metastore, or one that grants no locks, blocks for many
+# minutes.
 _PATIENCE: Final[Mapping[str, str]] = {
     "iceberg.hive.lock-creation-timeout-ms": "30000",
     "iceberg.hive.lock-timeout-ms": "60000",
@@ -45,7 +46,7 @@ class TableName:
 
 
 class CatalogConfig(Protocol):
-    """The part of a configuration that says which catalog it is."""
+    """The part of a configuration that describes the catalog."""
 
     @property
     def iceberg_catalog(self) -> str:
@@ -53,17 +54,17 @@ class CatalogConfig(Protocol):
 
     @property
     def has_store(self) -> bool:
-        """Whether a store is named, which is the catalog's warehouse if it names no other."""
+        """Whether a store is configured, which is the catalog's warehouse by default."""
 
     @property
     def location(self) -> Location:
-        """Where the store is."""
+        """The location of the store."""
 
     def iceberg_catalog_properties(self, store: str | None) -> dict[str, str]:
-        """The properties of the catalog, whose warehouse is by default the store."""
+        """The properties of the catalog, whose warehouse is the store by default."""
 
     def originals_with_prefix(self, prefix: str) -> dict[str, str | None]:
-        """The properties whose keys begin with a prefix, under the rest of their keys."""
+        """The properties whose keys begin with a prefix, with the prefix removed."""
 
 
 class IcebergCatalog:
@@ -76,7 +77,7 @@ class IcebergCatalog:
         self._catalog = self._made(config)
 
     def names(self, namespace: Sequence[str]) -> list[str]:
-        """The names of the tables in a namespace; none if there is no such namespace."""
+        """The names of the tables in a namespace; none if the namespace does not exist."""
         try:
             found = self._catalog.listTables(self._namespace(namespace))
         except Exception as error:
@@ -86,7 +87,7 @@ class IcebergCatalog:
         return sorted(item.name() for item in found)
 
     def table(self, name: TableName) -> IcebergTable | None:
-        """The table of that name as it is now, if there is one."""
+        """The table of this name as it is now, if it exists."""
         try:
             loaded = self._catalog.loadTable(self._identifier(name))
         except Exception as error:
@@ -98,7 +99,7 @@ class IcebergCatalog:
     def new_table(
         self, name: TableName, schema: Schema, partitions: Sequence[PartitionBy], properties: Mapping[str, str]
     ) -> Change:
-        """A table that is there for others once the change is committed."""
+        """A table that exists for others once the change is committed."""
         for field in partitions:
             field.check(schema)
         self._make_namespace(name.namespace)
@@ -165,15 +166,15 @@ class IcebergTable:
         self.metadata = TableMetadata.from_json(_json_of(self._java, base), str(name))
 
     def change(self) -> Change:
-        """Begin a change of the table."""
+        """Begin a change to the table."""
         transactions = self._java.org.apache.iceberg.Transactions
         return Change(self._spark, self.name, transactions.newTransaction(str(self.name), self.java_table.operations()))
 
 
 class Change:
-    """A change of a table that nobody sees before it is committed: its columns, its files, its properties.
+    """An uncommitted change to a table, which nobody sees: its columns, its files, its properties.
 
-    Its files are written by Spark against a table that may not even be there yet.
+    Spark writes its files against a table that may not even exist yet.
     """
 
     def __init__(self, spark: SparkSession, name: TableName, transaction: Any, *, is_new: bool = False) -> None:
@@ -185,21 +186,21 @@ class Change:
 
     @property
     def base(self) -> TableMetadata:
-        """The table as it is before the change."""
+        """The table before the change."""
         return TableMetadata.from_json(_json_of(self._java, self._transaction.startMetadata()), str(self.name))
 
     @property
     def base_properties(self) -> Mapping[str, str]:
-        """The properties of the table before the change; none of one that is new."""
+        """The properties of the table before the change; empty for a new table."""
         return {} if self.is_new else self.base.properties
 
     @property
     def metadata(self) -> TableMetadata:
-        """The table as it will be."""
+        """The table after the change."""
         return TableMetadata.from_json(_json_of(self._java, self._transaction.currentMetadata()), str(self.name))
 
     def widen(self, schema: Schema) -> None:
-        """Add the columns that are missing, and give others the types that hold more."""
+        """Add missing columns, and widen the types of others."""
         try:
             update = self._transaction.updateSchema()
             update.unionByNameWith(_java_schema(self._java, schema))
@@ -220,11 +221,11 @@ class Change:
         update.commit()
 
     def write(self, frame: DataFrame, options: Mapping[str, str]) -> list[Any]:
-        """Have Spark write rows into files of the table, which belong to it once they are appended."""
+        """Let Spark write rows into files of the table, which belong to it once they are appended."""
         coordinator = java_instance(self._spark, "org.apache.iceberg.spark.FileRewriteCoordinator")
         with self._known_to_spark() as (group, table):
             try:
-                # Files are staged for whoever rewrites a table; here it is appended to.
+                # The staged files are meant for table rewrites, but are appended here.
                 frame.write.format("iceberg").options(**options).mode("append").save(group)
                 return list(coordinator.fetchNewFiles(table, group))
             finally:
@@ -232,12 +233,12 @@ class Change:
 
     @property
     def data_location(self) -> str:
-        """The folder that new files belong into."""
+        """The folder for new files."""
         provider = self._transaction.table().locationProvider()
         return str(provider.newDataLocation("file")).removesuffix("/file")
 
     def data_files(self, places: Sequence[str]) -> list[Any]:
-        """Files of Parquet that others have written for the table, with what their footers tell of them."""
+        """Parquet files that others have written for the table, with the metrics from their footers."""
         iceberg, table = self._java.org.apache.iceberg, self._transaction.table()
         metrics = iceberg.MetricsConfig.forTable(table)
         found = []
@@ -249,18 +250,18 @@ class Change:
         return found
 
     def discard_places(self, places: Sequence[str]) -> None:
-        """Delete files that were written in vain, by their places."""
+        """Delete files that were written in vain, by location."""
         self._java.org.apache.iceberg.CatalogUtil.deleteFiles(self._transaction.table().io(), places, "data", True)
 
     def planned(self, branch: str, bounds: Mapping[str, tuple[Any, Any]]) -> list[Any]:
-        """The files of a branch, as tasks of a scan, but for those that have no row between the bounds."""
+        """The scan tasks for the files of a branch, except files that have no row within the bounds."""
         metadata = self.metadata
         if metadata.head(branch) is None:
             return []
         # Tables of transactions do not plan scans themselves.
         table = self._java.org.apache.iceberg.BaseTable(self._transaction.table().operations(), str(self.name))
         expressions = self._java.org.apache.iceberg.expressions.Expressions
-        # Files are chosen by their statistics alone: all rows of those that are left are read.
+        # Files are selected by their statistics alone: all rows of the selected files are read.
         scan = table.newScan().ignoreResiduals()
         if metadata.has_branch(branch):
             scan = scan.useRef(branch)
@@ -275,7 +276,9 @@ class Change:
 
     @contextmanager
     def rows(self, tasks: Sequence[Any]) -> Iterator[DataFrame]:
-        """The rows of planned files in the columns that the table will have; they can be read within the block."""
+        """The rows of planned files in the columns that the table will have; they can be read within the ``with``
+        block.
+        """
         manager = self._java.org.apache.iceberg.spark.ScanTaskSetManager.get()
         with self._known_to_spark() as (group, table):
             chosen = self._java.java.util.ArrayList()
@@ -289,10 +292,10 @@ class Change:
 
     @contextmanager
     def _known_to_spark(self) -> Iterator[tuple[str, Any]]:
-        """A name under which Spark finds the table as it will be, which no catalog has yet."""
+        """A name under which Spark finds the changed table, which is not in any catalog yet."""
         table, group = self._transaction.table(), f"sluice-{uuid.uuid4().hex}"
         cache = java_instance(self._spark, "org.apache.iceberg.spark.SparkTableCache")
-        # Iceberg asks for the session of the thread, and jobs run in threads of their own.
+        # Iceberg uses the session of the current thread, and jobs run in their own threads.
         self._java.org.apache.spark.sql.classic.SparkSession.setActiveSession(self._spark._jsparkSession)
         cache.add(group, table)
         try:
@@ -301,13 +304,13 @@ class Change:
             cache.remove(group)
 
     def discard(self, files: Sequence[Any]) -> None:
-        """Delete files that were written in vain; what cannot be deleted is left to the table's maintenance."""
+        """Delete files that were written in vain; what cannot be deleted is left to table maintenance."""
         self.discard_places([str(file.location()) for file in files])
 
     def add_snapshot(
         self, files: Sequence[Any], replaced: Sequence[Any], branch: str, summary: Mapping[str, str]
     ) -> None:
-        """Add a snapshot with these files, in place of others, and with this in its summary, to a branch."""
+        """Add a snapshot to a branch, with these files, in place of others, and with these entries in its summary."""
         if replaced:
             update = self._transaction.newOverwrite()
             for file in replaced:
@@ -324,8 +327,8 @@ class Change:
     def commit(self) -> None:
         """Make the change the table's newest version, in one step.
 
-        Raises :class:`~connectors.spark.iceberg.commit.ConflictError`, and has changed nothing, if the table has
-        a newer version than the one this began with.
+        Raises :class:`~connectors.spark.iceberg.commit.ConflictError`, and changes nothing, if the table has a newer
+        version than the one this change began with.
         """
         transaction = self._transaction
         base = None if self.is_new else transaction.startMetadata()
@@ -333,7 +336,7 @@ class Change:
 
 
 def load_driver(java: Any, uri: str) -> None:
-    """Load the driver of a SQL catalog: Java finds them by itself only among the jars it was started with."""
+    """Load the driver of a SQL catalog: Java finds drivers by itself only in the jars it was started with."""
     for prefix, driver in _DRIVERS.items():
         if uri.startswith(prefix):
             loader = java.java.lang.Thread.currentThread().getContextClassLoader()
@@ -353,9 +356,9 @@ def _declaration(schema: Schema) -> str:
 
 
 def java_instance(spark: SparkSession, name: str) -> Any:
-    """The one instance of a class that answers it to a static ``get()``.
+    """The singleton of a class, as returned by its static ``get()``.
 
-    py4j takes whichever method of that name Java tells of first, which may be another one that is not static.
+    py4j calls whichever method of that name Java lists first, which may be another one that is not static.
     """
     java: Any = spark._jvm
     gateway: Any = spark.sparkContext._gateway
@@ -369,6 +372,6 @@ def _json_of(java: Any, metadata: Any) -> str:
 
 
 def _is(error: Exception, *names: str) -> bool:
-    """Whether an error is one of these of Java's."""
+    """Whether an error is one of these Java exceptions."""
     thrown: Any = getattr(error, "java_exception", None)
     return thrown is not None and str(thrown.getClass().getSimpleName()) in names

@@ -1,10 +1,10 @@
-"""Commits a table: replaces one version of its metadata with the next, or nothing happens.
+"""Commits a table: replaces one version of its metadata with the next, or changes nothing.
 
 Iceberg's own transactions look up the newest version when they commit and build on it, whoever made it. That would
 admit a driver that has lost its table. Here a commit applies to exactly the version that was checked.
 
-Catalogs compare and swap by themselves. So does the Hadoop catalog on HDFS, by a rename that never replaces a file; in
-a local folder its rename does replace, so there the version is created by a link, as in the ledger.
+Catalogs compare and swap by themselves. So does the Hadoop catalog on HDFS, with a rename that never replaces a file;
+in a local folder its rename does replace, so there the version is created with a link, as in the ledger.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ class ConflictError(ConnectError):
 
 
 def swap(java: Any, operations: Any, base: Any, updated: Any) -> None:
-    """Replace the metadata ``base`` of a table, or nothing, by ``updated``; :class:`ConflictError` if it was not it."""
+    """Replace the metadata ``base`` of a table with ``updated``; raises :class:`ConflictError` if ``base`` is not
+    current.
+    """
     folder = _local_folder(operations)
     if folder is not None:
         _link(java, folder, base, updated)
@@ -56,10 +58,10 @@ def swap(java: Any, operations: Any, base: Any, updated: Any) -> None:
 
 
 def _local_folder(operations: Any) -> Path | None:
-    """The folder with the metadata of a table of a Hadoop catalog in a local folder."""
+    """The metadata folder of a table of a Hadoop catalog in a local folder."""
     if operations.getClass().getSimpleName() != "HadoopTableOperations":
         return None
-    # The Hadoop catalog, unlike Spark, has the whole URI of a place.
+    # The Hadoop catalog, unlike Spark, gives the whole URI of a location.
     url = urlsplit(str(operations.metadataFileLocation("v")))
     if url.scheme not in ("", "file"):
         return None
@@ -81,7 +83,7 @@ def _link(java: Any, folder: Path, base: Any, updated: Any) -> None:
     except FileExistsError as error:
         raise ConflictError(f"Version {number} of the table already exists.") from error
     crash_point("after-version")
-    # A reader that finds an older number here goes on from it to the newest one.
+    # A reader that finds an older number here searches from it for the newest version.
     hint = folder / f".version-hint.{uuid.uuid4().hex}"
     hint.write_text(str(number), encoding="ascii")
     hint.replace(folder / "version-hint.text")

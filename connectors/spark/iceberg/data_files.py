@@ -1,8 +1,8 @@
 """Decides for which tables the executors write Parquet files themselves, and how those files name their columns.
 
-Iceberg finds the columns of a file by the ids in it, so that each has the id it has in the table. What the executors do
-not do as Spark's writer would is left to that: folders of partitions, orders of rows, and properties that say how
-files are written.
+Iceberg finds the columns of a file by the ids in it, so each column gets the id it has in the table. Spark's writer
+handles everything that the executors do not write the way it would: partition folders, sort orders, and properties that
+say how files are written.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _OF_WRITERS: Final = (
     "write.parquet.",
     "write.spark.",
 )
-"""Properties by which files are other than these, or elsewhere."""
+"""Prefixes of properties with which files would look different from these, or be elsewhere."""
 _NAMES: Final[Mapping[str, Any]] = {
     "boolean": pa.bool_(),
     "int": pa.int32(),
@@ -49,7 +49,7 @@ _NAMES: Final[Mapping[str, Any]] = {
 }
 _S3: Final = ("s3", "s3a", "s3n")
 _ESCAPED: Final = frozenset("%#?")
-"""Characters that stand for themselves in some places of Iceberg and not in others."""
+"""Characters that some parts of Iceberg take literally in a location and others do not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,26 +61,28 @@ class DataFiles:
     location: str
 
     def places(self, names: Iterable[str]) -> list[str]:
-        """The places of files, as Iceberg has them."""
+        """The locations of files, as Iceberg names them."""
         return [f"{self.location}/{name}" for name in names]
 
     @property
     def all_places(self) -> list[str]:
-        """The places of all files of the pass, those of attempts that do not count as well."""
+        """The locations of all files of the pass, including those of attempts that do not count."""
         return self.places(self.folder.names(self.parts.mark))
 
 
 @dataclass(frozen=True, slots=True)
 class DataWriting:
-    """How executors write files for tables: the codec, their size unless the table says it, and a bucket of S3."""
+    """How executors write files for tables: the codec, their size unless the table specifies it, and an S3 bucket."""
 
     codec: Literal["none", "gzip", "snappy", "zstd"]
     size: int | None = None
     bucket: ObjectFolder | None = None
-    """The folder of the store, below which tables may have theirs."""
+    """The folder of the store, below which tables may have their files."""
 
     def files(self, table: TableMetadata, location: str, schema: Schema) -> DataFiles | None:
-        """The files of rows of ``schema`` for a table whose files go to ``location``; ``None`` if Spark writes them."""
+        """The files for rows of ``schema`` in a table whose files go to ``location``; ``None`` if Spark has to write
+        them.
+        """
         folder = self.folder(location)
         columns = file_columns(table.schema, table_type(schema).columns)
         if folder is None or columns is None or not may_be_written(table.document):
@@ -89,12 +91,14 @@ class DataWriting:
         return DataFiles(PartFiles(folder, str(uuid.uuid4()), self.codec, size=size, columns=columns), folder, location)
 
     def folder(self, location: str) -> DataPlace | None:
-        """What Iceberg calls so, if executors reach it: a local or mounted folder, or one of the store in S3."""
+        """The folder at Iceberg's ``location``, if executors can reach it: a local or mounted folder, or one in the S3
+        store.
+        """
         if _ESCAPED.intersection(location):
             return None
         parts = urlsplit(location)
         if parts.scheme == "file" and parts.netloc in ("", "localhost"):
-            # A path alone may be one of another file system, which Hadoop's configuration names.
+            # A path without a scheme may belong to another file system, which Hadoop's configuration names.
             return DataFolder("/" + parts.path.strip("/"))
         store, path = self.bucket, parts.path.strip("/")
         if store is None or parts.scheme not in _S3 or parts.netloc != store.bucket:
@@ -103,11 +107,11 @@ class DataWriting:
 
 
 class _LeftToSparkError(Exception):
-    """A column is of a kind that Spark's writer knows best."""
+    """Raised for a column that is best left to Spark's writer."""
 
 
 def may_be_written(document: Mapping[str, Any]) -> bool:
-    """Whether a table, by its metadata in Iceberg's JSON, is one whose files the executors can write."""
+    """Whether the executors can write the files of a table, according to its metadata in Iceberg's JSON."""
     properties: Mapping[str, str] = document.get("properties", {})
     own = (key for key in properties if key != "write.parquet.compression-codec")
     if any(key.startswith(_OF_WRITERS) for key in own):
@@ -118,7 +122,7 @@ def may_be_written(document: Mapping[str, Any]) -> bool:
 
 
 def file_columns(schema: Mapping[str, Any], columns: pa.Schema) -> pa.Schema | None:
-    """The columns of the files of rows that have ``columns``, for a table with that schema in Iceberg's JSON.
+    """The file columns for rows that have ``columns``, for a table with this schema in Iceberg's JSON.
 
     ``None`` if the table has other columns, or if one must not be null or has a default.
     """
@@ -158,7 +162,7 @@ def _type(document: str | Mapping[str, Any], data_type: Any) -> Any:
 
 
 def _primitive(name: str, data_type: Any) -> Any:
-    """The type of a column in a file: that of the rows, but for small numbers, which are ``int`` in Iceberg."""
+    """The type of a column in a file: that of the rows, except for small integers, which are ``int`` in Iceberg."""
     if kinds.is_decimal128(data_type) and name == f"decimal({data_type.precision}, {data_type.scale})":
         return data_type
     wanted = _NAMES.get(name)

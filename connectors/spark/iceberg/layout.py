@@ -26,14 +26,15 @@ _TRANSFORMS: Final = {
 }
 _OF_S3: Final = ("spark.hadoop.fs.s3a.", "iceberg.hadoop.", "iceberg.catalog.io-impl", "iceberg.catalog.s3.")
 _OF_SPARK: Final = ("spark.sql.parquet.", "spark.hadoop.parquet.", "spark.sql.iceberg.")
-# Iceberg's names for what the formats call otherwise.
+# Iceberg's names for codecs that the formats name differently.
 _CODECS: Final = {"none": "uncompressed", "null": "uncompressed", "deflate": "gzip", "zstandard": "zstd"}
 
 
 def partitions_of(config: LayoutOptions) -> tuple[PartitionBy, ...]:
     """Return an Iceberg table's partitioning for a partitioner: by fields and time, never by topic partition.
 
-    Raises :class:`~connect.errors.ConfigError` for times that are no column: Iceberg finds rows by their columns.
+    Raises :class:`~connect.errors.ConfigError` for times that are not a column: Iceberg partitions rows by their
+    columns.
     """
     if config.partitioner == "DefaultPartitioner":
         return ()
@@ -68,7 +69,7 @@ def write_options(config: LayoutOptions) -> dict[str, str]:
 
 
 def data_writing(config: SparkSinkConfig) -> DataWriting | None:
-    """How the executors write files by themselves; ``None`` if a key is heeded by Spark's writer alone."""
+    """How the executors write files themselves; ``None`` if a key is set that only Spark's writer respects."""
     from connectors.spark.iceberg.data_files import DataWriting  # noqa: PLC0415 - brings pyarrow
 
     if any(key.startswith(_OF_SPARK) for key in config.originals):
@@ -79,7 +80,7 @@ def data_writing(config: SparkSinkConfig) -> DataWriting | None:
 
 
 def _bucket(config: SparkSinkConfig) -> ObjectFolder | None:
-    """The store in S3, unless the catalog or Hadoop has keys of its own for it."""
+    """The store in S3, unless the catalog or Hadoop has its own keys for it."""
     own = any(key.startswith(_OF_S3) for key in config.originals) or config.hadoop_conf_dir is not None
     if own or not config.has_store or config.location.kind != "s3":
         return None

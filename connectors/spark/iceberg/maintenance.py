@@ -1,8 +1,8 @@
-"""Maintains an Iceberg table: merges small files, and removes what nobody needs any more.
+"""Maintains an Iceberg table: merges small files, and removes files that are no longer needed.
 
-Each step is a commit of Iceberg's own that changes no row; readers and loads continue. The connector's offsets stay: a
-compaction's snapshot has none, so those of the previous one count, and after that expires, the copy in the properties.
-A kill between two steps leaves the later ones to the next compaction.
+Each step is a commit of Iceberg's own that changes no row; readers and loads continue. The connector's offsets are
+kept: a compaction's snapshot has none, so those of the previous snapshot count and, once that has expired, the copy in
+the properties. A kill between two steps leaves the later ones to the next compaction.
 
 Snapshots are kept for ``history.expire.max-snapshot-age-ms`` (a table property, 5 days by default). Files that no
 snapshot refers to, such as those of killed loads, are removed once they are 3 days old: no load in progress can have
@@ -23,7 +23,7 @@ __all__ = ["maintain"]
 
 
 def maintain(spark: SparkSession, table: IcebergTable, file_size: int | None) -> CompactedTable | None:
-    """Compact a table and clean up behind it; the answer says what was merged, if anything was."""
+    """Compact a table and clean up after it; returns what was merged, if anything."""
     session: Any = spark._jsparkSession
     java: Any = spark._jvm
     java.org.apache.spark.sql.classic.SparkSession.setActiveSession(session)
@@ -46,7 +46,7 @@ def maintain(spark: SparkSession, table: IcebergTable, file_size: int | None) ->
 
 
 def _size(table: Any) -> tuple[int, int]:
-    """How many files a table has, and how many bytes these have."""
+    """The number of files in a table, and their total size in bytes."""
     snapshot = table.currentSnapshot()
     summary = {} if snapshot is None else snapshot.summary()
     return int(summary.get("total-data-files") or 0), int(summary.get("total-files-size") or 0)

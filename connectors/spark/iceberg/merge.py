@@ -1,10 +1,10 @@
-"""Merges changes into an Iceberg table: every file with a row of one of their keys is rewritten.
+"""Merges changes into an Iceberg table: every file that has a row with one of their keys is rewritten.
 
 Iceberg's own ``MERGE`` commits by itself, and would admit a driver that has lost its table. So the files are written
 here, and replace the others in the commit that carries the offsets. Every reader understands such tables: they need no
 delete files.
 
-The files with rows of the keys are found by a join on the key columns alone, among those files that statistics do not
+The files with rows of the keys are found by a join on the key columns alone, among the files that statistics do not
 rule out.
 """
 
@@ -32,7 +32,7 @@ _ORDERED: Final = (Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.STRING)
 class Written:
     """The output of a job for a table: files, the files they replace, and their expected number of rows.
 
-    The files are Java's.
+    The files are Java objects.
     """
 
     files: Sequence[Any] = ()
@@ -41,7 +41,7 @@ class Written:
 
 
 class Merge:
-    """Merges changes, whose schema is ``schema``, into the rows that a branch has before the change of its table."""
+    """Merges changes of this ``schema`` into the rows of a branch as they are before the change."""
 
     def __init__(self, change: Change, branch: str, schema: Schema, options: Mapping[str, str]) -> None:
         self._change = change
@@ -53,8 +53,8 @@ class Merge:
         self._same = " AND ".join(f"{quoted(name)} = {alias}" for name, alias in self._keys.items())
 
     def write(self, frame: DataFrame) -> Written:
-        """Write the files with which the changes come true."""
-        # They are read from Kafka and decoded once, however often they are looked at.
+        """Write the files that apply the changes."""
+        # Persisted, so that changes are read from Kafka and decoded only once.
         changes = last_changes(frame).persist()
         try:
             return self._written(changes)
@@ -78,7 +78,7 @@ class Merge:
         return Written(files, [task.file() for task in chosen], sum(touched.values()) + written)
 
     def _touched(self, tasks: Sequence[Any], keys: DataFrame) -> dict[str, int]:
-        """The places of the files that have rows of the keys, and how many other rows each of these has."""
+        """The locations of the files that have rows with the keys, and how many other rows each of them has."""
         with self._change.rows(tasks) as rows:
             there = rows.selectExpr(f"input_file_name() AS {_FILE}", *map(quoted, self._keys))
             found = self._joined(there, keys, "left").groupBy(_FILE)
@@ -90,7 +90,7 @@ class Merge:
         return rows.join(keys, _expression(self._same), how)
 
     def _counted(self, changes: DataFrame) -> tuple[int, int, dict[str, tuple[Any, Any]]]:
-        """How many changes there are, how many of them write a row, and the least and the greatest of their keys."""
+        """The number of changes, the number that write a row, and the minimum and maximum of their keys."""
         ordered = [name for name in self._keys if self._is_ordered(name)]
         ends = [f"{end}({_key(name)})" for name in ordered for end in ("min", "max")]
         row = changes.selectExpr("count(*)", f"count_if(NOT {CHANGE_COLUMN}.deleted)", *ends).collect()[0]
@@ -98,7 +98,7 @@ class Merge:
         return row[0], row[1], bounds
 
     def _is_ordered(self, name: str) -> bool:
-        """Whether a column is in the same order for Iceberg as for Spark, and has a name that Iceberg finds."""
+        """Whether Iceberg and Spark sort a column the same way, and Iceberg can refer to it by name."""
         field = self._schema.field(name)
         return field is not None and field.schema.type in _ORDERED and field.schema.name is None and "." not in name
 

@@ -1,4 +1,4 @@
-"""The metadata of an Iceberg table as its specification has it in JSON, and what a connector keeps in it.
+"""An Iceberg table's metadata in the JSON of its specification, and what a connector stores in it.
 
 =================================  =========================================================================
 ``sluice.offsets.<connector>``     in the summary of each snapshot that the connector commits, and, as a copy
@@ -7,11 +7,11 @@
 ``sluice.schema``                  in the properties: the columns as Connect's types, which say more than Iceberg's
 =================================  =========================================================================
 
-**Which offsets count.** Those of the newest snapshot of the branch that has any: offsets and rows are one there, also
-after a rollback, after which the records are loaded again that it has taken away. Other writers commit snapshots
-without offsets, and expiry removes old snapshots; when every snapshot with offsets has expired, the copy in the
-properties counts. If that is of a snapshot that was taken back, nobody knows the offsets any more, which is an error. A
-table that was replaced (``CREATE OR REPLACE TABLE``) begins a history of its own, without offsets.
+**Which offsets count.** Those of the branch's newest snapshot that has any, because there offsets and rows belong
+together. This also holds after a rollback: the records it has taken away are loaded again. Other writers commit
+snapshots without offsets, and expiry removes old snapshots; when every snapshot with offsets has expired, the copy in
+the properties counts. If that copy comes from a snapshot that was rolled back, the offsets are unknown, which is an
+error. A table that was replaced (``CREATE OR REPLACE TABLE``) begins a new history, without offsets.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def offsets_property(connector: str) -> str:
 
 
 def claim_property(connector: str) -> str:
-    """The key that says which driver of a connector a table belongs to."""
+    """The key that says which of a connector's drivers a table belongs to."""
     return f"sluice.claim.{connector}"
 
 
@@ -61,20 +61,20 @@ class TableMetadata:
 
     @property
     def layout(self) -> tuple[str, int, int]:
-        """What files of the table are written for: which table it is, its schema and its partitions."""
+        """What the files of a table are written for: the table's identity, its schema and its partitioning."""
         document = self.document
         return document["table-uuid"], document["current-schema-id"], document["default-spec-id"]
 
     @property
     def schema(self) -> Mapping[str, Any]:
-        """The current schema, as Iceberg has it in JSON."""
+        """The current schema, in Iceberg's JSON."""
         number = self.document["current-schema-id"]
         found: Mapping[str, Any] = next(item for item in self.document["schemas"] if item["schema-id"] == number)
         return found
 
     @property
     def declared(self) -> Schema | None:
-        """The columns as the connector that made them has declared them."""
+        """The columns as declared by the connector that created them."""
         text = self.properties.get(SCHEMA_PROPERTY)
         return None if text is None else schema_from_json(json.loads(text))
 
@@ -89,21 +89,21 @@ class TableMetadata:
         return Positions()
 
     def head(self, branch: str) -> int | None:
-        """The newest snapshot of a branch, or the one that it would begin at."""
+        """The newest snapshot of a branch, or the one from which it would start."""
         reference = self.document.get("refs", {}).get(branch)
         number = self.document.get("current-snapshot-id") if reference is None else reference["snapshot-id"]
         return None if number == -1 else number
 
     def has_branch(self, branch: str) -> bool:
-        """Whether a branch of that name has begun."""
+        """Whether the branch exists."""
         return branch in self.document.get("refs", {})
 
     def _copied(self, key: str) -> Positions:
-        """The copy in the properties, unless it is of a snapshot that has been taken back."""
+        """The copy in the properties, unless it comes from a snapshot that has been rolled back."""
         text = self.properties.get(key)
         if text is None:
             return Positions()
-        # On the branch there is none with offsets, so that this one is no longer on it.
+        # The branch has no snapshot with offsets, so a snapshot with this copy is no longer part of it.
         if any(item.get("summary", {}).get(key) == text for item in self.document.get("snapshots", ())):
             raise ConnectError(
                 f"Table {self.name} was rolled back to a snapshot whose offsets are no longer known, because "
@@ -113,7 +113,9 @@ class TableMetadata:
         return parse_positions(text, self.name)
 
     def _summaries(self, branch: str) -> Iterator[Mapping[str, str] | None]:
-        """The summaries of the branch's snapshots, the newest first; in the end ``None`` if older ones have expired."""
+        """The summaries of the branch's snapshots, newest first; a final ``None`` means that older ones have
+        expired.
+        """
         snapshots = {item["snapshot-id"]: item for item in self.document.get("snapshots", ())}
         number = self.head(branch)
         while number is not None:

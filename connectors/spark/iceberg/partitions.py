@@ -1,4 +1,4 @@
-"""Partition specs: how a table is divided, in the words of Iceberg's transforms."""
+"""Partition specs: how a table is divided, expressed in Iceberg's transforms."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class PartitionBy:
     width: int | None = None
 
     def add_to(self, builder: Any) -> None:
-        """Add this field to a builder of Java's."""
+        """Add this field to one of Java's builders."""
         arguments = [self.column] if self.width is None else [self.column, self.width]
         getattr(builder, self.transform)(*arguments)
 
     def check(self, table: Schema) -> None:
-        """Raise :class:`~connect.errors.SchemaError` if the column is not there."""
+        """Raise :class:`~connect.errors.SchemaError` if the column does not exist."""
         found: Schema | None = table
         for name in self.column.split("."):
             field = None if found is None or not found.fields else found.field(name)
@@ -46,7 +46,7 @@ class PartitionBy:
 
 
 def parse_partition_by(text: str) -> tuple[PartitionBy, ...]:
-    """Read ``day(at), bucket(16, id), origin``; :class:`ValueError` says which part cannot be understood."""
+    """Parse ``day(at), bucket(16, id), origin``; raises a :class:`ValueError` that says which part is invalid."""
     return tuple(_parsed(part) for part in _parts(text))
 
 
@@ -56,14 +56,14 @@ def _parsed(part: str) -> PartitionBy:
         if not re.fullmatch(r"[^\s()]+", part):
             raise ValueError(f"{part!r} is no partition field: {_REASON}.")
         return PartitionBy(part)
-    # Spark's words are in the plural.
+    # Spark uses the plural forms.
     name = match[1].lower()
     name = name if name in _OF_TIME else name.removesuffix("s")
     arguments = [argument.strip() for argument in match[2].split(",")]
     if name in _OF_TIME and len(arguments) == 1:
         return PartitionBy(arguments[0], _OF_TIME[name])
     if name in _WITH_WIDTH and len(arguments) == 2:
-        # The sink of Apache Iceberg has the column first, Spark the number.
+        # Apache Iceberg's own sink puts the column first, Spark the number.
         column, width = arguments if arguments[1].isdecimal() else reversed(arguments)
         if width.isdecimal() and int(width) > 0:
             return PartitionBy(column, name, int(width))
@@ -71,7 +71,7 @@ def _parsed(part: str) -> PartitionBy:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """The parts between the commas that are not within parentheses."""
+    """The parts separated by commas outside of parentheses."""
     for part in re.findall(r"(?:[^,(]|\([^)]*\))+", text):
         if part.strip():
             yield part.strip()

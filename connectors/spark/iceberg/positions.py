@@ -1,8 +1,8 @@
-"""How far tables are loaded: the offsets that each table keeps, and what follows from them together.
+"""How far tables are loaded: the offsets that each table keeps, and what they imply together.
 
-Every commit of a connector carries, as text in the table, the next offset of each topic partition whose records go
+Every commit of a connector stores in the table, as text, the next offset of each topic partition whose records go
 there. A topic may go to several tables, which are committed one after the other. Then each commit of the load says so
-(:class:`Pending`), and a reader of the first table knows that the load is done only when the others have it too.
+(:class:`Pending`), and a reader of the first table knows that the load is complete only once the others have it too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["Pending", "Positions", "Step", "TopicPositions", "next_offsets", "ne
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A load of one topic partition into several tables: where it began, and the tables that get a commit of it."""
+    """A load of one topic partition into several tables: where it began, and the tables that get a commit for it."""
 
     first: int
     tables: tuple[str, ...]
@@ -31,7 +31,7 @@ class Pending:
 class TopicPositions:
     """How far one topic is loaded into one table.
 
-    ``windows`` is the number of the state that a query's windows are in, 0 where nothing is open.
+    ``windows`` is the number of the saved state of a query's windows, 0 if no window is open.
     """
 
     topic_id: str | None = None
@@ -47,17 +47,17 @@ class Positions:
     topics: Mapping[str, TopicPositions] = field(default_factory=dict)
 
     def offset(self, tp: TopicPartition) -> int | None:
-        """The next offset of a partition, if the table was ever given one."""
+        """The next offset of a partition, if the table has stored one."""
         topic = self.topics.get(tp.topic)
         return None if topic is None else topic.offsets.get(tp.partition)
 
     def pending(self, tp: TopicPartition) -> Pending | None:
-        """The last load of a partition, if it went to several tables and may not be complete."""
+        """The last load of a partition, if it went to several tables and may be incomplete."""
         topic = self.topics.get(tp.topic)
         return None if topic is None else topic.pending.get(tp.partition)
 
     def advanced(self, ranges: Iterable[OffsetRange], tables: Sequence[str] = ()) -> Positions:
-        """The progress after a load of these ranges, which has a commit in each of ``tables``."""
+        """The positions after a load of these ranges, which gets a commit in each of ``tables``."""
         topics = dict(self.topics)
         for item in ranges:
             before = topics.get(item.topic, TopicPositions())
@@ -70,11 +70,11 @@ class Positions:
         return Positions(topics)
 
     def holding(self, topic: str, windows: int) -> Positions:
-        """The progress with another state of the windows of a topic."""
+        """The positions with another window state for a topic."""
         return Positions({**self.topics, topic: replace(self.topics[topic], windows=windows)})
 
     def without_pending(self, complete: Mapping[TopicPartition, int]) -> Positions:
-        """The progress without the loads that are complete, because all tables are at these offsets."""
+        """The positions without the loads that are complete, because all tables have reached these offsets."""
         topics = {}
         for name, topic in self.topics.items():
             left = {
@@ -86,13 +86,13 @@ class Positions:
         return Positions(topics)
 
     def to_text(self) -> str:
-        """Compact JSON: of each topic its id, the next offsets in the order of the partitions, loads and windows."""
+        """Compact JSON: for each topic its id, the next offsets ordered by partition, loads and windows."""
         return json.dumps({name: _written(topic) for name, topic in self.topics.items()}, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A part of a load whose records some tables have already: ``done`` are those, ``rest`` is left for later steps."""
+    """A part of a load whose records the tables in ``done`` have already; ``rest`` is left for later steps."""
 
     ranges: tuple[OffsetRange, ...]
     done: frozenset[str]
@@ -100,7 +100,7 @@ class Step:
 
 
 def parse_positions(text: str, where: str) -> Positions:
-    """Read what :meth:`Positions.to_text` wrote; ``where`` is the table, for the error."""
+    """Parse the output of :meth:`Positions.to_text`; ``where`` names the table in errors."""
     try:
         document: Mapping[str, Any] = json.loads(text)
         return Positions({name: _read(topic) for name, topic in document.items()})
@@ -113,7 +113,7 @@ def parse_positions(text: str, where: str) -> Positions:
 
 
 def next_offsets(tables: Mapping[str, Positions]) -> dict[TopicPartition, int]:
-    """From where to go on with each partition, so that every table has the records before."""
+    """Where to continue in each partition, so that every table has all records before that offset."""
     found: dict[TopicPartition, int] = {}
     for tp in _partitions(tables.values()):
         furthest = max(tables.values(), key=lambda table: _at(table, tp))
@@ -128,7 +128,8 @@ def next_offsets(tables: Mapping[str, Positions]) -> dict[TopicPartition, int]:
 def next_step(ranges: Sequence[OffsetRange], tables: Mapping[str, Positions]) -> Step:
     """The first part of the ranges whose records are in the same tables already.
 
-    What some tables have comes first, so that a load which was cut off is complete before another one begins.
+    Records that some tables already have come first, so that an interrupted load is completed before another one
+    begins.
     """
     parts = [_first_part(item, tables) for item in ranges]
     done = max((tables_done for _, tables_done in parts), key=lambda names: (len(names), sorted(names)))

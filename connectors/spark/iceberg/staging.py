@@ -1,4 +1,4 @@
-"""Files of a load that are written but not committed."""
+"""The files of a load that are written but not committed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["Staged", "Staging"]
 
 
 class Staged:
-    """The files of a load in one branch of a table, and the change of the table that they are written for."""
+    """The files of a load in one branch of a table, and the table change they are written for."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Staged:
         self._widened = False
 
     def widen(self, schema: Schema) -> None:
-        """Give the table the columns for rows of ``schema``, if it lacks any."""
+        """Add the columns for rows of ``schema`` to the table, if it lacks any."""
         columns = widen(self.columns, schema)
         if columns == self.columns:
             return
@@ -64,33 +64,33 @@ class Staged:
         self._widened = True
 
     def data_files(self, schema: Schema) -> DataFiles | None:
-        """The files that the executors are to write of rows of ``schema``, unless Spark's writer has to."""
+        """The files for rows of ``schema`` that the executors are to write, unless Spark's writer has to."""
         if self._writing is None:
             return None
         return self._writing.files(self.change.metadata, self.change.data_location, schema)
 
     def append(self, frame: DataFrame) -> Written:
-        """Have Spark write rows."""
+        """Let Spark write rows."""
         return Written(self.change.write(frame, self._options))
 
     def found(self, files: DataFiles, names: Iterable[str]) -> Written:
-        """The files of executors that count."""
+        """The files, written by executors, that count."""
         return Written(self.change.data_files(files.places(names)))
 
     def discard(self, written: Written | DataFiles) -> None:
-        """Delete what a pass has written in vain."""
+        """Delete the files a pass has written in vain."""
         if isinstance(written, DataFiles):
             self.change.discard_places(written.all_places)
         else:
             self.change.discard(written.files)
 
     def merge(self, frame: DataFrame, schema: Schema) -> Written:
-        """Have Spark write the rows with which changes of that schema come true."""
+        """Let Spark write the rows that result from changes of this schema."""
         self.merges = True
         return Merge(self.change, self.branch, schema, self._options).write(frame)
 
     def repeat_on(self, change: Change) -> None:
-        """Make the same change of the columns in another change; an error says if the files do not fit it."""
+        """Apply the same column changes to another table change; raises if the files do not fit it."""
         if self._widened:
             change.widen(self.columns)
         ours, theirs = self.change.metadata, change.metadata
@@ -122,7 +122,7 @@ class Staging:
         self._parts: list[Staging] = []
 
     def part(self) -> Staging:
-        """The output for the records of one topic. Topics that are loaded at once have tables of their own."""
+        """The output for the records of one topic. Topics that are loaded at the same time have their own tables."""
         part = Staging(self._begin, self.naming, self._done)
         part._staged = self._staged
         self._parts.append(part)
@@ -133,13 +133,13 @@ class Staging:
         return self._staged.get(name)
 
     def write(self, frame: DataFrame, table: str, schema: Schema, attempt: int) -> None:
-        """Write the rows of a table, or what changes make of them."""
+        """Write the rows of a table, or the result of changes to them."""
         name = self.naming(table)
         if str(name) in self._done:
             return
         is_change = schema.field(CHANGE_COLUMN) is not None
         if is_change and not key_columns(schema):
-            # No change fits such a schema; the job finds the one that does.
+            # No change can have this schema; running the job finds the record that does, and reports it.
             frame.write.format("noop").mode("overwrite").save()
             return
         if is_change:
@@ -150,7 +150,7 @@ class Staging:
         self._passes[table, attempt] = staged.merge(frame, schema) if is_change else staged.append(frame)
 
     def files(self, table: str, schema: Schema, attempt: int) -> PartFiles | None:
-        """What the executors write of the rows of a table; ``None`` if they are to be given to :meth:`write`."""
+        """The files that executors write for a table's rows; ``None`` if the rows have to go to :meth:`write`."""
         name = self.naming(table)
         if str(name) in self._done or schema.field(CHANGE_COLUMN) is not None:
             return None
@@ -161,7 +161,7 @@ class Staging:
         return files.parts
 
     def _for_attempt(self, name: TableName, columns: Schema, attempt: int) -> Staged:
-        """The change of a table for the files of an attempt."""
+        """The table change for the files of an attempt."""
         if self._gives_up(name, attempt):
             del self._staged[name]
         return self._widened(name, columns)
@@ -174,7 +174,7 @@ class Staging:
         return staged
 
     def _gives_up(self, name: TableName, attempt: int) -> bool:
-        """Whether a new table has only files of attempts before, which had other columns; they are deleted."""
+        """Whether a new table has only files of earlier attempts, with other columns; these are deleted."""
         staged = self._staged.get(name)
         before = [key for key in self._passes if self.naming(key[0]) == name]
         if staged is None or not before or any(each == attempt for _, each in before):
@@ -186,7 +186,7 @@ class Staging:
         return True
 
     def _check_single(self, name: TableName, table: str) -> None:
-        """Refuse changes under two names for one table: the second ones would not see the rows of the first."""
+        """Reject changes under two names for one table: the second ones would not see the rows of the first."""
         for other, _ in self._passes:
             if other != table and self.naming(other) == name:
                 raise ConnectError(
@@ -195,7 +195,7 @@ class Staging:
                 )
 
     def keep(self, loaded: Loaded) -> set[TableName]:
-        """Keep the files of the attempt that counts; the answer is the tables that they change."""
+        """Keep the files of the attempt that counts; returns the tables that they change."""
         changed: set[TableName] = set()
         for (table, attempt), each in self._passes.items():
             name = self.naming(table)
@@ -239,6 +239,6 @@ def _names(reports: Reports) -> list[str]:
 
 
 def _rows_of(loaded: Loaded, table: str) -> int:
-    """Return the number of rows that the executors have made for a table."""
+    """Return the number of rows the executors have produced for a table."""
     result = loaded.results.get(table)
     return sum(report.written for report in loaded.reports[table]) if result is None else result.rows

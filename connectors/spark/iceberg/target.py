@@ -1,13 +1,13 @@
 """Tables of Apache Iceberg: the offsets are committed with the rows, in one version of the table (I3).
 
-A load writes its files first, against a version of the table that is nowhere yet. Then one commit makes the new
-version: columns, files, the snapshot with the offsets in its summary, and their copy in the properties. No reader sees
-any of it before, and a commit is for exactly the version of the table that was looked at before it.
+A load writes its files first, against an unpublished version of the table. Then one commit makes the new version:
+columns, files, the snapshot with the offsets in its summary, and their copy in the properties. Readers see nothing
+before that, and a commit replaces exactly the version of the table that was checked before it.
 
 ======================  ======================================  ============================================
 killed                  in the table                            the next start
 ======================  ======================================  ============================================
-while files are         nothing; files that nothing names       loads the records again; the files are
+while files are         nothing; files that nothing refers to   loads the records again; the files are
 written                                                         removed by the table's maintenance
 before the commit       the same                                the same
 in the commit           the old version or the new one          reads the offsets: they say which
@@ -19,15 +19,15 @@ before Kafka's offsets  the table is ahead of the offsets of    goes on from the
 are committed           the group
 ======================  ======================================  ============================================
 
-**Fencing.** A driver that starts writes its claim into the properties of each table that has offsets of the connector.
-Before every commit a driver looks at the very version that it is going to replace: another claim than its own, and it
-has lost (:class:`FencedError`); other offsets than those it knows, and it reads them again before it goes on. A
+**Fencing.** A starting driver writes its claim into the properties of each table that has offsets of the connector.
+Before every commit, a driver checks the very version it is going to replace. If the claim is not its own, it has lost
+the table (:class:`FencedError`); if the offsets are not those it knows, it reads them again before it goes on. A
 catalog that replaces claims without comparing them (REST does) still compares the head of the branch: of two drivers
-with the same records only one commits.
+with the same records, only one commits.
 
 **Other writers.** Compaction, deletes, appends and expiry by others are commits like any other. If one comes first, the
 load is committed on top of it with the files that are written already; if it has changed columns or partitions, the
-load is made again.
+load is repeated.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class IcebergTarget:
 
     @property
     def offsets(self) -> Mapping[TopicPartition, int]:
-        """The next offsets according to all tables; for partitions in none of them, where this driver is."""
+        """The next offsets according to all tables; for partitions in none of them, this driver's own position."""
         return self._untold | next_offsets(self._positions())
 
     @property
@@ -121,12 +121,12 @@ class IcebergTarget:
 
     @property
     def catalog(self) -> IcebergCatalog:
-        """The catalog, once the target is open."""
+        """The catalog; available once the target is open."""
         assert self._catalog is not None
         return self._catalog
 
     def peek(self) -> TargetContents:
-        """Return the tables as in their catalog, whoever has claimed them."""
+        """Return the tables as they are in their catalog, whoever has claimed them."""
         self._catalog = IcebergCatalog(self._spark(), self._config)
         for name in self._names():
             table = self.catalog.table(name)
@@ -181,7 +181,7 @@ class IcebergTarget:
     def skip(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Commit a snapshot without files to each table of these topics.
 
-        Of a topic without a table nothing needs to be kept here: Kafka's own offsets count for it.
+        For a topic without a table, nothing needs to be stored here: Kafka's own offsets count.
         """
         self._doubtful = True
         for name, known in list(self._tables.items()):
@@ -212,7 +212,9 @@ class IcebergTarget:
     # -- a load ----------------------------------------------------------------------------------------------
 
     def _parts(self, ranges: Sequence[OffsetRange]) -> Iterator[Sequence[OffsetRange]]:
-        """Yield the ranges that may be committed together: changes of one topic must find the rows of another's."""
+        """Yield groups of ranges that may be committed together: changes of one topic must see the rows of
+        another's.
+        """
         if self._config.changes is None:
             yield ranges
             return
@@ -225,7 +227,7 @@ class IcebergTarget:
         try:
             routes = self._stage(step, loader, staging, windows)
         except Exception:
-            # What is left of it does no harm, and is removed by the table's maintenance.
+            # Whatever is left of it does no harm, and is removed by table maintenance.
             with contextlib.suppress(Exception):
                 staging.discard()
             raise
@@ -242,7 +244,7 @@ class IcebergTarget:
     def _stage(
         self, step: Step, loader: Loader, staging: Staging, windows: Mapping[str, TopicWindows | None]
     ) -> dict[str, set[TableName]]:
-        """Write the files of a step; return the tables that the rows of each topic go to."""
+        """Write the files of a step; return the tables to which each topic's rows go."""
         crash_point("before-staging-write")
         routes: dict[str, set[TableName]] = {}
         changes = None if self._config.changes is None else self._changes
@@ -270,7 +272,7 @@ class IcebergTarget:
         return LoadRequest(ranges, known, part, records=windows.records, windows=state)
 
     def _are_apart(self, groups: Sequence[Sequence[OffsetRange]]) -> bool:
-        """Whether each topic has a table of its own, so that all of them can be loaded at once."""
+        """Whether each topic has its own table, so that all of them can be loaded at the same time."""
         if self._routed or self._config.changes is not None:
             return False
         tables = {self._naming.table(group[0].topic) for group in groups}
@@ -317,7 +319,7 @@ class IcebergTarget:
                 if done and load is not None:
                     tables |= {names.get(name) or self._naming.parsed(name) for name in load.tables}
         if not tables:
-            # No row of it was written: any table that has the topic can say how far it is.
+            # No row was written: any table that has the topic can record the new offsets.
             topic = ranges[0].topic
             tables = set(sorted(name for name, known in self._tables.items() if topic in known.positions.topics)[:1])
         return sorted(tables)
@@ -326,7 +328,7 @@ class IcebergTarget:
 
     @property
     def _rows(self) -> HeldRows:
-        """The rows held by windows, beside the tables."""
+        """The rows held by windows, stored beside the tables."""
         if self._held is None:
             self._held = HeldRows(open_store(self._config, self._spark), self._connector)
         return self._held
@@ -337,7 +339,7 @@ class IcebergTarget:
         return [topic.windows for topic in topics if topic.windows != NO_STATE]
 
     def _windows_of(self, topic: str, step: Step) -> TopicWindows | None:
-        """Return the windows of a topic, if the query has windows, or had some that are still open."""
+        """Return the windows of a topic, if the query has windows, or left some open earlier."""
         numbers = {
             name: positions.topics[topic].windows
             for name, positions in self._positions().items()
@@ -363,7 +365,7 @@ class IcebergTarget:
     # -- one table -------------------------------------------------------------------------------------------
 
     def _begin(self, name: TableName, schema: Schema) -> Staged:
-        """Begin the change that the files of a load are written for."""
+        """Begin the table change that the files of a load are written for."""
         known = self._tables.get(name)
         if known is None:
             return self._begin_new(name, schema)
@@ -473,7 +475,7 @@ class IcebergTarget:
         return self._config.iceberg_branch(str(name))
 
     def _names(self) -> list[TableName]:
-        """Return the tables that may have offsets of the connector."""
+        """Return the tables that may have the connector's offsets."""
         if self._naming.known is not None:
             return list(self._naming.known)
         return [TableName(self._naming.namespace, name) for name in self.catalog.names(self._naming.namespace)]

@@ -1,8 +1,8 @@
 """The columns of an Iceberg table as Connect's types.
 
-Whole numbers of 8 and 16 bits are ``int`` in Iceberg, and a time of day, for which Spark has no type, is the ``int`` of
-its milliseconds. A column keeps the type that a connector has declared for it as long as that is the same to Spark.
-A column of a type that Connect lacks is left to others: no records are written into it.
+Integers of 8 and 16 bits are ``int`` in Iceberg, and a time of day, for which Spark has no type, is an ``int`` of
+milliseconds. A column keeps the type a connector has declared for it as long as both are the same to Spark. Columns
+whose types Connect lacks are left to other writers: no records are written into them.
 """
 
 from __future__ import annotations

@@ -20,7 +20,9 @@ __all__ = ["FilesCompaction"]
 logger = logging.getLogger(__name__)
 
 _AT_ONCE: Final = 64
-"""How many files are made in one entry of the ledger: what is done stays done, and readers miss little at a time."""
+"""The maximum number of files merged in one ledger entry: finished entries persist, and readers miss little
+at a time.
+"""
 
 
 class FilesCompaction:
@@ -33,7 +35,7 @@ class FilesCompaction:
         self._file_size = file_size
 
     def run(self, tables: Collection[str] | None, stopping: Callable[[], bool]) -> Iterator[CompactedTable]:
-        """Compact these tables, or all that the ledger knows; a table is yielded once it is done."""
+        """Compact these tables, or all that the ledger knows; yields each table once it is done."""
         if not self._format.compacts:
             raise ConnectError(f"Files in {self._format.name} cannot be compacted, because they have no schema.")
         known = self._ledger.tables

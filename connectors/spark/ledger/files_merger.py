@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["FilesMerger"]
 
 _FILES_THEMSELVES: Final = {"recursiveFileLookup": "true", "__globPaths__": "false"}
-"""Spark is to look neither for folders in the paths of the files nor for patterns."""
+"""Makes Spark read neither columns from the folders in a file's path nor patterns from its name."""
 _EXTENSION: Final = re.compile(r"part-[^/]*?c\d+\.(.+)")
 _SUFFIXES: Final = {"parquet": "parquet", "orc": "orc", "avro": "avro", "json": "json", "text": "txt"}
 _REFUSED: Final = re.compile(r"DataError: (.+?)(?: Cast the column.*)?$", re.MULTILINE)
@@ -63,7 +63,7 @@ class FilesMerger:
         return [file for file in found if file is not None and suffix.fullmatch(file.extension)]
 
     def unknown_field(self, table: str, schema: Schema, group: MergeGroup) -> str | None:
-        """Return a field of one of the files that the table does not know, and that would be lost."""
+        """Return a field of one of the files that would be lost because the table does not know it."""
         paths_in = self._format.field_paths
         if paths_in is None:
             return None
@@ -87,7 +87,7 @@ class FilesMerger:
         """Write each group of files of ``schema`` into one file, for the manifest with this number.
 
         ``changed`` are columns that get another type. Raises :class:`~connect.errors.ConnectError` if one of their
-        values cannot be kept exactly.
+        values cannot be converted exactly.
         """
         folders = [f"{staging}/merged/{table}/{index}" for index in range(len(groups))]
         with ThreadPoolExecutor(max(1, self._spark.sparkContext.defaultParallelism)) as threads:
@@ -107,7 +107,7 @@ class FilesMerger:
     def _target(self, table: str, group: MergeGroup, source: str, number: int, counter: int) -> str:
         match = _EXTENSION.fullmatch(source.rpartition("/")[2])
         assert match is not None
-        # Spark calls all lines txt.
+        # Spark uses the extension txt for all line formats.
         extension = match[1].replace("txt", _SUFFIXES[self._format.source])
         path = group.merged_path(self._config.filename_offset_zero_pad_width, number, counter, extension)
         return f"{self.place(table)}/{path}"
@@ -117,7 +117,9 @@ class FilesMerger:
     def _merged(
         self, table: str, schema: Schema, changed: Mapping[str, Schema], group: MergeGroup, folder: str
     ) -> tuple[str, StagedFile, int]:
-        """Write the rows of a group into one staged file; return its path, what it is, and its number of rows."""
+        """Write the rows of a group into one staged file; return its path, its staged description, and its number of
+        rows.
+        """
         place = self.place(table)
         count = self._format.count_rows
         rows = sum(counted_rows(self._files, f"{place}/{file.path}", count) for file in group.files)
@@ -145,7 +147,7 @@ class FilesMerger:
         return f"{folder}/{staged[0].path}", staged[0], rows
 
     def _rows(self, schema: Schema, changed: Mapping[str, Schema], uris: list[str]) -> DataFrame:
-        # Folders mean nothing here: what they say is not in the files, and stays so.
+        # Folders are ignored here: their values are not stored in the files, and stay in the folder names.
         if self._format.lines:
             return self._spark.read.options(**_FILES_THEMSELVES).text(uris)
         names = _file_columns(schema, self._config)
@@ -183,6 +185,6 @@ def _refusal(table: str, error: Exception) -> ConnectError:
 
 
 def _file_columns(schema: Schema, config: LayoutOptions) -> frozenset[str]:
-    """Return the columns that are in the files rather than in the names of their folders."""
+    """Return the columns stored in the files rather than in the names of their folders."""
     divided = config.partition_field_name if config.partitioner == "FieldPartitioner" else ()
     return frozenset(schema.field_names) - frozenset(divided)

@@ -1,33 +1,33 @@
 """The ledger beside the data: makes a load happen exactly once, whichever process is killed and when (I3).
 
-Below the store, besides the tables, there is one hidden folder a connector::
+Below the store, besides the tables, there is one hidden folder for each connector::
 
     _sluice/<connector>/staging/<epoch>-<random>/...    what a load writes before it is committed
     _sluice/<connector>/manifests/0000000042.json       number 42 of the ledger: offsets, schemas, files
     _sluice/<connector>/manifests/0000000042.done       every file of number 42 has its final name
 
-A load goes through these steps; a kill between two of them leaves what the table says:
+A load goes through these steps; a kill between two of them leaves this:
 
 =====================  =====================================  =============================================
 killed                 on disk                                the next start
 =====================  =====================================  =============================================
-while staging          part of the files in a staging folder  deletes it, for no manifest names it; the
+while staging          part of the files in a staging folder  deletes it, because no manifest names it; the
                                                               records are loaded again, from the offsets
                                                               of the last manifest
 after staging          all files in the staging folder,       the same
                        synced
 while the manifest     a hidden file beside the manifests,    the same: a manifest is linked to its name
-is written             or the same as above                   whole, or it is not there
+is written             or the same as above                   whole, or it does not exist
 after the manifest     the manifest, all files in staging     rolls forward: renames all, marks it done;
 (the commit)                                                  loading continues from the manifest's offsets
 between two renames    some files have their final names      rolls forward: renames the rest
 after the renames      all files have their final names       marks it done
 after the done mark    the same, an empty staging folder      deletes the staging folder
 before Kafka's         the ledger is ahead of the offsets     loading continues from the ledger's offsets,
-offsets are committed  of the group                           which count for more than the group's
+offsets are committed  of the group                           which take precedence over the group's
 =====================  =====================================  =============================================
 
-A compaction goes the same way with a manifest that also lists the files it has merged. After the commit these are
+A compaction takes the same steps with a manifest that also lists the files it has merged. After the commit these are
 removed first, then the merged ones get their names:
 
 =====================  =====================================  =============================================
@@ -42,28 +42,28 @@ renames, or renames
 after the renames      all new files                          marks it done
 =====================  =====================================  =============================================
 
-A load that rewrites its table (``schema.conflict=rewrite``) goes the way of both: its manifest has the offsets, the
-files of the load, and the rewritten files with those whose place they take. None of these counts without the others.
+A load that rewrites its table (``schema.conflict=rewrite``) combines both: its manifest has the offsets, the files of
+the load, and the rewritten files together with those they replace. None of these counts without the others.
 
-In that order a reader that lists a folder and then opens its files never has a record twice. It may miss records of the
-old files from the first removal to the last rename, or fail because a file it has listed is gone. The name of a merged
-file carries the number of its manifest, so that a removal never hits a new file, however late and often it is tried.
+In that order, a reader that lists a folder and then opens its files never sees a record twice. It may miss records of
+the old files from the first removal to the last rename, or fail because a file it has listed is gone. The name of a
+merged file carries the number of its manifest, so a removal never hits a new file, however late and often it is tried.
 
-Staged files are synced before the manifest is made, the manifest before the first rename, the renames before
-the done mark. So the table holds for a power failure too, as far as the disk keeps its promises.
+Staged files are synced before the manifest is written, the manifest before the first rename, and the renames before the
+done mark. So the table also holds for a power failure, as far as the disk keeps its promises.
 
-A reader of the tables sees each record once at any moment: staging is elsewhere and hidden, and a rename is
-atomic. Between a manifest and its done mark a reader may see a part of a load.
+A reader of the tables sees each record once at any moment: staging is elsewhere and hidden, and a rename is atomic.
+Between a manifest and its done mark, a reader may see a part of a load.
 
-**Fencing.** A driver that starts takes the next number of the ledger with a manifest that moves nothing: its
-claim. A driver that was there before, alive but cut off, then finds its own next number taken and fails with
-:class:`FencedError`; it has changed nothing and deletes nothing. Staging folders carry the number of their
-driver's claim, so a driver knows which are of drivers that it has fenced, and deletes only those. A Spark JVM
-that survives its driver writes into such a folder, where it does no harm.
+**Fencing.** A starting driver takes the next number of the ledger with a manifest that moves nothing: its claim. An
+earlier driver that is still alive but was cut off then finds its own next number taken and fails with
+:class:`FencedError`; it has changed nothing and deletes nothing. Staging folders carry the number of their driver's
+claim, so a driver knows which belong to drivers it has fenced, and deletes only those. A Spark JVM that survives its
+driver writes into such a folder, where it does no harm.
 
-**Growth.** A manifest repeats all offsets and schemas, so only the last one matters and old ones are pruned.
-A number is never used twice for all that: a driver that slept while its next number was used and pruned sees
-higher ones after making it, and has lost; and only the highest manifest is ever rolled forward.
+**Growth.** A manifest repeats all offsets and schemas, so only the last one matters and old ones are pruned. A number
+is still never used twice: a driver that slept while its next number was used and pruned sees higher numbers after
+writing its manifest, and has lost; and only the highest manifest is ever rolled forward.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Ledger:
         self._head = Manifest(number=0, epoch=0)
 
     def open(self) -> None:
-        """Finish or delete the loads that an earlier driver left, and fence it if it is still running."""
+        """Finish or delete the loads that an earlier driver left behind, and fence it if it is still running."""
         while True:
             head = self._last()
             self._roll_forward(head)
@@ -135,12 +135,12 @@ class Ledger:
 
     @property
     def offsets(self) -> Mapping[TopicPartition, int]:
-        """The next offset to load of every partition that was ever loaded."""
+        """The next offset of every partition that was ever loaded."""
         return self._head.offsets
 
     @property
     def topics(self) -> Mapping[str, str]:
-        """The topic ids that belong to the offsets, as far as known."""
+        """The topic ids the offsets belong to, as far as known."""
         return self._head.topics
 
     @property
@@ -168,7 +168,7 @@ class Ledger:
         last = self._last()
         if last.epoch != self._head.epoch:
             raise self._fenced()
-        # It may be a manifest of this driver that it does not know of: the error came after the commit.
+        # It may be a manifest of this driver that the driver does not know of, if the error came after the commit.
         self._head = last
         self._roll_forward(last)
         self._clear()
@@ -200,16 +200,16 @@ class Ledger:
         """Commit a load: once this returns, its files have their final names and its offsets count.
 
         ``moves`` are all files of the load; ``offsets``, ``tables``, ``topics`` and ``records`` are its changes to the
-        ledger's. The id of a topic in ``offsets`` that is not in ``topics`` is unknown from now on. ``removals`` are
-        files whose rows are in the moved ones, ``windows`` all that are open from now on, by default those that were.
-        Raises :class:`FencedError` if another driver has taken over.
+        ledger's. From now on, the id of a topic that is in ``offsets`` but not in ``topics`` is unknown. ``removals``
+        are files whose rows are in the moved ones. ``windows`` are all windows that are open from now on, by default
+        those that were open before. Raises :class:`FencedError` if another driver has taken over.
         """
         self._check_free(moves)
         try:
             self._files.sync_files(move.source for move in moves)
             self._sync_windows(windows or {})
         except FileNotFoundError:
-            # A driver that takes over deletes the staging of this one.
+            # A driver that takes over deletes this driver's staging folders.
             self.check_fence()
             raise
         named = {topic for topic, _ in offsets}
@@ -237,14 +237,14 @@ class Ledger:
         try:
             self._roll_forward(manifest)
         except LedgerError:
-            # Whoever has taken over has rolled it forward, and may have merged its files since.
+            # A driver that has taken over has rolled it forward, and may have merged its files since.
             self.check_fence()
             raise
         self._prune()
         self._clear_windows()
 
     def _check_free(self, moves: Sequence[Move]) -> None:
-        """Make sure that none of the load's file names is taken."""
+        """Check that none of the load's file names is taken."""
         sizes = ask_all(self._files, lambda move: self._files.size(move.target), moves)
         for move, size in zip(moves, sizes, strict=True):
             if size is not None:
@@ -260,12 +260,12 @@ class Ledger:
         for path in manifest.removals:
             self._files.remove(path)
             crash_point("mid-removal")
-        # A power failure must not bring a removed file back beside the one that replaces it.
+        # A power failure must not bring back a removed file beside the one that replaces it.
         self._files.sync_folders(path.rpartition("/")[0] for path in manifest.removals)
         with ThreadPoolExecutor(self._files.concurrency) as threads:
             for _ in threads.map(self._publish, manifest.moves):
                 pass
-        # The names must be on the disk before the mark says so.
+        # The names must be on disk before the mark says so.
         self._files.sync_folders(move.target.rpartition("/")[0] for move in manifest.moves)
         crash_point("before-done")
         try:
@@ -288,7 +288,7 @@ class Ledger:
         crash_point("mid-rename")
 
     def _clear(self) -> None:
-        """Delete staging folders of fenced drivers, and of attempts of this one that are over (I6)."""
+        """Delete staging folders of fenced drivers, and of this driver's finished attempts (I6)."""
         for name in self._files.names(self._staging):
             match = _STAGING.fullmatch(name)
             if match is not None and int(match[1]) <= self._head.epoch:
@@ -298,7 +298,7 @@ class Ledger:
     def _clear_windows(self) -> None:
         """Delete the folders of held rows that nothing refers to: those of finished attempts and of earlier loads.
 
-        A fenced driver deletes none that counts: its successor refers to those it knew, or to newer ones.
+        A fenced driver deletes none that is in use: its successor refers to those it knew, or to newer ones.
         """
         named = {folder for windows in self._head.windows.values() for folder in windows.folders}
         for name in self._files.names(self._windows):
@@ -307,7 +307,7 @@ class Ledger:
                 self._files.remove_tree(f"{self._windows}/{name}")
 
     def _sync_windows(self, windows: Mapping[str, OpenWindows]) -> None:
-        """Make the rows durable that a commit is about to refer to."""
+        """Make the rows durable to which a commit is about to refer."""
         kept = {folder for known in self._head.windows.values() for folder in known.folders}
         for folder in {folder for each in windows.values() for folder in each.folders} - kept:
             self._files.sync_files(f"{folder}/{path}" for path in self._files.files(folder))

@@ -1,4 +1,4 @@
-"""Manifests: the entries of the ledger. One file each, whose appearance is the commit."""
+"""Manifests: the entries of the ledger. Each is one file, whose appearance is the commit."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["LedgerError", "Manifest", "Move"]
 
 _FORMAT: Final = 1
 _WITH_REMOVALS: Final = 2
-"""The format of manifests that take files away: a version that does not know of it must not read past them."""
+"""The format of manifests that remove files: a version that does not know this must not read past them."""
 _WITH_WINDOWS: Final = 3
-"""The format of manifests that name rows which the query was not asked for yet, for the same reason."""
+"""The format of manifests that name rows the query has not processed yet, for the same reason."""
 _FORMATS: Final = (_FORMAT, _WITH_REMOVALS, _WITH_WINDOWS)
 
 
@@ -31,8 +31,8 @@ class LedgerError(ConnectError):
 class Move:
     """A staged file and its final name, both relative to the store, with its checked size and row count.
 
-    ``upload`` is what a staged file of an object store really is. The rows of such a file are known only where all
-    rows of a Spark partition went into one.
+    ``upload`` describes a staged file of an object store, which is an upload. The row count of such a file is known
+    only if all rows of a Spark partition went into one file.
     """
 
     source: str
@@ -86,7 +86,9 @@ class Manifest:
 
     @classmethod
     def from_bytes(cls, content: bytes, name: str) -> Manifest:
-        """The inverse of :meth:`to_bytes`; :class:`LedgerError` names the file if it is not a manifest."""
+        """The inverse of :meth:`to_bytes`; raises :class:`LedgerError`, which names the file, if it is not a
+        manifest.
+        """
         try:
             document = json.loads(content)
             if document["format"] not in _FORMATS:

@@ -68,7 +68,8 @@ class MergeGroup:
 def data_file(path: str, size: int, *, named: bool = True) -> DataFile | None:
     """Return the file with this path in its table, or ``None`` if Sluice has not named it.
 
-    In a store where files keep the names that Spark gave them, they are not ``named`` and do not tell their records.
+    In a store where files keep the names that Spark gave them, they are not ``named``, and their names do not say which
+    records they hold.
     """
     name = path.rpartition("/")[2]
     if not named:
@@ -86,7 +87,7 @@ def data_file(path: str, size: int, *, named: bool = True) -> DataFile | None:
 def merge_groups(files: Iterable[DataFile], target: int) -> Iterator[MergeGroup]:
     """Yield the groups of small files to merge into one file each, of about ``target`` bytes.
 
-    A file of at least half the target size is left alone, so a file is only rewritten until it has that size.
+    A file of at least half the target size is left alone, so files are rewritten only until they reach that size.
     """
     small = (file for file in files if file.size < target / 2)
     yield from (group for group in all_groups(small, target) if len(group.files) > 1)

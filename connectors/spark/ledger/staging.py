@@ -21,8 +21,9 @@ _PART: Final = re.compile(r"part-(\d+)-[0-9a-f-]{36}[.-]c(\d+)\.(.+)")
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """The parts of a file name that Spark gave: its partition, its place among that partition's files, its
-    extension."""
+    """The parts of a file name given by Spark: its partition, the file's number within that partition, and the
+    extension.
+    """
 
     number: int
     counter: int
@@ -31,15 +32,16 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class FileNames:
-    """Makes the final names of files: ``topics/flights/partition=0/flights+0+0000000000+0000000099.…``."""
+    """Generates the final names of files: ``topics/flights/partition=0/flights+0+0000000000+0000000099.…``."""
 
     topics_dir: str
     partitioner: Partitioner
     offset_digits: int
 
     def path(self, table: str, report: Report, written: str, counter: int, extension: str) -> str:
-        """Return the path for a file with rows of one report; Spark put it in the folder ``written``, and ``counter``
-        is its place among the files of that report there."""
+        """Return the path for a file with rows of one report, which Spark put into the folder ``written``; ``counter``
+        is its number among the files of that report there.
+        """
         digits = self.offset_digits
         offsets = f"{report.first:0{digits}}+{report.last:0{digits}}"
         again = f"+{counter}" if counter else ""
@@ -104,9 +106,9 @@ def gathered_moves(
     count_rows: Callable[[BinaryIO], int],
     number: int,
 ) -> list[Move]:
-    """Like :func:`staged_moves`, for rows that were brought together by folder: any file may hold rows of any report.
+    """Like :func:`staged_moves`, for rows that were gathered by folder: any file may hold rows of any report.
 
-    ``number`` is that of the load in the ledger.
+    ``number`` is the number of the load in the ledger.
     """
     written = sum(report.written for report in reports)
     staged = [(_part(file), file) for file in files.staged(folder)]
@@ -137,8 +139,9 @@ def gathered_moves(
 
 
 def _named_moves(folder: str, staged: Sequence[tuple[_Part, StagedFile]], reports: Reports) -> list[Move]:
-    """Return the moves of files that nobody can read yet; only the presence of files per Spark partition can be
-    checked."""
+    """Return the moves of files that nobody can read yet; it can only be checked that each Spark partition
+    has files.
+    """
     written = {number: report.written for number, report in reports.by_partition.items() if report.written}
     files = Counter(part.number for part, _ in staged)
     for number in written.keys() - files.keys():
@@ -166,8 +169,9 @@ def result_moves(
     count_rows: Callable[[BinaryIO], int],
     number: int,
 ) -> list[Move]:
-    """Like :func:`gathered_moves`, for the result of a query with so many rows, made from the records of
-    ``origins``."""
+    """Like :func:`gathered_moves`, for the result of a query with this many rows, made from the records of
+    ``origins``.
+    """
     staged = [(_part(file), file) for file in files.staged(folder)] if rows else []
     if files.names_when_staging:
         if rows and not staged:

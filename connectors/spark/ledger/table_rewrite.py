@@ -1,4 +1,4 @@
-"""Rewrites tables in a load whose records need wider columns than the existing files can be read with."""
+"""Rewrites tables in a load whose records need wider columns than can be read from the existing files."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def rewrite(
     file_size: int,
     divided_by: Collection[str],
 ) -> Rewritten:
-    """Stage the files of ``known`` tables again whose columns have other types in ``tables``.
+    """Stage the files of those ``known`` tables again whose columns have other types in ``tables``.
 
-    They are to be committed with the load, in the manifest with this number. Columns in ``divided_by`` are in the names
-    of the table's folders, which stay.
+    They are to be committed with the load, in the manifest with this number. Columns in ``divided_by`` are part of the
+    table's folder names, which stay.
     """
     done = Rewritten()
     for name, after in sorted(tables.items()):

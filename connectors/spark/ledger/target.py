@@ -55,7 +55,7 @@ class FilesTarget:
         self._spark = spark
         self._hive = self._registration(connector) if config.hive_integration else None
         self._row_bytes: dict[str, float] = {}
-        """How large a row of each table was in the last load, which tells how many rows fill a file."""
+        """The average size of a row of each table in the last load, from which the number of rows per file follows."""
 
     @property
     def offsets(self) -> Mapping[TopicPartition, int]:
@@ -99,7 +99,7 @@ class FilesTarget:
             moves, tables, records, windows = self._stage(ranges, loader, staging)
             rewritten = self._rewrite(tables, loader, staging)
         except Exception:
-            # Whoever takes over clears the staging of this driver away, which would show as an odd error.
+            # A driver that takes over deletes this driver's staging folder, which would surface as a misleading error.
             self._ledger.check_fence()
             raise
         crash_point("after-staging-write")
@@ -113,7 +113,7 @@ class FilesTarget:
             self._hive.register(self._spark(), tables, self._folders(moves, tables))
 
     def skip(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Commit a manifest that has these offsets and no files."""
+        """Commit a manifest with these offsets and no files."""
         self._ledger.commit(self._ledger.new_staging(), (), offsets, {})
 
     def compact(self, tables: Collection[str] | None, stopping: Callable[[], bool]) -> Iterator[CompactedTable]:
@@ -152,7 +152,7 @@ class FilesTarget:
         return moves, tables, records, {name: each for name, each in windows.items() if each != OpenWindows()}
 
     def _windows_of(self, topic: str) -> WindowState | None:
-        """Return the windows of a topic, if the query has windows, or had some that are still open."""
+        """Return the windows of a topic, if the query has windows, or left some open earlier."""
         from connectors.spark.sql.window_output import WindowState  # noqa: PLC0415 - it brings pyspark
 
         known, policy, start = self._ledger.windows, self._config.windows, f"{topic}/"
@@ -164,7 +164,7 @@ class FilesTarget:
         return WindowState(policy, before, self._ledger.new_windows, self._files.uri)
 
     def _rewrite(self, tables: Mapping[str, Schema], loader: Loader, staging: str) -> Rewritten:
-        """Stage all files of tables again whose new column types cannot be read from them."""
+        """Stage all files of tables again whose new column types cannot be read from the existing files."""
         from connectors.spark.ledger.table_rewrite import Rewritten, rewrite  # noqa: PLC0415 - it brings pyspark
 
         known = self._ledger.tables
@@ -204,7 +204,7 @@ class FilesTarget:
 
     @property
     def _executors_write(self) -> bool:
-        """Whether the executors write the files themselves: each task's rows go into one folder that they can reach.
+        """Whether the executors write the files themselves: if each task's rows go into one folder that they can reach.
 
         Only Spark follows keys that configure its Parquet writer or its access to an object store.
         """
@@ -234,7 +234,7 @@ class FilesTarget:
         return folders_of
 
     def write(self, frame: DataFrame, schema: Schema, table: str, folder: str, splits: Sequence[OffsetRange]) -> None:
-        """Let Spark write the rows of a table into a folder; each of its partitions holds those of one split."""
+        """Let Spark write the rows of a table into a folder; each of Spark's partitions holds the rows of one split."""
         folders_of = self._checked(schema)
         frame, columns = folders_of.arranged(frame, schema, named=self._files.names_when_staging)
         writer = frame.write.format(self._format.source).options(**self._format.write_options)
@@ -257,7 +257,7 @@ class FilesTarget:
         return "/".join(filter(None, (self._config.topics_dir, table)))
 
     def _folders(self, moves: Sequence[Move], tables: Collection[str]) -> dict[str, list[str]]:
-        """The folders of files by table, as paths in it."""
+        """The folders of files by table, as paths within it."""
         found: dict[str, list[str]] = {name: [] for name in tables}
         start = f"{self._config.topics_dir}/" if self._config.topics_dir else ""
         for move in moves:
@@ -298,7 +298,7 @@ class _StagingFolder:
         self._splits = splits
 
     def folder(self, table: str, attempt: int) -> str:
-        """Return the folder with the files of a table; a cancelled attempt leaves its own behind."""
+        """Return the folder for the files of a table; a cancelled attempt leaves its own behind."""
         return f"{self._folder}-{attempt}/{table}"
 
     def write(self, frame: DataFrame, table: str, schema: Schema, attempt: int) -> None:

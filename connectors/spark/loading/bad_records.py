@@ -1,4 +1,6 @@
-"""Bad records of a load: they fail the load, or are left out once log, dead letter queue and tolerance have them."""
+"""Bad records of a load: they fail the load, or are left out once the log, the dead letter queue and the tolerance have
+recorded them.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,7 @@ _END: Final = 2**63 - 1
 _LATE: Final = "the record came after its window was written (sql.window.late=dead-letter)"
 
 Examine = Callable[[Sequence[OffsetRange], Mapping[str, Schema], Mapping[int, OffsetSet], int], pa.Table]
-"""Reads records of ranges again: rows that tell what is wrong with those of these offsets, as far as so many bytes
-hold them."""
+"""Reads records of ranges again; returns rows that describe the failures at these offsets, up to a number of bytes."""
 
 
 class BadRecords:
@@ -58,7 +59,8 @@ class BadRecords:
         refuse_record(self._context, rejections[0], partial(self._failures, tables))
 
     def give_up(self, loaded: Loaded) -> Mapping[int, OffsetSet]:
-        """Leave out the bad records of a load; when this returns, log, dead letter queue and tolerance have them.
+        """Leave out the bad records of a load; when this returns, the log, the dead letter queue and the tolerance have
+        recorded them.
 
         Late records are handled in the same step: everything a load leaves out is reported at once, because separate
         steps might report it twice.
@@ -79,7 +81,7 @@ class BadRecords:
         return bad
 
     def _failures(self, tables: Mapping[str, Schema], asked: Mapping[TopicPartition, OffsetSet]) -> Iterator[Failure]:
-        """What is wrong with each of these records."""
+        """Yield the failure of each of these records."""
         left = {tp.partition: offsets for tp, offsets in asked.items()}
         return told_failures(self._topic, left, partial(self._examined, tables))
 
@@ -96,7 +98,7 @@ class BadRecords:
 
 
 def _with_late(rows: Any, late: Mapping[int, OffsetSet]) -> Any:
-    """Add rows that describe late records, which have no other fault."""
+    """Set the message of the rows that describe late records, which have no other fault."""
     told: list[dict[str, Any]] = rows.to_pylist()
     for row in told:
         if row["offset"] in late.get(row["partition"], OffsetSet()):
@@ -115,7 +117,7 @@ def _log_rejections(loaded: Loaded, bad: Mapping[int, OffsetSet]) -> None:
 def told_failures(
     topic: str, left: Mapping[int, OffsetSet], examined: Callable[[Mapping[int, OffsetSet]], pa.Table]
 ) -> Iterator[Failure]:
-    """Yield what is wrong with each of these records of a topic, in batches that fit into memory (invariant I9).
+    """Yield the failures of these records of a topic, in batches that fit into memory (invariant I9).
 
     ``examined`` returns rows that describe some of the records, for each partition in the order of its offsets; the
     first ones if all are too large.

@@ -1,6 +1,6 @@
-"""Runs Spark jobs in threads of their own, for work whose decisions are made in the task's thread.
+"""Runs Spark jobs in separate threads, for work whose decisions are made in the task's thread.
 
-A *work* is a generator: it yields a job, and is sent the job's result or error once that has ended. So the works of
+A *work* is a generator: it yields a job, and is sent the job's result or error once the job has ended. So the works of
 many topics advance in a single thread, which alone holds their state, reports progress, and notices when the task is to
 stop; the threads that run the jobs share nothing but Spark.
 
@@ -70,11 +70,11 @@ class Jobs:
         width: int,
         packages: Sequence[str] = (),
     ) -> None:
-        """``packages`` are what the executors' Python needs besides what every load does."""
+        """``packages`` are what the executors' Python needs in addition to what every load needs."""
         self._spark = spark
         self._packages = packages
         self.ending = False
-        """Whether the works are given up: a job that has not begun its own work need not."""
+        """Whether the works are being abandoned: a job that has not begun its own work yet may skip it."""
         self._context = context
         self._progress = progress
         self._width = width
@@ -125,13 +125,14 @@ class Jobs:
                 self.ending = True
                 self._end(running)
                 if isinstance(error, ExecutorsLostError):
-                    # Whoever started it finds that it has ended, as when its Java is killed, and starts another.
+                    # The caller notices that the application has ended, just as when its Java is killed, and starts
+                    # another.
                     self._spark.sparkContext.stop()
                 raise
         return running.results
 
     def _look(self) -> None:
-        """Tell how far the works are, or that they wait for executors."""
+        """Report how far the works are, or that they are waiting for executors."""
         self._executors.look(time.monotonic())
         if self._executors.missing:
             self._context.progress(Progress("waiting for executors: the cluster of Spark has none for this connector"))
@@ -142,16 +143,16 @@ class Jobs:
 
     def _mark(self) -> None:
         """Tag the jobs of a thread as this connector's, because others may share its application."""
-        # If Java has ended, the job says so.
+        # If Java has ended, the job itself fails.
         with suppress(Exception):
             self._spark.sparkContext.addJobTag(own_tag())
             self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", own_tag())
 
     def _end(self, running: _Running) -> None:
-        """Cancel what runs, and wait for it."""
+        """Cancel running jobs, and wait for them."""
         left = {future for future in running.futures if not future.cancel()}
         while left:
-            # Again and again, for a job that had not begun is not cancelled; and if Java has ended, so have the jobs.
+            # Repeated, because a cancellation misses jobs that have not begun; if Java has ended, so have the jobs.
             with suppress(Exception):
                 self._spark.sparkContext.cancelJobsWithTag(own_tag())
             left = wait(left, _WAIT).not_done
@@ -159,7 +160,7 @@ class Jobs:
 
 
 class _Running:
-    """The works in progress: which ones wait, which job belongs to which, and the results."""
+    """The works in progress: those waiting, the work each job belongs to, and the results."""
 
     def __init__(self, works: Sequence[Work[Any]], width: int) -> None:
         self._works = works

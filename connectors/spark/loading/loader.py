@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _AGAIN: Final = 3
-"""The first attempt of a load that is made again."""
+"""The first attempt of a repeated load."""
 
 
 class Loader:
@@ -56,9 +56,10 @@ class Loader:
         return self.load_topics([LoadRequest(ranges, known, output, placement, records or {})])[0]
 
     def load_topics(self, requests: Sequence[LoadRequest]) -> list[Loaded]:
-        """Load several topics into the same known tables, some at once.
+        """Load several topics into the same known tables, some of them in parallel.
 
-        If transformations send topics to one table and they change it in different ways, they are loaded one after the
+        If transformations send topics to the same table and these change it in different ways, they are loaded one
+        after the
         other. If one load fails, all fail: the others are cancelled, and their outputs may have received rows. Raises
         :class:`~connect.errors.DataError` naming the first bad record of a topic, unless ``errors.tolerance`` is
         ``all``.
@@ -94,8 +95,9 @@ class Loader:
     def _agreed(
         self, requests: Sequence[LoadRequest], loads: list[TopicLoad], loaded: Sequence[Loaded]
     ) -> list[Loaded]:
-        """Return the loads with the schemas that tables have after all of them; conflicting ones are repeated, also in
-        ``loads``."""
+        """Return the loads with the schemas that tables have after all of them; conflicting loads are repeated, and
+        replaced in ``loads``.
+        """
         known, records, found = requests[0].known, requests[0].records, list(loaded)
         again = disagreeing_loads(known, [each.tables for each in found])
         again = sorted({*again, *disagreeing_loads(records, [each.records for each in found])})

@@ -1,4 +1,4 @@
-"""Reports the progress of a load, as Spark counts it."""
+"""Reports the progress of a load, as counted by Spark."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ _FILTER: Final = "Filter"
 class LoadProgress:
     """Adds what Spark's running queries have done so far to the progress of the load, and reports it to the worker.
 
-    Spark hears from a running task every ``spark.executor.heartbeatInterval``, and when it ends.
+    Spark gets updates from a running task every ``spark.executor.heartbeatInterval``, and when it ends.
     """
 
     def __init__(self, spark: SparkSession, context: BulkTaskContext, *, rows: bool = True, marks: int = 0) -> None:
-        """``rows`` tells whether the executors' output consists of rows of tables or only of progress marks. ``marks``
-        is the number of records per mark if marks are mixed with other rows, from which a filter removes them."""
+        """``rows`` says whether the executors' output consists of rows of tables or only of progress marks. ``marks``
+        is the number of records per mark if marks are mixed with other rows, from which a filter removes them.
+        """
         session: Any = spark
         self._queries = session._jsparkSession.sharedState().statusStore()
         self._jobs = session.sparkContext._jsc.sc().statusTracker()
@@ -77,14 +78,15 @@ class LoadProgress:
         try:
             records, rows = self._counted()
         except Exception:
-            # Its Java has ended: the job says so. No load fails for want of numbers.
+            # Java has ended, which the job itself reports. A load does not fail because its progress is unknown.
             return
         self._tell(records, rows)
 
     def _counted(self) -> tuple[int, int]:
-        """Return the records that running queries have read, and the rows that executors made of them.
+        """Return the number of records that running queries have read, and of the rows executors have produced from
+        them.
 
-        If the output consists of rows, their number is about that of the records.
+        If the output consists of rows, their number approximates that of the records.
         """
         last = max(0, self._queries.executionsCount() - _LOOKED_AT)
         queries = self._queries.executionsList(last, _LOOKED_AT)
@@ -120,7 +122,7 @@ def _jobs_of(query: Any) -> Iterator[int]:
 
 
 def _value(node: Any, values: Any) -> int:
-    """Return a node's row count, which Spark gives as text with commas once there is one."""
+    """Return a node's row count, which Spark gives as text with commas once it is known."""
     metrics = node.metrics()
     for metric in (metrics.apply(number) for number in range(metrics.size())):
         if metric.name() == _COUNT:

@@ -30,15 +30,15 @@ class Output(Protocol):
     def commits(self) -> bool:
         """Whether :meth:`write` makes the rows visible to readers at once.
 
-        If so, Spark's job must fail at the first record that forbids the load; otherwise the load is judged by the
+        If so, Spark's job must fail at the first record that blocks the load; otherwise the load is judged by the
         reports of a finished job.
         """
 
     def write(self, frame: DataFrame, table: str, schema: Schema, attempt: int) -> None:
-        """Run the Spark job that writes the rows of a table, which is to have the schema ``schema``.
+        """Run the Spark job that writes the rows of a table, whose schema is to be ``schema``.
 
-        ``attempt`` is 2 if rows of the first attempt needed another schema; what that one wrote does not count. Called
-        in a thread of the load, concurrently with those of other topics.
+        ``attempt`` is 2 if rows of the first attempt needed another schema; what the first attempt wrote does not
+        count. Called in a thread of the load, concurrently with those of other topics.
         """
 
 
@@ -47,11 +47,11 @@ class LoadRequest:
     """Ranges of one topic whose records are to be written to ``output``; ``known`` are the existing tables.
 
     With a ``placement``, the frames to write also have the folder column. ``records`` are the schemas of the rows
-    before the query, as the target has kept them; if it keeps none, the first load of a driver looks through its
-    records for them. With ``windows``, the query runs for complete windows. ``splits`` are the ranges as Spark's tasks
-    read them, by partition number; without them each task reads a range. ``files`` returns the files for executors to
-    write for the rows of a table in an attempt, if they write files themselves and the output is not called; it returns
-    ``None`` if they do not for this one.
+    before the query, as stored by the target; if it stores none, a driver's first load determines them from its
+    records. With ``windows``, the query runs for complete windows. ``splits`` are the ranges as Spark's tasks read
+    them, by partition number; without them each task reads a range. If executors write files themselves, ``files``
+    returns the files for the rows of a table in an attempt, and the output is not called; it returns ``None`` for a
+    table they do not write.
     """
 
     ranges: Sequence[OffsetRange]
@@ -71,7 +71,7 @@ class LoadRequest:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The result of loading one topic: the schemas of its tables, the executors' reports for each, and which attempt
+    """The result of loading one topic: the schemas of its tables, the executors' reports for each, and the attempt that
     counts.
 
     With a query, the tables hold ``results``, and ``records`` are the schemas of the rows these were made from. With

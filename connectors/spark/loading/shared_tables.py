@@ -1,4 +1,4 @@
-"""Decides which topics to load again when several that were loaded at once changed the same tables."""
+"""Decides which topics to load again when several that were loaded in parallel changed the same tables."""
 
 from __future__ import annotations
 

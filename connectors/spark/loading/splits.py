@@ -1,4 +1,4 @@
-"""Divides a load among Spark's tasks: exact offset ranges, which their Python reads from Kafka itself."""
+"""Divides a load among Spark's tasks: exact offset ranges, which their Python reads directly from Kafka."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 __all__ = ["split_numbers", "splits_of", "tasks_for"]
 
 _LEAST: Final = 20_000
-"""How many records are worth a task of their own."""
+"""The number of records that justifies a separate task."""
 _TOGETHER: Final = 32
-"""How many splits a task reads at most, however few records they have."""
+"""The maximum number of splits a task reads, however few records they have."""
 
 
 def splits_of(ranges: Sequence[OffsetRange], parallelism: int) -> list[OffsetRange]:
@@ -29,7 +29,7 @@ def splits_of(ranges: Sequence[OffsetRange], parallelism: int) -> list[OffsetRan
 
 
 def _parts(item: OffsetRange, count: int) -> Iterator[OffsetRange]:
-    """Split a range into so many parts, at least one, with about equal numbers of offsets."""
+    """Split a range into this many parts, at least one, with about equal numbers of offsets."""
     count = max(1, count)
     bounds = [item.first + len(item) * number // count for number in range(count)]
     for first, end in zip(bounds, [*bounds[1:], item.end], strict=True):
@@ -37,8 +37,9 @@ def _parts(item: OffsetRange, count: int) -> Iterator[OffsetRange]:
 
 
 def tasks_for(splits: Sequence[OffsetRange]) -> int:
-    """Return the number of tasks for splits of which one task may read several: starting a task costs more than reading
-    a few records."""
+    """Return the number of tasks for these splits. A task may read several of them, because starting a task costs more
+    than reading a few records.
+    """
     return min(len(splits), max(sum(map(len, splits)) // _LEAST, -(-len(splits) // _TOGETHER)))
 
 

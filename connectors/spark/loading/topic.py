@@ -1,4 +1,4 @@
-"""The load of one topic, step by step: the passes over its records, and what follows from their reports."""
+"""The load of one topic, step by step: the passes over its records, and the decisions based on their reports."""
 
 from __future__ import annotations
 
@@ -54,15 +54,18 @@ _EMPTY: Final = Schema.struct({})
 _METADATA: Final = "_sluice_metadata"
 _TRIES: Final = 5
 _SAMPLE: Final = 1_000
-"""How many records at the beginning of a range are surveyed for a guess, of so many ranges at most. Where the master is
-local, as few are always surveyed in the driver."""
+"""How many records at the beginning of a range are surveyed for a guess, and for how many ranges at most. With a local
+master, loads no larger than that are always surveyed in the driver.
+"""
 _SAMPLED: Final = 16
 _AT_A_TIME: Final = 10_000
-"""How many records are read at a time, unless the consumer's properties say so."""
+"""How many records are read at a time, unless the consumer's properties say otherwise."""
 _CLIENTS: Final = {"s3": ("boto3",), "gcs": ("google.cloud.storage",), "azure": ("azure.storage.blob",)}
-"""The packages by which executors write plain files into a store of a kind."""
+"""The packages that executors need to write plain files, by kind of store."""
 _WORTH: Final = 10
-"""How many times as many records a load must have for a guess: less are surveyed as quickly."""
+"""A guess is worthwhile if a load has at least this many times as many records as the sample: smaller loads are
+surveyed just as quickly.
+"""
 
 
 class LoadSession:
@@ -87,11 +90,13 @@ class LoadSession:
         self.transformed = has_transformations(self.props)
         self.passes = Passes(spark.sparkContext)
         self.is_local = is_local(str(spark.sparkContext.master))
-        # Topics are looked at in several threads, and plugins of users are made for one.
+        # Several threads survey topics, but user plugins are written for a single thread.
         self.surveying = Lock()
 
     def reader(self, splits: Sequence[OffsetRange], *, timed: bool = False, whole: bool = False) -> KafkaReader:
-        """Return a reader for splits of one topic, with what the chain and the Kafka columns need of records."""
+        """Return a reader for splits of one topic, with the parts of the records that the chain and the Kafka columns
+        need.
+        """
         whole = (
             whole or self.transformed or self.config.kafka_columns.need_whole_records or self.config.changes is not None
         )
@@ -106,7 +111,7 @@ class LoadSession:
         bad: Mapping[int, OffsetSet],
         budget: int,
     ) -> pa.Table:
-        """Return rows that describe what is wrong with bad records; everything else waits for them."""
+        """Return rows that describe what is wrong with bad records; all other work waits for this."""
         examining = self.passes.examine(plan, self.reader(ranges, whole=True), tables, bad, budget)
         frame: Any = split_numbers(self.spark, len(ranges))
         rows: pa.Table = self.jobs.run(frame.mapInArrow(examining, from_arrow_schema(FAILURE_ROWS)).toArrow)
@@ -118,9 +123,9 @@ class TopicMemory:
     """What a driver has learned about a topic in its loads."""
 
     tables: frozenset[str] | None = None
-    """The tables that transformations send its records to, as far as they were seen."""
+    """The tables to which transformations send the topic's records, as far as they are known."""
     records: Mapping[str, Schema] = field(default_factory=dict)
-    """The schemas of its rows before the query, by table."""
+    """The schemas of the topic's rows before the query, by table."""
 
 
 class TopicLoad:
@@ -152,12 +157,12 @@ class TopicLoad:
         return loaded
 
     def give_up(self, loaded: Loaded) -> None:
-        """Leave the bad records out that are not given up yet."""
+        """Leave out the bad records that have not been given up yet."""
         if not self._request.output.commits:
             self._give_up(loaded)
 
     def _querying(self, query: Query) -> Work[Loaded]:
-        """Write the result of the query; the rows before it have schemas of their own."""
+        """Write the result of the query; the rows before it have their own schemas."""
         request, memory = self._request, self._memory
         known = {**memory.records, **request.records}
         if request.windows is not None:
@@ -189,7 +194,7 @@ class TopicLoad:
     def _late_offsets(
         self, output: WindowOutput, table: str, schema: Schema, loaded: Loaded
     ) -> Work[Mapping[int, OffsetSet]]:
-        """Read the records of a table once more to find the offsets of late ones."""
+        """Read the records of a table again to find the offsets of late ones."""
         session, kafka_columns = self._session, self._session.config.kafka_columns
         session.progress.stage(f"looking for late records of {self._topic}")
         if kafka_columns.metadata is None:
@@ -213,7 +218,7 @@ class TopicLoad:
         tables, mode, attempt = self._tables_of(known), Mode.WRITE, self._attempt
         if tables is None and not output.commits and self._session.config.changes is None:
             tables, mode = (yield from self._guess(known)), Mode.GUESS
-        # What was written with a guess does not count, nor do the columns that the output gave its tables for it.
+        # What was written with a guess does not count, nor do the columns that the output added to its tables for it.
         before = _Without(known, tables or {}) if mode is Mode.GUESS else known
         given_up: Mapping[int, OffsetSet] = {}
         for _ in range(_TRIES):
@@ -224,7 +229,8 @@ class TopicLoad:
             try:
                 loaded = yield from self._write(tables, mode, output, attempt, given_up)
             except LoadStop as stop:
-                # The target shows rows at once: what is left out has to be known, and told, before they are written.
+                # The target shows rows at once, so what is left out has to be known and reported before they are
+                # written.
                 self._bad.refuse([stop.rejection] if stop.rejection else [], tables)
                 loaded = yield from self._write(tables, mode, _Nowhere(), attempt, given_up)
                 if loaded is not None:
@@ -241,7 +247,9 @@ class TopicLoad:
         )
 
     def _tables_of(self, known: Mapping[str, Schema]) -> dict[str, Schema] | None:
-        """Return the tables that the topic's records go to, with their schemas, if known without reading them."""
+        """Return the tables that the topic's records go to, with their schemas, if known without reading the
+        records.
+        """
         names = self._memory.tables if self._session.transformed else frozenset({self._topic})
         if names is None:
             return None
@@ -277,7 +285,7 @@ class TopicLoad:
         return tables
 
     def _survey_here(self, plan: DecodePlan, reader: KafkaReader) -> Work[Reports]:
-        """Survey a few records without a Spark job, which takes longer to plan than they take to read."""
+        """Survey a few records without a Spark job, which would take longer to plan than the records take to read."""
 
         def survey() -> Reports:
             with self._session.surveying:
@@ -289,13 +297,14 @@ class TopicLoad:
         return reports
 
     def _survey(self, known: Mapping[str, Schema]) -> Work[dict[str, Schema]]:
-        """Find the tables that the records go to, with schemas that hold all of them as far as possible."""
+        """Find the tables the records go to, with schemas that hold all the records as far as possible."""
         session = self._session
         session.progress.stage(f"looking for the schema of {self._topic}")
         plan = self._plan(Mode.SURVEY)
         is_small = sum(map(len, self._splits)) <= _SAMPLE * _SAMPLED and len(self._splits) <= _SAMPLED
         if is_small and session.is_local:
-            # On a cluster plugins work in executors, where one that dies or grows ends no driver.
+            # On a cluster, plugins run in executors, where a plugin that crashes or uses too much memory does not end
+            # the driver.
             return self._surveyed(known, (yield from self._survey_here(plan, self._reader(plan))))
         surveying = session.passes.begin(plan, self._reader(plan))
         try:
@@ -305,7 +314,7 @@ class TopicLoad:
         return self._surveyed(known, reports)
 
     def _surveyed(self, known: Mapping[str, Schema], reports: Reports) -> dict[str, Schema]:
-        """The tables of the records that reports tell of."""
+        """The tables of the surveyed records."""
         self._bad.refuse(reports.rejections(), {})
         evolution = self._session.config.evolution
         seen: dict[str, Schema] = {}
@@ -327,7 +336,7 @@ class TopicLoad:
     ) -> Work[Loaded | None]:
         """Write the rows of each table; return ``None`` if rows were found that need another schema.
 
-        Raises :class:`LoadStop` if the output commits and there is a bad record that is not ``given_up``.
+        Raises :class:`LoadStop` if the output commits and there is a bad record that is not in ``given_up``.
         """
         found: dict[str, Reports] = {}
         for place, (name, schema) in enumerate(sorted(tables.items())):
@@ -376,7 +385,9 @@ class TopicLoad:
         return self._session.reader(self._splits, timed=timed, whole=whole)
 
     def _rows(self, running: Pass, fields: Any, tasks: int | None = None) -> DataFrame:
-        """Return the output of a pass as a frame with these columns, computed by ``tasks``, or one for each split."""
+        """Return the output of a pass as a frame with these columns, computed by ``tasks`` tasks, or by one for each
+        split.
+        """
         numbers: Any = split_numbers(self._session.spark, len(self._splits), tasks)
         rows: DataFrame = numbers.mapInArrow(running.function, fields)
         return rows
@@ -454,12 +465,12 @@ def _log_untyped(topic: str, paths: set[str]) -> None:
 
 
 def _written_nowhere(frame: DataFrame) -> None:
-    """Decode the rows for what is reported of them."""
+    """Decode the rows for the sake of their reports alone."""
     frame.write.format("noop").mode("overwrite").save()
 
 
 class _Without(Mapping[str, Schema]):
-    """The tables there are but for some."""
+    """The existing tables without some of them."""
 
     def __init__(self, known: Mapping[str, Schema], left_out: Collection[str]) -> None:
         self._known = known

@@ -63,7 +63,7 @@ class HiveOptions(Config):
     )
 
     def hive_mistakes(self, file_format: str) -> Iterable[ConfigError]:
-        """Yield an error for each rule over several of these options that is broken."""
+        """Yield an error for each violated rule that involves several of these options."""
         if not self.hive_integration:
             return
         if file_format not in _FORMATS:

@@ -18,14 +18,14 @@ _METASTORE: Final = "iceberg.hadoop.hive.metastore.uris"
 _OBJECT_STORES: Final = ("s3", "s3a", "s3n", "gs", "abfs", "abfss", "wasb", "wasbs", "oss")
 _NEW_TABLES: Final[Mapping[str, str]] = {
     "format-version": "2",
-    # Each load makes a version of the metadata; without these they would be kept for ever.
+    # Each load creates a version of the metadata; without these settings, all versions would be kept forever.
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "100",
 }
 
 
 class IcebergCatalogOptions(Config):
-    """The options that say where a catalog of Iceberg is and how it is reached."""
+    """The options that say where an Iceberg catalog is and how to reach it."""
 
     iceberg_catalog: str = option(
         default="iceberg",
@@ -80,7 +80,9 @@ class IcebergCatalogOptions(Config):
     )
 
     def iceberg_catalog_properties(self, store: str | None) -> dict[str, str]:
-        """The properties of the catalog: those given, with the URL of the store, if there is one, as its warehouse."""
+        """The properties of the catalog: those configured, and the URL of the store, if there is one, as its
+        warehouse.
+        """
         given = {key: value for key, value in self.originals_with_prefix(_CATALOG).items() if value is not None}
         defaults = {} if store is None else {"warehouse": store}
         if "catalog-impl" not in given:
@@ -132,9 +134,9 @@ class IcebergOptions(IcebergCatalogOptions):
     )
 
     def iceberg_mistakes(self, store: str) -> Iterable[ConfigError]:
-        """Yield an error for each rule over these options that is broken; ``store`` is the URL of the store."""
+        """Yield an error for each violated rule about these options; ``store`` is the URL of the store."""
         if not self._is_iceberg():
-            # Upserts into other formats take the keys of rows from Iceberg's keys, too.
+            # Upserts into other formats also take the keys of rows from Iceberg's keys.
             ours = (key for key in self.originals if key.startswith("iceberg.") and not key.endswith("id-columns"))
             given = sorted(ours)
             if given:
@@ -171,18 +173,18 @@ class IcebergOptions(IcebergCatalogOptions):
                 yield ConfigError(key, text, str(error))
 
     def iceberg_table_properties(self) -> dict[str, str]:
-        """The properties of tables that are made."""
+        """The properties of new tables."""
         given = self.originals_with_prefix("iceberg.tables.auto-create-props.")
         return {**_NEW_TABLES, **{key: value for key, value in given.items() if value is not None}}
 
     def iceberg_partitions(self, table: str, otherwise: tuple[PartitionBy, ...] = ()) -> tuple[PartitionBy, ...]:
-        """How a table is divided when it is made: by its own key, by the default, or by what the partitioner means."""
+        """How to partition a new table: by its own key, by the default, or as the partitioner implies."""
         own = self.originals.get(f"iceberg.table.{table}.partition-by")
         given = parse_partition_by(self.iceberg_tables_default_partition_by if own is None else own)
         return given or otherwise
 
     def iceberg_branch(self, table: str) -> str:
-        """The branch of a table that loads are committed to."""
+        """The branch of a table to which loads are committed."""
         return self.originals.get(f"iceberg.table.{table}.commit-branch") or self.iceberg_tables_default_commit_branch
 
     def _is_iceberg(self) -> bool:

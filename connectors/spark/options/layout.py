@@ -1,4 +1,4 @@
-"""The options that decide how the files of a table look: their format, their folders, their sizes."""
+"""The options that decide how the files of a table look: their format, folders and sizes."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ class LayoutOptions(Config):
     )
 
     def layout_mistakes(self) -> Iterable[ConfigError]:
-        """Yield an error for each rule over several of these options that is broken."""
+        """Yield an error for each violated rule that involves several of these options."""
         if self.format not in FORMATS:
             yield _unknown("format.class", self.format_class, FORMATS)
         if self.partitioner not in PARTITIONERS:
@@ -238,7 +238,7 @@ class LayoutOptions(Config):
 
     @property
     def time_folders(self) -> TimeFolders | None:
-        """The folders of a partitioner by time."""
+        """The folders of a time-based partitioner."""
         zone = self.timezone or "UTC"
         match self.partitioner:
             case "DailyPartitioner":

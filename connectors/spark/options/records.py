@@ -113,7 +113,7 @@ class RecordOptions(Config):
     )
 
     def record_mistakes(self) -> Iterable[ConfigError]:
-        """Yield an error for each rule over several of these options that is broken."""
+        """Yield an error for each violated rule that involves several of these options."""
         names = [name for name in self.kafka_columns.names if name is not None]
         for name in sorted({name for name in names if names.count(name) > 1}):
             reason = "Two columns cannot have the same name: give each store.kafka.*.column key a different one."
@@ -126,7 +126,7 @@ class RecordOptions(Config):
 
     @property
     def kafka_columns(self) -> KafkaColumns:
-        """The columns that tables have beside those of the values."""
+        """The columns that tables have in addition to those of the values."""
         return KafkaColumns(
             self.store_kafka_keys_column if self.store_kafka_keys else None,
             self.store_kafka_headers_column if self.store_kafka_headers else None,

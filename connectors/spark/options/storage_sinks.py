@@ -1,8 +1,8 @@
-"""The sinks that the Spark sink can take the place of: their configurations as its own, and what it does not do.
+"""The sinks that the Spark sink can replace: translates their configurations, and reports what it does not support.
 
-A configuration is taken as it is. A key that would change what is stored, or who can read it, and that the Spark sink
-does not know, is an error; one that only tunes the other sink is a warning. A value that the other sink has by default
-is neither.
+A configuration is accepted as it is. A key that the Spark sink does not know is an error if it would change what is
+stored, or who can read it, and a warning if it only tunes the other sink. A value that is the other sink's default is
+neither.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ _WITHOUT_EFFECT_PREFIXES: Final[Mapping[str, str]] = {"iceberg.kafka.": _CONTROL
 
 
 def as_spark_sink(props: Props) -> dict[str, object]:
-    """The properties of a connector as the Spark sink's, by the class that they name; its own are not changed."""
+    """A connector's properties translated to the Spark sink's, according to their class; its own are not changed."""
     found = dict(props)
     translate = _SINKS.get(_sink(props))
     if translate is not None:
@@ -136,13 +136,13 @@ def as_spark_sink(props: Props) -> dict[str, object]:
             if found.get(key) is None:
                 found[key] = value
     if _sink(props) in ("HdfsSink", "Hdfs3Sink") and (folder := found.get("topics.dir")):
-        # These take it from the root of the file system, with or without a slash.
+        # These sinks start from the root of the file system, with or without a leading slash.
         found["topics.dir"] = str(folder).lstrip("/")
     return found
 
 
 def replacement_mistakes(props: Mapping[str, str | None]) -> Iterator[ConfigError]:
-    """Yield an error for each key of another sink that asks for what the Spark sink cannot do."""
+    """Yield an error for each key of another sink that requests something the Spark sink cannot do."""
     for key, value, told in given_keys(_REFUSED, props):
         yield ConfigError(key, HIDDEN if _is_secret(key) else value, told)
     for key, given in props.items():
@@ -154,7 +154,7 @@ def replacement_mistakes(props: Mapping[str, str | None]) -> Iterator[ConfigErro
 
 
 def replacement_warnings(props: Mapping[str, str | None]) -> Iterable[str]:
-    """What whoever brings the configuration of another sink should know."""
+    """Yield what users should know when they bring the configuration of another sink."""
     yield from without_effect(_WITHOUT_EFFECT, props)
     for key in props:
         for prefix, told in _WITHOUT_EFFECT_PREFIXES.items():
@@ -187,14 +187,14 @@ def _hdfs(props: Props) -> dict[str, object]:
 
 
 def _iceberg(props: Props) -> dict[str, object]:
-    """Iceberg's own sink: tables are there already, and keep their columns, unless it says otherwise."""
+    """Iceberg's own sink: unless configured otherwise, tables must exist already and keep their columns."""
     found: dict[str, object] = {
         "table.format": "iceberg",
         "rotate.interval.ms": props.get("iceberg.control.commit.interval-ms") or "300000",
         "iceberg.tables.auto-create-enabled": "false",
     }
     if _text(props, "iceberg.tables.evolve-schema-enabled") != "true":
-        # Fields without a column are left out, where the Spark sink by itself would have refused them.
+        # Fields without a column are left out, where the Spark sink by default would reject the records.
         found["schema.compatibility"] = "FORWARD"
     if _text(props, "iceberg.tables.upsert-mode-enabled") == "true":
         found["write.mode"] = "upsert"
@@ -204,7 +204,7 @@ def _iceberg(props: Props) -> dict[str, object]:
 
 
 def _s3(_: Props) -> dict[str, object]:
-    """Confluent's S3 sink, whose keys are the Spark sink's."""
+    """Confluent's S3 sink, whose keys are the same as the Spark sink's."""
     return {}
 
 
@@ -218,7 +218,7 @@ _STORAGE_SINKS: Final = ("S3Sink", "HdfsSink", "Hdfs3Sink")
 
 
 def _sink(props: Props) -> str:
-    """The simple name of the class that a configuration names, without its suffix."""
+    """The simple name of the configured class, without its suffix."""
     return str(props.get(_CLASS) or "").rpartition(".")[2].removesuffix("Connector")
 
 

@@ -1,4 +1,4 @@
-"""The options that say where a store is and how it is reached."""
+"""The options that say where a store is and how to reach it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HADOOP_SIGNS_IN = "spark.hadoop.fs.azure.account."
 
 
 class StoreOptions(Config):
-    """The options of a store, those of S3 under the names of the S3 sink."""
+    """The options of a store, with those of S3 under the names of the S3 sink."""
 
     store_url: str | None = option(
         default=None,
@@ -170,24 +170,28 @@ class StoreOptions(Config):
 
     @property
     def has_store(self) -> bool:
-        """Whether a place is named."""
+        """Whether a store is configured."""
         return self.store_url is not None or self.s3_bucket_name is not None
 
     @property
     def location(self) -> Location:
-        """Where the store is; :class:`~connect.errors.ConfigError` if the keys for it name nothing that there is."""
+        """The location of the store; raises :class:`~connect.errors.ConfigError` if its keys do not name a
+        valid one.
+        """
         return parse_location(self.store_url, self.s3_bucket_name)
 
     @property
     def google_key(self) -> Mapping[str, Any] | None:
-        """The key for Google Cloud Storage, if one is given; :class:`~connect.errors.ConfigError` if it is none."""
+        """The key for Google Cloud Storage, if given; raises :class:`~connect.errors.ConfigError` if it is
+        not a key.
+        """
         if self.gcs_credentials_json is not None:
             return parse_google_key(self.gcs_credentials_json.value, "gcs.credentials.json")
         return None if self.gcs_credentials_path is None else read_google_key(self.gcs_credentials_path)
 
     @property
     def azure_account(self) -> AzureAccount:
-        """The account of a store in Azure; :class:`~connect.errors.ConfigError` if its keys cannot be used."""
+        """The account of a store in Azure; raises :class:`~connect.errors.ConfigError` if its keys cannot be used."""
         name, _, domain = self.location.authority.partition("@")[2].partition(".dfs.")
         endpoint = (self.azblob_endpoint or f"https://{name}.blob.{domain}").rstrip("/")
         if self.azblob_connection_string is not None:
@@ -206,13 +210,13 @@ class StoreOptions(Config):
 
     @property
     def endpoint(self) -> str | None:
-        """The URL of the service that speaks S3, if it is not Amazon's."""
+        """The URL of the S3-compatible service, if it is not Amazon's."""
         if self.store_url is not None and self.store_url.startswith(("http:", "https:")):
             return self.store_url
         return self.s3_endpoint
 
     def store_mistakes(self) -> Iterable[ConfigError]:
-        """Yield an error for each of these rules that is broken."""
+        """Yield an error for each violated rule about these options."""
         try:
             location = self.location
         except ConfigError as error:
@@ -220,7 +224,7 @@ class StoreOptions(Config):
             return
         for key, url in self._endpoints().items():
             if url is not None and "@" in url:
-                # The rule of the option lets it through, for an error of that would show it.
+                # The option's own rule accepts it, because its error would reveal the key.
                 told = "It must not contain a user or a key: give them by their keys."
                 yield ConfigError(key, shown_url(url), told)
         if location.kind == "s3" and (reason := missing_extra("s3", "boto3")):

@@ -16,7 +16,7 @@ _DEFAULT_ID_COLUMNS = "iceberg.tables.default-id-columns"
 
 
 class TableOptions(Config):
-    """The options that decide what a table is."""
+    """The options that determine the kind of tables."""
 
     table_format: Literal["parquet", "iceberg", "delta"] = option(
         default="parquet",
@@ -39,7 +39,7 @@ class TableOptions(Config):
     )
 
     def table_mistakes(self, partitioner: str, file_format: str) -> Iterable[ConfigError]:
-        """Yield an error for each rule over several of these options that is broken."""
+        """Yield an error for each violated rule that involves several of these options."""
         if self.table_format != "iceberg" and self.table_name_format != "${topic}":
             reason = "Only Iceberg tables can be renamed: set table.format=iceberg, or remove the key."
             yield ConfigError("table.name.format", self.table_name_format, reason)
@@ -54,7 +54,7 @@ class TableOptions(Config):
 
 
 class UpsertOptions(Config):
-    """The options that decide what becomes of a record whose row is there already."""
+    """The options that decide what happens to a record whose row exists already."""
 
     write_mode: Literal["append", "upsert"] = option(
         default="append",
@@ -89,7 +89,7 @@ class UpsertOptions(Config):
 
     @property
     def changes(self) -> ChangePlan | None:
-        """How records are read as changes, if they are."""
+        """How to read records as changes, if they are changes."""
         if self.write_mode == "append":
             return None
         named = self.originals.get(_DEFAULT_ID_COLUMNS) or ""
@@ -97,7 +97,7 @@ class UpsertOptions(Config):
         return ChangePlan(self.upsert_envelope, keys)
 
     def upsert_mistakes(self, table_format: str) -> Iterable[ConfigError]:
-        """Yield an error for each rule over several of these options that is broken."""
+        """Yield an error for each violated rule that involves several of these options."""
         if self.write_mode == "upsert" and table_format == "parquet":
             reason = "Tables with table.format=parquet cannot be updated: set table.format=iceberg or delta."
             yield ConfigError("write.mode", self.write_mode, reason)

@@ -1,9 +1,9 @@
-"""The pieces of a load, such as files, and the marks of pieces that were sent before the offset covers them.
+"""The pieces of a load, such as files, and the marks of pieces that were sent but that the offset does not cover yet.
 
 With exactly-once support, the rows of a load are published in several transactions, one for each share of its pieces.
 Each commits a *mark* with its rows: the names of its pieces, under the source partition and the slot of the
-transaction. When all shares are sent, one more transaction stores the offset after them and removes the marks. So the
-offset and the marks together tell, at any moment, which pieces are sent.
+transaction. When all shares are sent, one more transaction stores the offset after them and removes the marks. So at
+any moment, the offset and the marks together tell which pieces have been sent.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ __all__ = ["MOST_SLOTS", "Mark", "NumberedPieces", "divide_evenly", "marked_part
 T = TypeVar("T")
 
 MOST_SLOTS: Final = 32
-"""How many shares there are at most, and so how many marks."""
+"""The maximum number of shares, and so of marks."""
 _KEYS: Final = ("load", "pieces")
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The pieces of one load that transactions of one slot have sent."""
+    """The pieces of one load that the transactions of one slot have sent."""
 
     load: str
     pieces: tuple[str, ...]
@@ -46,17 +46,17 @@ class Mark:
         return cls(load, tuple(pieces.split()))
 
     def with_pieces(self, load: str, pieces: Iterable[str]) -> Mark:
-        """Return the mark after these pieces are sent too; pieces of another load no longer count."""
+        """Return the mark once these pieces are sent too; pieces of another load no longer count."""
         return Mark(load, (*(self.pieces if load == self.load else ()), *pieces))
 
 
 def marked_partition(partition: Offset, slot: int) -> dict[str, Any]:
-    """The source partition under which the mark of a slot is kept."""
+    """The source partition under which the mark of a slot is stored."""
     return {**partition, "slot": slot}
 
 
 def unmarked(offsets: Iterable[Offset | None]) -> Iterator[Offset | None]:
-    """The offsets that are no marks. Raises :class:`~connect.errors.ConfigError` for a mark that is none of ours."""
+    """The offsets that are not marks. Raises :class:`~connect.errors.ConfigError` for a mark that is malformed."""
     for offset in offsets:
         if offset is not None and "pieces" in offset:
             Mark.of(offset)
@@ -66,16 +66,17 @@ def unmarked(offsets: Iterable[Offset | None]) -> Iterator[Offset | None]:
 
 @dataclass(frozen=True, slots=True)
 class NumberedPieces:
-    """The numbers of the pieces of a load that are to be sent, and the number after all of the load."""
+    """The numbers of the pieces of a load that remain to be sent, and the number after the load's last piece."""
 
     due: Sequence[int]
     end: int
 
 
 def numbered_pieces(first: int, end: int, sent: Collection[str]) -> NumberedPieces:
-    """The pieces from ``first`` to ``end`` that are not ``sent``; the load goes on to the last of those that are.
+    """The pieces from ``first`` to ``end`` that are not in ``sent``; the load extends to the last piece already sent.
 
-    Were that beyond its end, because less is to be sent at once now, their marks could not be removed.
+    If such a piece lay beyond the end of the load (because less is to be sent at once now), its mark could not be
+    removed.
     """
     numbers = {int(name) for name in sent}
     last = max(end, *(number + 1 for number in numbers), 0)
@@ -83,7 +84,7 @@ def numbered_pieces(first: int, end: int, sent: Collection[str]) -> NumberedPiec
 
 
 def divide_evenly(items: Sequence[T], count: int, size: Callable[[T], int] = lambda _: 1) -> list[list[T]]:
-    """Divide items into at most so many shares of about the same size, each in the order of the items."""
+    """Divide items into at most this many shares of about the same size, keeping the order of the items."""
     if count == 1 and items:
         return [list(items)]
     chosen: list[list[int]] = [[] for _ in range(min(count, len(items)))]

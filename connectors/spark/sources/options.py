@@ -1,4 +1,4 @@
-"""The options that all sources of Spark share: which topic rows go to, and what their keys and timestamps are."""
+"""The options that all Spark sources share: the topic of a row, and its key and timestamp."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _RECORDS: Final = "Records"
 
 
 class FineTimes(StrEnum):
-    """The treatment of columns of times, which count microseconds in Spark and milliseconds in Connect."""
+    """How to treat time columns, which count microseconds in Spark and milliseconds in Connect."""
 
     REFUSE = "refuse"
     TRUNCATE = "truncate"
@@ -71,14 +71,14 @@ class RowOptions(Config):
     )
 
     def topic_of(self, **names: str) -> str:
-        """The topic, with these names in the place of the words in braces."""
+        """The topic, with the placeholders in braces replaced by these names."""
         topic = self.topic
         for word, name in names.items():
             topic = topic.replace(f"${{{word}}}", name)
         return topic
 
     def topic_mistakes(self, *words: str) -> Iterable[ConfigError]:
-        """Yield an error if the topic has a word in braces that is not among ``words``."""
+        """Yield an error if the topic contains a placeholder in braces that is not among ``words``."""
         for word in ("folder", "table"):
             if f"${{{word}}}" in self.topic and word not in words:
                 known = " or ".join(f"${{{each}}}" for each in words)
@@ -86,5 +86,5 @@ class RowOptions(Config):
                 yield ConfigError("topic", self.topic, reason)
 
     def own_settings(self) -> Mapping[str, str]:
-        """The properties of the connector that have a value."""
+        """The connector's properties that have a value."""
         return {key: value for key, value in self.originals.items() if value is not None}

@@ -1,4 +1,6 @@
-"""Frames of rows that are ready to become records: with a key, a value and a timestamp, and the schemas of these."""
+"""Frames of rows that are ready to become records, each with a key, a value and a timestamp, and the schemas
+of these.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ _NUMBERS: Final = (spark.LongType, spark.IntegerType, spark.ShortType, spark.Byt
 
 @dataclass(frozen=True, slots=True)
 class RecordFrame:
-    """Rows with the columns ``key``, ``value`` and ``timestamp``, and what executors make of them."""
+    """Rows with the columns ``key``, ``value`` and ``timestamp``, and the plan by which executors turn them into
+    records.
+    """
 
     frame: DataFrame
     plan: RowPlan
@@ -33,9 +37,9 @@ class RecordFrame:
 
 @dataclass(frozen=True, slots=True)
 class RowReading:
-    """How the rows of a frame are read as keys, values and timestamps, as a connector's options say.
+    """How to read the rows of a frame as keys, values and timestamps, according to the connector's options.
 
-    ``remembered`` is the schema that a table was written with, as the Spark sink keeps it.
+    ``remembered`` is the schema that the Spark sink stored when it wrote the table.
     """
 
     options: RowOptions
@@ -49,7 +53,7 @@ class RowReading:
 
     @property
     def columns_used(self) -> Sequence[str]:
-        """The columns of the value, the key and the timestamp, each once."""
+        """The columns of the value, the key and the timestamp, each listed once."""
         timestamp = self.options.timestamp_column
         beside = (*self.options.key_columns, *([] if timestamp is None else [timestamp]))
         return list(dict.fromkeys((*self.value_names, *beside)))
@@ -66,16 +70,16 @@ class RowReading:
         return self._schema("key.columns", names) if names else None
 
     def value(self, prefix: str = "") -> Column:
-        """The value of the columns, which are in the struct ``prefix`` if one is named."""
+        """The value column, built from columns of the struct ``prefix`` if one is named."""
         return _struct(prefix, self.value_names)
 
     def key(self, prefix: str = "") -> Column:
-        """The key, null if there are no columns for it."""
+        """The key column, null if no columns are configured for it."""
         names = self.options.key_columns
         return _struct(prefix, names) if names else f.lit(None).cast("string")
 
     def timestamp(self, prefix: str = "") -> Column:
-        """The timestamp in milliseconds, null if there is no column for it."""
+        """The timestamp column in milliseconds, null if no column is configured for it."""
         name = self.options.timestamp_column
         if name is None:
             return f.lit(None).cast("long")
@@ -92,7 +96,7 @@ class RowReading:
         return RowPlan(topic, value, self.key_schema, self.options.fine_times is FineTimes.TRUNCATE)
 
     def frame(self, frame: DataFrame, topic: str) -> RecordFrame:
-        """The rows of a frame as records of a topic."""
+        """A frame's rows as records of a topic."""
         plan = self.plan(topic, self.value_schema)
         columns = (self.key().alias(KEY), self.value().alias(VALUE), self.timestamp().alias(TIMESTAMP))
         return RecordFrame(frame.select(*columns), plan)
@@ -110,14 +114,14 @@ class RowReading:
 
 
 def line_frame(frame: DataFrame, topic: str) -> RecordFrame:
-    """Lines of text, of which each is a value, as records of a topic."""
+    """Lines of text as records of a topic, one value for each line."""
     columns = (f.lit(None).cast("string").alias(KEY), f.col("value").alias(VALUE))
     rows = frame.select(*columns, f.lit(None).cast("long").alias(TIMESTAMP))
     return RecordFrame(rows, RowPlan(topic, Schema.string(optional=True)))
 
 
 def column_of(prefix: str, name: str) -> Column:
-    """A column, or with a prefix that field of the struct."""
+    """A column, or the field of that name in the struct ``prefix``."""
     quoted = f"`{name.replace('`', '``')}`"
     return f.col(f"{prefix}.{quoted}" if prefix else quoted)
 

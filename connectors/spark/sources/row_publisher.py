@@ -1,29 +1,29 @@
-"""Publishing rows: the executors make records of them, and send these to Kafka by the connector's own chain.
+"""Publishes rows: executors turn them into records and send these to Kafka through the connector's own chain.
 
 ==========================================  =====================================================================
 killed                                      then
 ==========================================  =====================================================================
-an executor, or its Python process          Spark works at its rows again: those that it had sent come twice
-the driver while rows are sent              the load begins again from the stored offset: its rows come twice
-after Kafka's acknowledgement, before the   the same: all rows of the load come twice
+an executor, or its Python process          Spark processes its rows again: those already sent are sent twice
+the driver while rows are sent              the load starts again from the stored offset: its rows are sent twice
+after Kafka's acknowledgement, before the   the same: all rows of the load are sent twice
 offset is stored
-after the offset is stored                  nothing comes twice
+after the offset is stored                  nothing is sent twice
 ==========================================  =====================================================================
 
-So nothing is lost (invariants I1 and I3), and what may come again is one load: so many files or versions, or so many
-partitions of a table, as the options of the source say.
+So nothing is lost (invariants I1 and I3), and at most one load is repeated: as many files, versions, or partitions of a
+table as the options of the source allow in a load.
 
-Where the worker supports exactly-once sources, the rows of a load are published in shares, each in a transaction with
-the mark of its pieces (:mod:`connectors.spark.sources.marks`), and each by one task of Spark.
+Where the worker supports exactly-once sources, the rows of a load are published in shares. Each share is one
+transaction that includes the mark of its pieces (:mod:`connectors.spark.sources.marks`), and is sent by one Spark task.
 
 ==========================================  =====================================================================
 killed                                      then
 ==========================================  =====================================================================
-an executor, or its Python process, before  nobody can read what it sent. An attempt that Spark makes again ends that
-its transaction is committed                transaction, and the load goes on from the marks
-after it is committed                       the load goes on from the marks, of which that of the share is one
+an executor, or its Python process, before  nobody can read what it sent. If Spark retries the task, the new attempt
+its transaction is committed                ends that transaction, and the load goes on from the marks
+after it is committed                       the load goes on from the marks, which include the mark of the share
 the driver while rows are sent, or after    the next driver claims the connector, and fences all slots, before it
-all shares, before the offset is stored      reads the offset and the marks: the same
+all shares, before the offset is stored     reads the offset and the marks: the same
 while the offset is stored                  the offset is stored and the marks are gone, or neither
 ==========================================  =====================================================================
 """
@@ -82,7 +82,7 @@ _NO_MARK: Final = Mark("", ())
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Rows that are published together, and the names of the pieces of their load that they are."""
+    """Rows that are published together, and the names of the load's pieces that they belong to."""
 
     records: RecordFrame
     pieces: tuple[str, ...]
@@ -90,14 +90,14 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A load of one source partition, by a name that tells it from others: marks of others do not count."""
+    """A load of one source partition, with a name that distinguishes it: marks of other loads do not count."""
 
     partition: Offset
     name: str
 
 
 class RowPublisher:
-    """Publishes the rows of frames with a Spark session. Used by the task's thread alone."""
+    """Publishes the rows of frames with a Spark session. Used only by the task's thread."""
 
     def __init__(self, spark: SparkSession, context: BulkSourceTaskContext) -> None:
         self._spark = spark
@@ -108,49 +108,51 @@ class RowPublisher:
         self._jobs = Jobs(spark, context, self.progress, 1 if self._slots is None else MOST_SLOTS)
         self._publication = Publication.of(context)
         self._marks: dict[int, Mark] = {}
-        """The marks that there are of the load under way, by slot."""
+        """The marks of the load in progress, by slot."""
 
     # -- exactly once -----------------------------------------------------------------------------------------------
 
     def claim(self) -> None:
-        """End what was under way before offsets are read, if rows are sent exactly once."""
+        """With exactly-once support, end the transactions of earlier drivers before offsets are read."""
         if self._slots is not None and not self._slots.are_claimed:
             cores = self._jobs.run(lambda: self._spark.sparkContext.defaultParallelism)
             self._slots.claim(max(1, min(MOST_SLOTS, cores)))
 
     def release(self) -> None:
-        """Have that done again before the next load: something may still be under way."""
+        """Make the next load claim the connector again: transactions may still be open."""
         self._marks = {}
         if self._slots is not None:
             self._slots.release()
 
     @property
     def width(self) -> int:
-        """Into how many shares the rows of a load are divided: one, which Spark divides further, at least once."""
+        """The number of shares into which the rows of a load are divided. At least once: one, which Spark divides
+        further.
+        """
         return 1 if self._slots is None else self._slots.count
 
     def sent(self, load: Load) -> frozenset[str]:
-        """The pieces of a load that are sent, though the stored offset of its source partition is before them."""
+        """The pieces of a load that have been sent although the stored offset of its source partition precedes them."""
         partitions = [marked_partition(load.partition, slot) for slot in range(1, MOST_SLOTS + 1)]
         found = self._context.offset_storage_reader.offsets(partitions)
         self._marks = {slot: Mark.of(offset) for slot, offset in enumerate(found, 1) if offset is not None}
         return frozenset(piece for mark in self._marks.values() if mark.load == load.name for piece in mark.pieces)
 
     def begin(self, partition: Offset, offset: Offset) -> None:
-        """Store an offset from which a driver that comes later makes the same load, if it has to go on with this."""
+        """Store an offset from which a later driver reconstructs the same load, if it has to continue it."""
         if self._slots is not None:
             self._context.commit([(partition, offset)])
 
     def end(self, partition: Offset, offset: Offset) -> None:
-        """Store the offset after a load, and remove its marks."""
+        """Store the offset after a load, and remove the load's marks."""
         marks: ReachedOffsets = [(marked_partition(partition, slot), None) for slot in sorted(self._marks)]
         self._context.commit([(partition, offset), *marks])
         self._marks = {}
 
     def computed(self, records: RecordFrame) -> RecordFrame:
-        """The rows of a frame that is more than a scan; exactly once, they are computed now, and never again.
+        """The rows of a frame that is more than a plain scan; with exactly-once support, computed now and only once.
 
-        Where rows are shuffled Spark may make a whole stage again, and its tasks do not know of it.
+        After a shuffle, Spark may rerun a whole stage without the tasks of this job noticing.
         """
         if self._slots is None:
             return records
@@ -159,10 +161,10 @@ class RowPublisher:
     # -- rows -------------------------------------------------------------------------------------------------------
 
     def publish(self, shares: Sequence[Share], load: Load, stage: str) -> None:
-        """Publish rows: when this returns Kafka has acknowledged them, or they are reported.
+        """Publish rows: when this returns, Kafka has acknowledged them or they have been reported.
 
-        Where a transformation sends some to a topic that nobody has created yet, it is created, and the rows are all
-        published again. Raises what ``errors.tolerance`` does not allow.
+        If a transformation routes records to a topic that does not exist yet, the topic is created and all the rows are
+        published again. Raises errors that ``errors.tolerance`` does not allow.
         """
         self._create({share.records.plan.topic for share in shares})
         self.progress.stage(stage)
@@ -174,11 +176,11 @@ class RowPublisher:
             self._publish(share.records, stage)
 
     def run(self, job: Callable[[], T]) -> T:
-        """Run another of Spark's jobs: it is cancelled when the task is to stop."""
+        """Run another Spark job, which is cancelled when the task is to stop."""
         return self._jobs.run(job)
 
     def give_up(self, topic: str, about: str, error: Exception) -> None:
-        """Leave out what cannot be read at all, such as a file; raises unless ``errors.tolerance`` allows it."""
+        """Skip something that cannot be read at all, such as a file; raises unless ``errors.tolerance`` allows it."""
         self._context.give_up([Failure(Stage.TASK_POLL, TASK, error, SourceRecord(topic, about))])
 
     def _create(self, topics: Iterable[str]) -> None:
@@ -189,7 +191,7 @@ class RowPublisher:
     # -- in transactions --------------------------------------------------------------------------------------------
 
     def _in_transaction(self, slots: Slots, share: Share, load: Load, slot: int) -> Work[None]:
-        """Have a share published in one transaction."""
+        """Publish a share in one transaction."""
         mark = self._marks.get(slot, _NO_MARK).with_pieces(load.name, share.pieces)
         marks = [(marked_partition(load.partition, slot), mark.offset())]
         told: frozenset[str] = frozenset()
@@ -207,7 +209,7 @@ class RowPublisher:
                 self._tell(news, tellings)
                 told |= frozenset(map(failure_digest, news))
                 continue
-            # What is to be published again is left out again.
+            # Skipped records of a share that will be published again are skipped, and reported, again.
             missing = outcome.published.missing
             settle(self._context, replace(outcome.published, failures=() if missing else tuple(news)))
             if outcome.is_committed:
@@ -218,7 +220,7 @@ class RowPublisher:
             self._create(missing)
 
     def _tell(self, failures: Sequence[Failure], times: int) -> None:
-        """Report left-out rows, so that a transaction may pass them."""
+        """Report skipped rows, so that a transaction may leave them out."""
         if times > _MOST_TELLINGS:
             raise ConnectError(
                 "Each time the rows are read, different ones are bad, or for different reasons, so they "
@@ -234,7 +236,7 @@ class RowPublisher:
             accounts = self._published(records)
             missing = {topic for account in accounts for topic in account.missing}
             for account in sorted(accounts, key=lambda account: account.error is not None):
-                # What is to be published again is left out again.
+                # Skipped records that will be published again are skipped, and reported, again.
                 comes_again = missing and account.error is None
                 settle(self._context, replace(account, failures=()) if comes_again else account)
             if not missing:
@@ -255,7 +257,7 @@ class RowPublisher:
 
 
 def _run_share(records: RecordFrame, orders: ShareOrders) -> ShareOutcome:
-    """Have an executor publish a share; runs in a thread of its own."""
+    """Let an executor publish a share; runs in its own thread."""
     function: Any = partial(publish_share, orders)
     return outcome_of(whole_frame(records.frame).mapInArrow(function, OUTCOME_COLUMNS).collect())
 
@@ -263,7 +265,7 @@ def _run_share(records: RecordFrame, orders: ShareOrders) -> ShareOutcome:
 def _publish_partition(
     publication: Publication, plan: RowPlan, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Publish the rows of one Spark partition; one row for each account of it."""
+    """Publish the rows of one Spark partition, yielding one row for each account."""
     publisher: Publisher | None = None
     for batch in batches:
         publisher = publisher or Publisher(publication)
@@ -285,7 +287,7 @@ def _publish_partition(
 
 
 def _ended(publisher: Publisher, error: ConnectError | None) -> Published:
-    """The account of a partition when all that was sent is acknowledged, as far as it can be."""
+    """The account of a partition once everything sent is acknowledged, as far as possible."""
     try:
         publisher.acknowledge()
     except ConnectError as refused:

@@ -1,7 +1,7 @@
-"""The work of an executor: from the rows of a frame to batches of records.
+"""The executor's work: from the rows of a frame to batches of records.
 
-Nothing is changed in silence (invariant I5): where the rows of a batch cannot be cast together, those that cannot be by
-themselves are bad rows, and the others go on.
+Nothing is changed silently (invariant I5): if the rows of a batch cannot be cast together, those that cannot be cast on
+their own are bad rows, and the others go on.
 """
 
 from __future__ import annotations
@@ -27,18 +27,20 @@ TIMESTAMP: Final = "timestamp"
 
 @dataclass(frozen=True, slots=True)
 class RowPlan:
-    """What to do with rows with the columns ``key``, ``value`` and ``timestamp``; plain data, because it is sent."""
+    """What to do with rows that have the columns ``key``, ``value`` and ``timestamp``; plain data, sent to
+    executors.
+    """
 
     topic: str
     value: Schema
     key: Schema | None = None
     truncates: bool = False
-    """Whether times that are finer than a millisecond are cut off."""
+    """Whether to truncate times that are finer than a millisecond."""
 
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A row that no record can hold: the row as text, and why."""
+    """A row that no record can hold: the row as text, and the reason."""
 
     row: str
     reason: str
@@ -46,16 +48,16 @@ class BadRow:
 
 @dataclass(slots=True)
 class Rows:
-    """The records of a batch of rows, in their order but for those that have no value; and the bad rows."""
+    """The records of a batch of rows, in order, without those that have no value; and the bad rows."""
 
     batches: list[SourceBatch] = field(default_factory=list)
     bad: list[BadRow] = field(default_factory=list)
 
 
 def rows_of(batch: pa.RecordBatch, plan: RowPlan) -> Rows:
-    """The records of a batch of rows.
+    """Convert a batch of rows into records.
 
-    A row whose value is null becomes a record without a value and its schema, which is what deletes a key.
+    A row whose value is null becomes a record without a value or value schema: a tombstone, which deletes its key.
     """
     rows = Rows()
     for part, key, value in _parts(batch, plan, rows.bad):
@@ -65,7 +67,7 @@ def rows_of(batch: pa.RecordBatch, plan: RowPlan) -> Rows:
 
 
 def _parts(batch: Any, plan: RowPlan, bad: list[BadRow]) -> Iterator[tuple[Any, Any, Any]]:
-    """The rows that can be cast, by halves around those that cannot."""
+    """The rows that can be cast, found by halving the batch around those that cannot."""
     if not len(batch):
         return
     try:
@@ -112,7 +114,9 @@ def _batch(plan: RowPlan, key: Any, value: Column, times: Any) -> SourceBatch:
 
 
 def _cast(array: Any, schema: Schema, plan: RowPlan) -> Any:
-    """Cast safely: a value that would be another is an error, but for the digits of times that are to be cut off."""
+    """Cast safely: a value that would change is an error, except for sub-millisecond digits that are to be
+    truncated.
+    """
     target: Any = arrow_type(schema)
     if plan.truncates:
         array = array.cast(_in_milliseconds(array.type), safe=False)
@@ -122,7 +126,7 @@ def _cast(array: Any, schema: Schema, plan: RowPlan) -> Any:
 
 
 def _in_milliseconds(data_type: Any) -> Any:
-    """The same type with times that count milliseconds."""
+    """The same type with times in milliseconds."""
     if kinds.is_timestamp(data_type):
         return pa.timestamp("ms", data_type.tz)
     if kinds.is_struct(data_type):

@@ -39,7 +39,7 @@ class SourceSession:
 
     def start(self) -> None:
         """Start Spark."""
-        # pyspark takes half a second to import and must not be there before the task's process is forked.
+        # Importing pyspark takes half a second and must not happen before the task's process is forked.
         from connectors.spark.sources.row_publisher import RowPublisher  # noqa: PLC0415
 
         self._first = start_session(self._context.connector_properties, self._context.connector_name, self._access)
@@ -50,7 +50,7 @@ class SourceSession:
 
     @property
     def spark(self) -> SparkSession:
-        """The session, which changes when Java was started again."""
+        """The session, which is a new one after Java was restarted."""
         assert self._own is not None, "the session is started with the task"
         return self._own
 
@@ -61,9 +61,10 @@ class SourceSession:
         return self._publisher
 
     def work(self, load: Callable[[], T]) -> T:
-        """The result of a load. What Spark fails with may pass, some times in a row: the load is made again then.
+        """Run a load and return its result. Spark's errors may be transient: up to a number of times in a row, they
+        make the load run again.
 
-        If its Java has ended, it is started again.
+        If the Java process has ended, it is restarted.
         """
         self.publisher.progress.begin()
         try:

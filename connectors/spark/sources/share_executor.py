@@ -1,7 +1,7 @@
 """The executor's work for a share: publishes the rows of a frame in one transaction, all or none.
 
-Python cannot tell whether Spark has given it all rows of a frame or has stopped early, because the job was cancelled or
-reading failed. So the frame has one more row, its end, and nothing is committed before that has been seen.
+Python cannot tell whether Spark has passed it all rows of a frame or has stopped early, because the job was cancelled
+or reading failed. So the frame gets one more row that marks its end, and nothing is committed until that row is seen.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ __all__ = [
 ]
 
 TASK: Final = "connectors.spark.sources.rows"
-"""What a row that cannot become a record has failed in."""
+"""The stage reported for a row that cannot become a record."""
 _END: Final = "is_end"
 _COLUMN: Final = "outcome"
 OUTCOME_COLUMNS: Final = f"{_COLUMN} binary"
-"""What the job of a share gives: one row, the outcome."""
+"""The output of a share's job: one row, the outcome."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShareOrders:
-    """The orders of the driver for one share; plain data, because they are sent to an executor.
+    """The driver's orders for one share; plain data, sent to an executor.
 
-    The ``marks`` are committed with the rows. The records that are left out and ``told`` of already may be passed.
+    The ``marks`` are committed with the rows. Skipped records that are among those already ``told`` may be passed over.
     """
 
     publication: Publication
@@ -61,8 +61,8 @@ class ShareOrders:
 class ShareOutcome:
     """The outcome of a share: what was published, and whether that is committed.
 
-    It ``is_untold`` if nothing counts before the failures are told of; and ``is_superseded`` if nothing was done, as
-    somebody else may have. ``checked`` is how far the offsets topic was looked through for claims.
+    It ``is_untold`` if nothing counts until the failures have been reported, and ``is_superseded`` if nothing was done
+    because another driver may have taken over. ``checked`` is how far the offsets topic was searched for claims.
     """
 
     published: Published
@@ -73,7 +73,7 @@ class ShareOutcome:
 
 
 def whole_frame(frame: DataFrame) -> DataFrame:
-    """The rows of a frame in one partition, and its end after them."""
+    """The whole frame in one Spark partition, followed by the row that marks its end."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - pyspark takes half a second to import
 
     session: Any = frame.sparkSession
@@ -84,7 +84,7 @@ def whole_frame(frame: DataFrame) -> DataFrame:
 
 
 def publish_rows(publisher: Publisher, batch: pa.RecordBatch, plan: RowPlan) -> None:
-    """Publish a batch of rows; those that no record can hold are left out, or raise."""
+    """Publish a batch of rows; rows that no record can hold are skipped, or raise."""
     rows = rows_of(batch, plan)
     for each in rows.batches:
         publisher.publish(each)
@@ -113,7 +113,7 @@ def _published(publisher: Publisher, orders: ShareOrders, batches: Iterable[pa.R
     try:
         for place, batch in enumerate(_until_end(batches)):
             if place == 0:
-                # Not before: a query may take long to give its first row.
+                # Not earlier: a query may take long to produce its first row.
                 publisher.begin(checks_only=context is not None and context.attemptNumber() > 0)
             publish_rows(publisher, batch, orders.plan)
         publisher.commit(orders.told, orders.marks, at_end=True)
@@ -127,7 +127,7 @@ def _published(publisher: Publisher, orders: ShareOrders, batches: Iterable[pa.R
 
 
 def _until_end(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The batches without the row that is their end; raises if that is missing."""
+    """The batches without the row that marks the end; raises if that row is missing."""
     ended = False
     for batch in batches:
         if not batch.num_rows:
@@ -143,7 +143,7 @@ def _until_end(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def outcome_of(rows: Sequence[Any]) -> ShareOutcome:
-    """The outcome in the row that a share's job gave."""
+    """The outcome in the row that a share's job returned."""
     (row,) = rows
     outcome: ShareOutcome = pickle.loads(bytes(row[0]))  # noqa: S301 - from our own executor
     return outcome

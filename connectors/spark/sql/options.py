@@ -17,7 +17,7 @@ from connectors.spark.sql.windows import WindowPolicy
 __all__ = ["FORMATS", "RECORDS", "JdbcTable", "SqlOptions", "StoredTable"]
 
 RECORDS: Final = "records"
-"""The name of the rows of a load in a query."""
+"""The name by which a query refers to the rows of a load."""
 
 FORMATS: Final = ("parquet", "orc", "json", "csv", "text")
 
@@ -53,7 +53,7 @@ class JdbcTable:
 
 
 class SqlOptions(Config):
-    """The options of the query. The tables it joins are named by ``sql.tables.NAME.*``."""
+    """The options of the query. The tables it joins are configured by ``sql.tables.NAME.*``."""
 
     sql: str | None = option(
         default=None,
@@ -136,7 +136,7 @@ class SqlOptions(Config):
     )
 
     def sql_mistakes(self) -> Iterable[ConfigError]:
-        """Yield an error for each rule over several of these options that is broken."""
+        """Yield an error for each violated rule that involves several of these options."""
         if self.sql is not None and self.sql_file is not None:
             yield ConfigRuleError("There is one query: set sql or sql.file, not both.", "sql", "sql.file")
         if self.sql is None and self.sql_file is None:
@@ -151,7 +151,7 @@ class SqlOptions(Config):
         yield from self._table_errors()
 
     def window_mistakes(self, *, has_store: bool) -> Iterable[ConfigError]:
-        """Yield an error for each rule over windows that is broken."""
+        """Yield an error for each violated rule about windows."""
         if self.sql_window_ms is None:
             if self.sql_window_time is not None:
                 yield ConfigRuleError("There are no windows: set sql.window.ms, or remove the key.", "sql.window.time")
@@ -176,7 +176,7 @@ class SqlOptions(Config):
 
     @property
     def windows(self) -> WindowPolicy | None:
-        """When windows are complete, if there are any."""
+        """When windows are complete, if the query has windows."""
         if self.sql_window_ms is None or self.sql_window_time is None:
             return None
         return WindowPolicy(
@@ -194,7 +194,7 @@ class SqlOptions(Config):
 
     @property
     def query_text(self) -> str:
-        """The query; :class:`~connect.errors.ConfigError` if its file is not allowed or cannot be read."""
+        """The query; raises :class:`~connect.errors.ConfigError` if its file is not allowed or cannot be read."""
         key, text = ("sql", self.sql) if self.sql is not None else ("sql.file", self._read_file())
         assert text is not None
         if len(text) > _LONGEST:
@@ -251,7 +251,7 @@ class SqlOptions(Config):
             raise ConfigError("sql.file", self.sql_file, reason) from error
 
     def _allowed_path(self, key: str, path: str) -> str:
-        """The path as it is to be read; URLs are allowed by their beginning, local paths after their links."""
+        """The path to read; URLs are allowed by prefix, local paths after their links are resolved."""
         reason = (
             "The worker does not allow it: add it, or a folder above it, to sql.allowed.paths in the worker's file."
         )
@@ -280,5 +280,5 @@ def _is_below(path: str, place: str) -> bool:
 
 
 def _has_pattern(path: str) -> bool:
-    """Whether Hadoop would take the path for a pattern, or a list of paths."""
+    """Whether Hadoop would take the path for a pattern, or for a list of paths."""
     return any(character in path for character in "*?[]{},\\")

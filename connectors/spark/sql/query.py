@@ -1,4 +1,4 @@
-"""The query of a connector (``sql``): it takes the rows of a load and gives its result to the target."""
+"""The query of a connector (``sql``): receives the rows of a load and passes its result to the target."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ class Query:
     """A checked query over the rows of a load, and the tables it joins."""
 
     def __init__(self, spark: SparkSession, options: SqlOptions, evolution: Evolution) -> None:
-        # pyspark prints a query's error with all of Java's stack; what it says is in the exception.
+        # pyspark prints a query's error with Java's whole stack trace; the exception contains the message.
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
         self._spark = spark
         self._evolution = evolution
         self._asking = Lock()
-        """Held while the view of the rows is that of one topic: several are loaded at once."""
+        """Held while the view shows the rows of one topic, because several topics are loaded in parallel."""
         self._text = options.query_text
         self._tables = options.query_tables
         key = "sql" if options.sql is not None else "sql.file"
@@ -70,7 +70,7 @@ class Query:
     def answer(self, records: DataFrame, table: str, known: Schema | None) -> Result:
         """The result for these rows; ``known`` is the schema of the table so far.
 
-        Raises :class:`~connect.errors.DataError` if the table cannot hold it.
+        Raises :class:`~connect.errors.DataError` if the table cannot hold the result.
         """
         with self._asking:
             found = self._found(records, table)
@@ -101,7 +101,7 @@ class Query:
             ) from error
 
     def _grown(self, known: Schema, found: Schema) -> Schema:
-        """The schema of the table for these rows too."""
+        """The schema of the table extended for these rows."""
         grown = widen(known, found)
         if self._evolution.grown(known, found) != grown:
             raise SchemaError("It needs new or wider columns, which schema.compatibility does not allow.")
@@ -132,7 +132,7 @@ class Query:
 class QueryOutput:
     """An :class:`~connectors.spark.loading.request.Output` that writes the result of a query to another one.
 
-    The rows that come in have the schema of the records; what goes out has that of the table, ``known`` so far.
+    Incoming rows have the schema of the records; the result has that of the table, ``known`` so far.
     """
 
     def __init__(self, query: Query, known: Mapping[str, Schema], output: Output) -> None:
@@ -143,7 +143,7 @@ class QueryOutput:
 
     @property
     def commits(self) -> bool:
-        """Whether the target commits at once."""
+        """Whether the target makes rows visible to readers at once."""
         return self._output.commits
 
     def write(self, frame: DataFrame, table: str, schema: Schema, attempt: int) -> None:  # noqa: ARG002

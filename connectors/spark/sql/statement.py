@@ -1,8 +1,8 @@
-"""The check that a query is nothing but a query.
+"""Checks that a query is nothing but a query.
 
-Who may create a connector must not read files of the worker, run code or change tables by it. Spark's own parser reads
-the statement, and every part of what it makes of it is looked at: the operators and the functions that are allowed are
-listed, so that what a later Spark adds is refused; tables are the rows of the load and those that the configuration
+Whoever may create a connector must not use the query to read files of the worker, run code or change tables. Spark's
+own parser reads the statement, and every part of the resulting plan is checked. The allowed operators and functions are
+listed, so whatever a later Spark adds is rejected; the only tables are the rows of the load and those the configuration
 names.
 """
 
@@ -81,7 +81,7 @@ _FUNCTION_GROUPS: Final = frozenset(
         "window_funcs",
     ]
 )
-"""Groups of Spark's own functions that compute their result from their arguments and nothing else."""
+"""Groups of Spark's own functions that compute their result from nothing but their arguments."""
 _FUNCTIONS: Final = frozenset(
     [
         "aes_decrypt",
@@ -100,13 +100,13 @@ _FUNCTIONS: Final = frozenset(
         "uuid",
     ]
 )
-"""Those of Spark's other functions that do the same; there are some that call Java or read files."""
+"""Functions outside these groups that do the same; some of Spark's others call Java or read files."""
 _MOST: Final = 50_000
 
 
 def check_query(spark: SparkSession, key: str, text: str, tables: frozenset[str]) -> None:
     """Raise :class:`~connect.errors.ConfigError` unless ``text`` is one query over ``tables``."""
-    # Else ${env:...} and ${spark....} in the text would be replaced by what the worker keeps to itself.
+    # Otherwise ${env:...} and ${spark....} in the text would be replaced by private settings of the worker.
     spark.conf.set("spark.sql.variable.substitute", "false")
     state: Any = spark._jsparkSession.sessionState()
     try:
@@ -118,7 +118,7 @@ def check_query(spark: SparkSession, key: str, text: str, tables: frozenset[str]
 
 
 class _Walk:
-    """Goes through all that a plan of Spark's parser refers to."""
+    """Walks through everything that a plan of Spark's parser refers to."""
 
     def __init__(self, spark: SparkSession, functions: Any) -> None:
         self._jvm: Any = spark.sparkContext._jvm
@@ -127,7 +127,7 @@ class _Walk:
         self._seen = 0
 
     def reasons(self, node: Any, tables: frozenset[str]) -> Iterator[str]:
-        """Why it is refused, part by part; ``tables`` are the names that mean something where the part stands."""
+        """Why the query is rejected, part by part; ``tables`` are the table names in scope for the part."""
         if not hasattr(node, "getClass"):
             return  # a text, a number or nothing
         self._seen += 1
@@ -148,7 +148,7 @@ class _Walk:
             yield from self.reasons(part, tables)
 
     def _parts(self, kinds: frozenset[str], node: Any) -> Iterator[Any]:
-        # A list or map before a product: a list is both, and its parts are its items.
+        # Test for a list or map before a product: a list is both, and its parts are its items.
         if "Iterable" in kinds:
             parts = node.iterator()
         elif "Product" in kinds:
@@ -170,7 +170,7 @@ class _Walk:
             yield from self._generator(_names(node.name()))
 
     def _with(self, node: Any, tables: frozenset[str]) -> Iterator[str]:
-        """Each named query sees those before it, the last one all of them."""
+        """Each named query can refer to those before it, the last one to all of them."""
         for relation in self._parts(frozenset({"Iterable"}), node.cteRelations()):
             name = str(relation._1())
             own = tables | {name} if node.allowRecursion() else tables
@@ -202,7 +202,7 @@ class _Walk:
         if not found.isDefined():
             return False
         info = found.get()
-        # One of a plugin may say that it is of any group.
+        # A plugin's function may claim to be in any group.
         own = str(info.getClassName()).startswith("org.apache.spark.sql.catalyst.expressions.")
         return own and str(info.getGroup()) in _FUNCTION_GROUPS
 

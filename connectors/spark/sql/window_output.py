@@ -1,8 +1,9 @@
-"""Runs a query with windows: it is asked for the rows of complete windows, and other rows are held.
+"""Runs a query with windows: it processes the rows of complete windows, and other rows are held.
 
-The rows of a load are written first, with all their columns, beside those held before. If windows are complete then,
-all these rows are divided at the end of the last complete one: the query runs for those before it, and those after it
-are written anew. The target's commit names what is held, together with the load's offsets (I3).
+The rows of a load are first written, with all their columns, beside those held from earlier loads. If windows are then
+complete, all these rows are divided at the end of the last complete window: the query runs for the rows before it, and
+the rows after it are written to a new folder. The target's commit names what is held, together with the load's offsets
+(I3).
 
 ==========================  ========================================================================================
 killed                      then
@@ -55,13 +56,14 @@ _LATE_ARE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class WindowState:
-    """What a target keeps for the windows of one topic: ``before``, by table, is what it had before a load.
+    """What a target stores for the windows of one topic: ``before`` is, by table, what it had before a load.
 
-    Without a policy, because its keys were taken out of the configuration, nothing is held any more: what was, goes
-    through the query with the rows of the load. ``new_folder`` names a folder of the target's that has never been used,
-    ``uri`` is what Spark calls it. A target whose tables have the offsets has to ``keep`` what a load leaves of a
-    table, whose records have that schema, before it is given the result. It is given one then though that may have no
-    rows, for there has to be a table. ``is_done`` tells of tables that have the records of the load already.
+    Without a policy, because its keys were removed from the configuration, no more rows are held: those held so far go
+    through the query with the rows of the load. ``new_folder`` returns a folder of the target that has never been used,
+    ``uri`` converts it for Spark. A target whose tables hold the offsets implements ``keep``: it receives what a load
+    leaves open of a table, with the schema of the table's records, before it receives the result. It then always
+    receives a result, even one without rows, because the table has to exist. ``is_done`` says which tables have the
+    load's records already.
     """
 
     policy: WindowPolicy | None
@@ -74,7 +76,7 @@ class WindowState:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """The rows of a load that are written beside those of a table which are held: so many, in ``folder``."""
+    """The rows of a load that were written for a table beside those it holds: their number, and their ``folder``."""
 
     schema: Schema
     folder: str
@@ -86,7 +88,7 @@ class _Kept:
 class WindowOutput:
     """An :class:`~connectors.spark.loading.request.Output` that keeps rows until :meth:`finish` divides them.
 
-    What the query makes of those in complete windows goes to another output. Nothing is shown to readers before.
+    The query's result for the rows in complete windows goes to another output. Readers see nothing before that.
     """
 
     commits = False
@@ -103,7 +105,7 @@ class WindowOutput:
         self.held: dict[str, OpenWindows] = {}
 
     def write(self, frame: DataFrame, table: str, schema: Schema, attempt: int) -> None:  # noqa: ARG002
-        """Write the rows of a table, late ones too, beside those that are held."""
+        """Write the rows of a table, including late ones, beside those it holds."""
         if self._state.is_done(table):
             return
         at, is_late = self._times(schema, table)
@@ -125,14 +127,14 @@ class WindowOutput:
 
     @property
     def refused(self) -> Mapping[str, Schema]:
-        """The tables that have late rows which belong in the dead letter queue, with the schemas of their rows."""
+        """The tables with late rows that belong in the dead letter queue, with the schemas of their rows."""
         policy = self._state.policy
         if policy is None or policy.late != "dead-letter":
             return {}
         return {table: kept.schema for table, kept in self._kept.items() if kept.late}
 
     def late_offsets(self, frame: DataFrame, table: str, metadata: str) -> Mapping[int, OffsetSet]:
-        """The offsets of the late rows among these, which tell in the column ``metadata`` where they come from."""
+        """The offsets of the late rows among these, whose origin is in the column ``metadata``."""
         _, is_late = self._times(self._kept[table].schema, table)
         places = frame.where(is_late).select(f.col(f"`{metadata}`.partition"), f.col(f"`{metadata}`.offset"))
         found: dict[int, list[int]] = {}
@@ -141,7 +143,7 @@ class WindowOutput:
         return {partition: OffsetSet.of(offsets) for partition, offsets in found.items()}
 
     def finish(self, loaded: Loaded) -> None:
-        """Divide what is held at the end of the last complete window, and write the result for those before it."""
+        """Divide the held rows at the end of the last complete window, and write the result for those before it."""
         for table, kept in self._kept.items():
             written = sum(report.written for report in loaded.reports[table])
             if kept.rows != written:
@@ -175,9 +177,9 @@ class WindowOutput:
         self.results[table] = result
 
     def _divided(self, after: OpenWindows, table: str, schema: Schema) -> tuple[tuple[str, ...], DataFrame | None]:
-        """Write the rows that are not before the cut anew: the folders that these are in, and the rows before it.
+        """Write the rows after the cut to a new folder; return the folders that remain, and the rows before the cut.
 
-        A row without a time belongs to no window that is still to come, and is before every cut.
+        A row without a time belongs to no future window, so it counts as before every cut.
         """
         at, _ = self._times(schema, table)
         whole = self._read(after.folders, _columns(schema))
@@ -204,7 +206,7 @@ class WindowOutput:
         return at, f.coalesce(at < before.cut, f.expr("false"))
 
     def _read(self, folders: Iterable[str], columns: StructType) -> DataFrame:
-        """The rows of folders, with the columns that rows have by now: those that a file lacks are null."""
+        """The rows of folders with the current columns; columns that a file lacks are null."""
         schema = StructType([*columns.fields, StructField(_LATE, BooleanType())])
         found = self._spark.read.schema(schema).parquet(*map(self._state.uri, folders))
         return found.withColumn(_LATE, f.coalesce(f.col(_LATE), f.expr("false")))
@@ -218,12 +220,12 @@ class WindowOutput:
 
 
 def _columns(schema: Schema) -> Any:
-    """The columns of rows of that schema, as Spark has them."""
+    """The columns of rows of this schema, in Spark's types."""
     return from_arrow_schema(table_type(schema).columns)
 
 
 def _milliseconds(path: str, schema: Schema, table: str) -> Column:
-    """The time of a row in milliseconds since 1970, null where it has none that can be read."""
+    """The time of a row in milliseconds since 1970, null if it has none that can be parsed."""
     found: Schema | None = schema
     for name in path.split("."):
         inner = found.field(name) if found is not None and found.type is Type.STRUCT else None

@@ -1,4 +1,4 @@
-"""Windows by the time of events: up to which time they are complete, and what of a topic is open."""
+"""Windows by event time: up to which time they are complete, and what is open of a topic."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ class WindowPolicy:
     """When a window is complete; all times are milliseconds.
 
     ``length`` is the length of windows, which begin at its multiples since 1970 in UTC. ``delay`` is how much older
-    than the newest record of its partition a record may be without being late, and ``idle`` after how long without
-    records a partition is not waited for any more. ``late`` says what becomes of records whose window was written.
+    than the newest record of its partition a record may be without being late, and ``idle`` is how long a partition may
+    go without records before it is no longer waited for. ``late`` says what to do with records whose window was
+    written.
     """
 
     column: str
@@ -29,7 +30,7 @@ class WindowPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """The newest time in the records of a partition, and when it had records last, by the clock."""
+    """The newest time in the records of a partition, and the clock time when it last had records."""
 
     latest: int
     at: int
@@ -37,10 +38,9 @@ class Heard:
 
 @dataclass(frozen=True, slots=True)
 class OpenWindows:
-    """What is kept of one table of a topic between two loads: the rows of windows that are not complete.
+    """What is stored of one table of a topic between two loads: the rows of windows that are not complete.
 
-    Windows before ``cut`` are complete: the query has been asked for them. ``folders`` hold the other rows, and late
-    ones.
+    Windows before ``cut`` are complete: the query has processed them. ``folders`` hold the other rows, and late ones.
     """
 
     cut: int | None = None
@@ -50,9 +50,9 @@ class OpenWindows:
     def after(self, policy: WindowPolicy, latest: Mapping[int, int | None], now: int) -> OpenWindows:
         """The windows after a load: ``latest`` is the newest time in the new rows of each partition that has any.
 
-        A window is complete when every partition that is not idle has a record that is ``delay`` newer than its end. A
-        time that is yet to come counts as now, so that one wrong record does not close all windows. ``cut`` never goes
-        back.
+        A window is complete when every partition that is not idle has a record that is at least ``delay`` newer than
+        its end. A time in the future counts as now, so that one wrong record does not close all windows. ``cut`` never
+        goes back.
         """
         heard = dict(self.partitions)
         for partition, time in latest.items():
@@ -68,7 +68,7 @@ class OpenWindows:
         return OpenWindows(end if self.cut is None else max(end, self.cut), heard, self.folders)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the windows as they are in a manifest."""
+        """Return the windows in the form used in a manifest."""
         heard = {str(partition): [each.latest, each.at] for partition, each in sorted(self.partitions.items())}
         return {"cut": self.cut, "partitions": heard, "folders": list(self.folders)}
 
@@ -80,7 +80,7 @@ class OpenWindows:
 
 
 def lost_query(topic: str) -> ConnectError:
-    """The error for rows that are held for a query which a connector does not have any more."""
+    """Return the error for rows that are held for a query the connector no longer has."""
     return ConnectError(
         f"Records of topic {topic} are held for the windows of a query, and there is no query any more: set sql again, "
         "without sql.window.ms, until the next load has written them."

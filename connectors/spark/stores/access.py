@@ -18,14 +18,14 @@ _DEFAULT_KEYS: Final = "software.amazon.awssdk.auth.credentials.DefaultCredentia
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Spark's access to a store.
+    """How Spark gets access to a store.
 
-    ``settings`` are set in its Hadoop configuration after it has started: as settings of Spark they would be seen in
-    the command line of its Java (invariant I8).
+    ``settings`` are set in Spark's Hadoop configuration after it has started: as Spark settings they would be visible
+    in the command line of its Java process (invariant I8).
     """
 
     lock: Path | None = None
-    """The list of the jars to fetch."""
+    """The list of the jars to download."""
     jars: tuple[Path, ...] = ()
     """Jars that come with Sluice."""
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -45,11 +45,11 @@ def store_access(config: StoreOptions) -> Access:
 
 
 def _azure_settings(config: StoreOptions) -> Mapping[str, str]:
-    """Settings of Hadoop's connector: a key or a token; with neither, keys of the user have to say how it signs in."""
+    """Settings of Hadoop's connector: a key or a token; with neither, the user's keys have to say how it signs in."""
     account, host = config.azure_account, config.location.authority.partition("@")[2]
-    # An account without folders is asked by its Blob service; one with folders is known by itself.
+    # Without a hierarchical namespace, Hadoop is to use the Blob service; an account with one is detected by itself.
     settings = {"fs.azure.fns.account.service.type": "BLOB", "fs.azure.io.retry.max.retries": str(account.tries)}
-    # By either name, for the connector changes it with the service.
+    # Set under both names, because the connector replaces the name together with the service.
     for name in (host, host.replace(".dfs.", ".blob.", 1)):
         if account.key is not None:
             settings[f"fs.azure.account.auth.type.{name}"] = "SharedKey"
@@ -60,7 +60,7 @@ def _azure_settings(config: StoreOptions) -> Mapping[str, str]:
     scheme, _, at = account.endpoint.partition("://")
     at, _, path = at.partition("/")
     if path == account.name:
-        # The address of an emulator, in which the account is a folder.
+        # An emulator's address, where the account is a folder.
         settings |= {"fs.azure.abfs.endpoint": at, "fs.azure.account.hns.enabled": "false"}
     if scheme == "http":
         settings["fs.azure.always.use.https"] = "false"
@@ -68,7 +68,7 @@ def _azure_settings(config: StoreOptions) -> Mapping[str, str]:
 
 
 def _google_settings(config: StoreOptions) -> Mapping[str, str]:
-    """Settings of Google's connector of Hadoop, which signs in as the driver does."""
+    """Settings of Google's Hadoop connector, which signs in the same way as the driver."""
     settings = {
         "fs.gs.impl": "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem",
         "fs.AbstractFileSystem.gs.impl": "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFS",
@@ -92,7 +92,7 @@ def _s3_access(config: StoreOptions) -> Access:
         "fs.s3a.path.style.access": str(config.s3_path_style_access_enabled).lower(),
         "fs.s3a.multipart.size": str(config.s3_part_size),
         "fs.s3a.aws.credentials.provider": _DEFAULT_KEYS,
-        # Loads find out by themselves what they have left; nothing may remove what a manifest is about to name.
+        # Loads find out for themselves what they have left behind; nothing may remove what a manifest is about to name.
         "fs.s3a.multipart.purge": "false",
         "fs.s3a.directory.operations.purge.uploads": "false",
         "fs.s3a.committer.magic.enabled": "true",

@@ -1,27 +1,28 @@
-"""Azure: files are staged as blocks that nobody sees, and a commit is a put on the condition that nothing is there.
+"""Azure: files are staged as invisible uncommitted blocks, and a commit is a put that requires the name to be free.
 
-A block is sent under the final name of its file, and waits for a list of blocks to be committed: that is one request,
-moves no data, and is on the condition that there is no blob of that name. It leaves the id of the upload in the blob.
-So publishing is the same as in S3, but for this: nothing has to be begun, and nothing is given up, for the service
-forgets blocks that nobody has committed for a week. What loads leave is in a folder beside the manifests::
+A block is sent under the final name of its file, and waits for a list of blocks to be committed. Committing is a single
+request that moves no data, requires that no blob of that name exists, and leaves the id of the upload in the blob. So
+publishing works as in S3, except that uploads need neither be begun nor aborted, because the service drops blocks that
+nobody has committed for a week. What loads leave behind is in a folder beside the manifests::
 
     _sluice/<connector>/staging/<epoch>-<random>/<topic>-1/<table>/
         _attempts/<split>-<attempt>.json     the blocks of the files of an attempt at a split, by the executors' Python
         part-....orc                         a file that Spark's Java has written
 
-Java cannot leave blocks uncommitted. What it writes is a blob in that folder, whose content is sent once more, as
-blocks of its final name, while it is staged; from then on there is no difference.
+Java cannot leave blocks uncommitted. What it writes is a blob in that folder, whose content is sent again, as blocks of
+its final name, while it is staged; from then on there is no difference.
 
 =====================  ==========================================  ============================================
 killed                 in the container                            the next start
 =====================  ==========================================  ============================================
-while staging          blocks; what describes some of them         deletes that; the service forgets the blocks
-while the manifest     it is there whole, or not at all            the same
+while staging          blocks, and descriptions of some of them    deletes the descriptions; the service drops
+                                                                   the blocks
+while the manifest     the whole manifest, or none                 the same
 is written
 after the manifest     the manifest, and its blocks                commits their lists
-between two lists      some files are there, the blocks of others  commits the others: one that is there and has
-                                                                   the id of its upload is that file
-after the mark         nothing but what describes blocks           deletes it
+between two lists      some files exist, the blocks of others      commits the others: an existing file with the
+                                                                   id of its upload is the right one
+after the mark         only descriptions of blocks                 deletes them
 =====================  ==========================================  ============================================
 """
 
@@ -44,7 +45,7 @@ __all__ = ["AzureStore"]
 
 _PUBLISHED_AT_ONCE: Final = 16
 _SENT_AT_ONCE: Final = 4
-"""How many files of Java are sent once more at a time: each has a block in memory."""
+"""How many of Java's files are sent again at the same time: each has a block in memory."""
 _PIECE: Final = 4 << 20
 _PART: Final = re.compile(r"part-(\d+)-")
 
@@ -52,7 +53,8 @@ _PART: Final = re.compile(r"part-(\d+)-")
 class AzureStore:
     """A prefix of a container; a :class:`~connectors.spark.stores.store.Store`.
 
-    It relies on reads and lists that see every finished write, and on ``If-None-Match`` of puts and of lists of blocks.
+    It relies on reads and lists that see every finished write, and on ``If-None-Match`` for puts and for committed
+    block lists.
     """
 
     names_when_staging = True
@@ -63,7 +65,7 @@ class AzureStore:
         self._location = location
         self._connected: AzureBlobs | None = None
         self._java: dict[str, tuple[str, Mapping[int, str]]] = {}
-        """Where the files that Spark's Java writes into a folder belong."""
+        """The final folders of the files that Spark's Java writes into a folder."""
 
     @property
     def url(self) -> str:
@@ -81,7 +83,7 @@ class AzureStore:
         return self._location.authority.partition("@")[0]
 
     def create(self, path: str, data: bytes) -> None:
-        """Put a blob, unless there is one."""
+        """Put a blob, unless it exists already."""
         self._blobs.put_if_absent(path, data)
 
     def read(self, path: str) -> bytes:
@@ -110,7 +112,7 @@ class AzureStore:
         self._blobs.delete(path)
 
     def remove_tree(self, path: str) -> None:
-        """Delete the blobs below a prefix, and those with which Hadoop marks folders. Blocks are forgotten."""
+        """Delete the blobs below a prefix, and the blobs with which Hadoop marks folders. The service drops blocks."""
         self._blobs.delete_tree(path)
         for folder in [folder for folder in self._java if folder.startswith(f"{path}/")]:
             del self._java[folder]
@@ -122,15 +124,15 @@ class AzureStore:
         return f"_sluice/{connector}/staging"
 
     def begin(self, folder: str, table: str) -> None:
-        """Do nothing: blocks need not be begun."""
+        """Do nothing: blocks need no beginning."""
 
     def writer_options(self, folder: str, table: str, folders: Mapping[int, str]) -> Mapping[str, str]:
-        """Return nothing: Spark's own committer keeps failed attempts out of the folder."""
+        """Return no options: Spark's own committer keeps failed attempts out of the folder."""
         self._java[folder] = (table, folders)
         return {}
 
     def part_place(self, folder: str, table: str, folders: Mapping[int, str]) -> PartPlace:
-        """Blocks of the final names of the files."""
+        """Return the place for blocks of the files' final names."""
         return AzurePlace(self._account, self._container, self._location.path, folder, table, folders)
 
     def uri(self, path: str) -> str:
@@ -138,7 +140,7 @@ class AzureStore:
         return f"{self._location.uri}/{path}"
 
     def staged(self, folder: str) -> Iterator[StagedFile]:
-        """The files of the attempts of Python that count, and those of Java, which are sent once more."""
+        """Return the files of the Python attempts that count, and those of Java, whose content is sent again."""
         found = [name.removeprefix(f"{folder}/") for name, _ in self._blobs.below(folder)]
         notes = [name for name in found if name.startswith(f"{ATTEMPTS}/")]
         with ThreadPoolExecutor(_PUBLISHED_AT_ONCE) as threads:
@@ -149,30 +151,30 @@ class AzureStore:
             yield from threads.map(lambda name: self._sent_again(folder, name), written)
 
     def sync_files(self, paths: Iterable[str]) -> None:
-        """Do nothing: a block is durable when it has been answered."""
+        """Do nothing: a block is durable once the service has acknowledged it."""
 
     def publish(self, staged: str, target: str, upload: Upload | None = None) -> None:
-        """Commit the list of a file's blocks, unless that is done already."""
+        """Commit a file's block list, unless that is done already."""
         if upload is None:
             raise FileNotFoundError(staged)
         try:
             self._blobs.commit_if_absent(target, upload.id, upload.parts)
         except (FileExistsError, FileNotFoundError):
-            # Another driver that rolls forward too may have done so in between.
+            # Another driver rolling forward may have done so in the meantime.
             if self._blobs.written_by(target) != upload.id:
                 raise
 
     def sync_folders(self, paths: Iterable[str]) -> None:
-        """Do nothing: what is committed is durable."""
+        """Do nothing: committed blobs are durable."""
 
     def abandon(self, folder: str, check: Callable[[], None]) -> None:  # noqa: ARG002
-        """Delete the folder; blocks that it describes are forgotten."""
+        """Delete the folder; the service drops the blocks it describes."""
         self.remove_tree(folder)
 
     # -- what is staged --------------------------------------------------------------------------------------
 
     def _sent_again(self, folder: str, name: str) -> StagedFile:
-        """Stage a file of Java as blocks of its final name."""
+        """Stage one of Java's files as blocks of its final name."""
         table, folders = self._java[folder]
         match = _PART.match(name.rpartition("/")[2])
         if match is None:
@@ -190,5 +192,5 @@ class AzureStore:
 
 
 def _is_seen(name: str) -> bool:
-    """Whether readers do not ignore a file, by its path in a folder."""
+    """Whether readers see a file, by its path in a folder."""
     return not any(part.startswith(("_", ".")) for part in name.split("/"))

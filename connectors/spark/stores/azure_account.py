@@ -18,24 +18,24 @@ _ACCOUNT_KEY: Final = "azblob.account.key"
 
 @dataclass(frozen=True, slots=True)
 class AzureAccount:
-    """The access to an account; plain data, because it is sent to the executors."""
+    """Access to an account; plain data, sent to the executors."""
 
     name: str
     endpoint: str
-    """The URL of its Blob service."""
+    """The URL of the account's Blob service."""
     key: str | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)
-    """A shared access signature. Without it and a key an identity is looked for where Azure's clients do."""
+    """A shared access signature. Without it and without a key, the identity is found the way Azure's clients do."""
     tries: int = 6
-    """How often a request is made before it counts as failed."""
+    """How often a request is attempted before it counts as failed."""
 
 
 def checked_account_key(key: str, option: str = _ACCOUNT_KEY) -> str:
-    """A key of an account; errors name the option that it came by, and nothing of it."""
+    """Check an account key; errors name the option it came from, and reveal nothing of it."""
     try:
         base64.b64decode(key, validate=True)
     except (binascii.Error, ValueError):
-        # The reason may quote what it does not understand: it is not chained.
+        # The reason may quote the text it does not understand, so it is not chained.
         raise ConfigError(option, None, "This is not an account key in base64: copy it again.") from None
     return key
 
@@ -43,7 +43,7 @@ def checked_account_key(key: str, option: str = _ACCOUNT_KEY) -> str:
 def account_of_connection_string(text: str, named: str, endpoint: str) -> AzureAccount:
     """Return the account of a connection string, which must be the one ``named`` in ``store.url``.
 
-    ``endpoint`` is what counts where the string names none.
+    ``endpoint`` is used if the string names none.
     """
     parts = _parts_of(text)
     name = parts.get("accountname", named)
@@ -66,7 +66,7 @@ def account_of_connection_string(text: str, named: str, endpoint: str) -> AzureA
 
 
 def _parts_of(text: str) -> Mapping[str, str]:
-    """The parts of a connection string by their names, which may be written in any case."""
+    """The parts of a connection string by name; names are case-insensitive."""
     parts = [part.partition("=") for part in text.strip().strip(";").split(";")]
     if not all(equals for _, equals, _ in parts):
         raise ConfigError(

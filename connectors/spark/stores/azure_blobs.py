@@ -1,4 +1,4 @@
-"""Blobs of one container of Azure Blob Storage below one prefix: the requests that a store makes, and their errors."""
+"""The blobs of one Azure Blob Storage container below one prefix: the requests a store makes, and their errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ __all__ = ["AzureBlobs"]
 
 _WRITTEN_BY: Final = "sluice"
 _FOLDER: Final = "hdi_isfolder"
-"""What marks a blob that stands for a folder: those of Hadoop, and all folders of an account that has some."""
+"""The metadata of a blob that stands for a folder: set by Hadoop, and on all folders of an account with a hierarchical
+namespace.
+"""
 _THREADS: Final = 16
 _CONNECTIONS: Final = 32
 _SIGNATURE: Final = re.compile(r"(?<=[?&]sig=)[^&\s'\"]+")
@@ -36,7 +38,7 @@ _NO_CONTAINER: Final = frozenset({"ContainerNotFound", "FilesystemNotFound", "Co
 
 
 def _client(account: AzureAccount, container: str) -> Any:
-    """A client of a container. Many threads may share it."""
+    """Create a client for a container. Many threads may share it."""
     try:
         from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential  # noqa: PLC0415 - an extra
         from azure.core.pipeline.transport import RequestsTransport  # noqa: PLC0415
@@ -45,7 +47,7 @@ def _client(account: AzureAccount, container: str) -> Any:
         from requests.adapters import HTTPAdapter  # noqa: PLC0415
     except ImportError as error:
         raise ConnectError(f"A store in Azure needs azure-storage-blob: {how_to_install('azure')}") from error
-    # It has a line for every request.
+    # It logs a line for every request.
     logging.getLogger("azure").setLevel(logging.WARNING)
     logging.getLogger("urllib3.connectionpool").addFilter(_hide_signature)
     credential: Any
@@ -79,7 +81,7 @@ def _client(account: AzureAccount, container: str) -> Any:
 
 
 def _identity() -> Any:
-    """Return the identity that Azure's clients sign in with if there is no key."""
+    """Return the identity with which Azure's clients sign in if there is no key."""
     try:
         from azure.identity import DefaultAzureCredential  # noqa: PLC0415 - an extra, and slow to import
     except ImportError as error:
@@ -88,13 +90,13 @@ def _identity() -> Any:
 
 
 def _hide_signature(record: logging.LogRecord) -> bool:
-    """Take out of what urllib3 tells of requests what signs them: a token is a part of the URL (invariant I8)."""
+    """Remove signatures from what urllib3 logs about requests: a token is part of the URL (invariant I8)."""
     record.msg, record.args = _SIGNATURE.sub("***", record.getMessage()), None
     return True
 
 
 class AzureBlobs:
-    """The blobs below a prefix of a container, by their paths from there."""
+    """The blobs below a prefix of a container, by their paths relative to it."""
 
     def __init__(self, account: AzureAccount, container: str, prefix: str) -> None:
         self._container = _client(account, container)
@@ -102,18 +104,18 @@ class AzureBlobs:
         self._prefix = f"{prefix}/" if prefix else ""
 
     def put_if_absent(self, path: str, data: bytes) -> None:
-        """Create a blob; :class:`FileExistsError` if there is one."""
+        """Create a blob; raises :class:`FileExistsError` if it exists already."""
         token = uuid.uuid4().hex
         try:
             with self._errors(path):
                 self._blob(path).upload_blob(data, overwrite=False, metadata={_WRITTEN_BY: token})
         except FileExistsError:
-            # The answer to an earlier try of this very request may have been lost on the way.
+            # The response to an earlier try of this very request may have been lost.
             if self.written_by(path) != token:
                 raise
 
     def get(self, path: str) -> bytes:
-        """Return the content of a blob; :class:`FileNotFoundError` if there is none."""
+        """Return the content of a blob; raises :class:`FileNotFoundError` if it does not exist."""
         with self._errors(path):
             return cast("bytes", self._blob(path).download_blob().readall())
 
@@ -123,24 +125,26 @@ class AzureBlobs:
             return cast("bytes", self._blob(path).download_blob(offset=first, length=size).readall())
 
     def open(self, path: str) -> BinaryIO:
-        """A blob for random reads; :class:`FileNotFoundError` if there is none."""
+        """Open a blob for random reads; raises :class:`FileNotFoundError` if it does not exist."""
         size = self.size(path)
         if size is None:
             raise FileNotFoundError(path)
         return open_ranges(size, partial(self.get_range, path))
 
     def size(self, path: str) -> int | None:
-        """Return the size of a blob; ``None`` if there is none, or a folder."""
+        """Return the size of a blob; ``None`` if it does not exist or is a folder."""
         found = self._properties(path)
         return None if found is None or _is_folder(found) else int(found.size)
 
     def written_by(self, path: str) -> str | None:
-        """What was noted in a blob when it was made: a random text, or the id of an upload; ``None`` without one."""
+        """Return the note stored in a blob when it was created: a random text, or the id of an upload; ``None`` if it
+        has none.
+        """
         found = self._properties(path)
         return None if found is None else (found.metadata or {}).get(_WRITTEN_BY)
 
     def below(self, folder: str) -> Iterator[tuple[str, int]]:
-        """The blobs below a folder, by path in order, with their sizes, without those that stand for folders."""
+        """The blobs below a folder, ordered by path, with their sizes, without those that stand for folders."""
         yield from ((self._path(blob), int(blob.size)) for blob in self._listed(folder) if not _is_folder(blob))
 
     def names(self, folder: str) -> list[str]:
@@ -151,7 +155,7 @@ class AzureBlobs:
         return sorted(filter(None, (name.removeprefix(start).rstrip("/") for name in found)))
 
     def delete(self, path: str) -> None:
-        """Delete a blob, if it is there."""
+        """Delete a blob, if it exists."""
         try:
             with self._errors(path):
                 self._blob(path).delete_blob()
@@ -159,7 +163,7 @@ class AzureBlobs:
             return
 
     def delete_tree(self, folder: str) -> None:
-        """Delete all blobs below a folder, and what stands for it and the folders in it, the deepest first."""
+        """Delete all blobs below a folder, and those that stand for it and for its subfolders, deepest first."""
         found = list(self._listed(folder))
         self._delete_all(self._path(blob) for blob in found if not _is_folder(blob))
         folders = [self._path(blob) for blob in found if _is_folder(blob)]
@@ -172,14 +176,16 @@ class AzureBlobs:
     # -- uploads ---------------------------------------------------------------------------------------------
 
     def put_block(self, path: str, upload: str, part: str, data: bytes) -> None:
-        """Send a block of a blob, which nobody sees before it is committed. Its id has those of upload and part."""
+        """Send a block of a blob, invisible until it is committed. Its id is made of those of the upload and
+        the part.
+        """
         with self._errors(path):
             self._blob(path).stage_block(_block(upload, part), data)
 
     def commit_if_absent(self, path: str, upload: str, parts: Sequence[str]) -> None:
-        """Make a blob of the blocks of an upload. The service does so in one step, without moving them.
+        """Create a blob from the blocks of an upload. The service does so in one step, without moving them.
 
-        :class:`FileExistsError` if there is a blob, :class:`FileNotFoundError` if there are no such blocks any more.
+        Raises :class:`FileExistsError` if the blob exists, :class:`FileNotFoundError` if the blocks no longer exist.
         """
         from azure.core import MatchConditions  # noqa: PLC0415 - as the client
         from azure.storage.blob import BlobBlock  # noqa: PLC0415
@@ -220,20 +226,20 @@ class AzureBlobs:
 
     @contextmanager
     def _errors(self, path: str, *, of_container: bool = False) -> Iterator[None]:
-        """Raise what the errors of requests mean; ``of_container``: only the container can be what is not found."""
+        """Translate the errors of requests; with ``of_container``, a "not found" can only mean the container."""
         from azure.core import exceptions as azure  # noqa: PLC0415 - as the client
 
         try:
             yield
         except azure.HttpResponseError as error:
             if error.status_code is None:
-                # No request was made: no identity was found, or it was not accepted. The reason may be long.
+                # No request was made: no identity was found, or it was rejected. The reason may be long.
                 raise ConnectError(
                     f"Signing in to container {self._name} failed ({type(error).__name__}): set "
                     "azblob.account.key, azblob.sas.token or azblob.connection.string, or give the worker an "
                     "identity that Azure knows."
                 ) from None
-            # What the service answers may have parts of what was signed: it is not chained.
+            # The service's response may contain parts of what was signed, so it is not chained.
             raise self._meaning(error, path, of_container) from None
         except (azure.ServiceRequestError, azure.ServiceResponseError) as error:
             raise RetriableError(
@@ -264,7 +270,7 @@ class AzureBlobs:
 
 
 def _code(error: HttpResponseError) -> str:
-    """Return the service's code of an error."""
+    """Return the service's error code."""
     code = getattr(error, "error_code", None)
     return str(getattr(code, "value", code) or "")
 

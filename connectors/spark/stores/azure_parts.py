@@ -1,7 +1,7 @@
-"""Files that tasks write to Azure from their Python: blocks of their final names that are not committed.
+"""Files that tasks write to Azure from Python: uncommitted blocks of the files' final names.
 
-An attempt at a split ends with one blob beside them that says which blocks are a file. Nothing counts without it; of
-several attempts that have left one, the last counts, for all hold the same records.
+An attempt at a split ends with one blob beside them that says which blocks make up a file. Nothing counts without it;
+if several attempts have left one, the last counts, because all hold the same records.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from connectors.spark.stores.store import StagedFile, Upload
 __all__ = ["ATTEMPTS", "AzurePlace", "BlockUpload", "staged_files"]
 
 ATTEMPTS: Final = "_attempts"
-"""The folder of what attempts leave, below that of their load: its name hides it from what looks for files."""
+"""The folder for what attempts leave, below that of their load: its name hides it from whatever lists files."""
 _BLOCK: Final = 16 << 20
-"""Bytes of a block: a blob has at most 50,000 of them."""
+"""The size of a block in bytes: a blob has at most 50,000 blocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class AzurePlace:
-    """The folder ``table`` of a prefix of a container; what attempts leave is in ``staging``.
+    """The folder ``table`` of a container's prefix; what attempts leave goes to ``staging``.
 
-    ``folders`` are the folders below ``table`` by split, where there are some.
+    ``folders`` are the folders below ``table``, by split, where the splits have folders.
     """
 
     account: AzureAccount
@@ -42,7 +42,7 @@ class AzurePlace:
     folders: Mapping[int, str]
 
     def begin(self, split: int, attempt: int) -> PartAttempt:
-        """An attempt whose blocks have ids of their own."""
+        """Begin an attempt, whose blocks have their own ids."""
         blobs = _blobs(self.account, self.container, self.prefix)
         folder = "/".join(filter(None, (self.table, self.folders.get(split, ""))))
         return _BlockAttempt(blobs, folder, f"{self.staging}/{ATTEMPTS}/{split:06d}-{attempt:012d}.json")
@@ -68,13 +68,13 @@ class _BlockAttempt:
         self._uploads = []
 
     def discard(self) -> None:
-        # The service forgets blocks that nobody commits.
+        # The service drops blocks that nobody commits.
         for upload in self._uploads:
             upload.stream.drop()
 
 
 class BlockUpload:
-    """A file whose bytes are sent block by block, by what is written to its ``stream``."""
+    """A file that is sent block by block, from what is written to its ``stream``."""
 
     def __init__(self, blobs: AzureBlobs, target: str) -> None:
         self.stream = PieceStream(_BLOCK, self._send)
@@ -96,7 +96,7 @@ class BlockUpload:
 
 
 def staged_files(notes: Mapping[str, bytes]) -> Iterator[StagedFile]:
-    """The files of the attempts that count, by what attempts have left in a folder and its names in order."""
+    """The files of the attempts that count, from the names, in order, of what attempts have left in a folder."""
     counting = {name.partition("-")[0]: content for name, content in sorted(notes.items())}
     for content in counting.values():
         for file in json.loads(content):
@@ -111,5 +111,5 @@ def _described(file: StagedFile) -> Mapping[str, Any]:
 
 @cache
 def _blobs(account: AzureAccount, container: str, prefix: str) -> AzureBlobs:
-    """The blobs of a store, by a client that the process keeps: making one costs more than a small file does."""
+    """The blobs of a store. The process keeps the client: creating one costs more than writing a small file."""
     return AzureBlobs(account, container, prefix)

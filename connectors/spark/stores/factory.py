@@ -25,7 +25,7 @@ __all__ = ["open_store"]
 def open_store(config: StoreOptions, spark: Callable[[], SparkSession]) -> Store:
     """Open a connector's store. ``spark`` returns its session, for stores that are reached through Spark's Hadoop.
 
-    Makes no request to the store yet.
+    No request is made to the store yet.
     """
     location = config.location
     match location.kind:

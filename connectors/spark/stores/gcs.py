@@ -1,19 +1,19 @@
-"""Google Cloud Storage: objects are created, and named, on the condition that there is none of that name.
+"""Google Cloud Storage: objects are created, and renamed, on the condition that no object of that name exists.
 
-The service decides that for the generation of an object in one step. What loads stage is in a folder beside the
-manifests; publishing a file is a *rewrite* to its name: within one bucket the service makes the new object of the
-old one's content, of any size, without moving it, and readers see it whole or not at all. The staged one goes with the
-staging folder, which no reader looks into. So the table of crash points of the ledger holds as it stands:
+The service checks that condition on an object's generation in one step. Loads stage files in a folder beside the
+manifests; publishing a file is a *rewrite* to its final name: within one bucket the service creates the new object from
+the old one's content, of any size, without moving it, and readers see it whole or not at all. The staged object is
+removed with the staging folder, which no reader looks into. So the ledger's table of crash points applies unchanged:
 
 =====================  ==========================================  ============================================
 killed                 in the bucket                               the next start
 =====================  ==========================================  ============================================
-while staging          objects in the staging folder; what a       deletes them; the service forgets parts of
-                       writer has sent of one it has not closed    objects after a week
-while the manifest     it is there whole, or not at all            the same, or as below
+while staging          objects in the staging folder; the parts    deletes them; the service drops parts of
+                       sent of objects not yet closed              objects after a week
+while the manifest     the whole manifest, or none                 the same, or as below
 is written
-between two rewrites   some files are there, all are staged        rewrites the others: one that is there and has
-                                                                   the checksum of the staged one is that one
+between two rewrites   some files exist, all are staged            rewrites the others: an existing file with
+                                                                   the staged one's checksum is the right one
 after the mark         staged objects                              deletes them
 =====================  ==========================================  ============================================
 """
@@ -61,11 +61,11 @@ class GcsStore:
         return self._connected
 
     def create(self, path: str, data: bytes) -> None:
-        """Put an object, unless there is one."""
+        """Put an object, unless it exists already."""
         self._objects.put_if_absent(path, data)
 
     def read(self, path: str) -> bytes:
-        """The content of an object."""
+        """Return the content of an object."""
         return self._objects.get(path)
 
     def open(self, path: str) -> BinaryIO:
@@ -90,7 +90,7 @@ class GcsStore:
         self._objects.delete([path])
 
     def remove_tree(self, path: str) -> None:
-        """Delete the objects below a prefix, those with which Hadoop marks folders among them."""
+        """Delete the objects below a prefix, including those with which Hadoop marks folders."""
         self._objects.delete([name for name, _ in self._objects.below(path)])
 
     # -- loads -----------------------------------------------------------------------------------------------
@@ -100,14 +100,14 @@ class GcsStore:
         return f"_sluice/{connector}/staging"
 
     def begin(self, folder: str, table: str) -> None:
-        """Do nothing: there are no folders to make."""
+        """Do nothing: there are no folders to create."""
 
     def writer_options(self, folder: str, table: str, folders: Mapping[int, str]) -> Mapping[str, str]:  # noqa: ARG002
-        """Return nothing: Spark's own committer keeps failed attempts out of the folder."""
+        """Return no options: Spark's own committer keeps failed attempts out of the folder."""
         return {}
 
     def part_place(self, folder: str, table: str, folders: Mapping[int, str]) -> PartPlace:  # noqa: ARG002
-        """The folder itself, by requests of the executors' own."""
+        """Return the folder itself, which executors write to with requests of their own."""
         return GooglePlace(self._service, self._location.authority, self._location.path, folder)
 
     def uri(self, path: str) -> str:
@@ -115,18 +115,18 @@ class GcsStore:
         return f"{self._location.uri}/{path}"
 
     def staged(self, folder: str) -> Iterator[StagedFile]:
-        """The objects below a folder, which are named when they are published."""
+        """Return the objects below a folder, which get their names when they are published."""
         yield from (StagedFile(name, size) for name, size in self._seen(folder))
 
     def sync_files(self, paths: Iterable[str]) -> None:
-        """Do nothing: an object is durable when its upload has been answered."""
+        """Do nothing: an object is durable once the service has acknowledged its upload."""
 
     def publish(self, staged: str, target: str, upload: Upload | None = None) -> None:  # noqa: ARG002
         """Give a staged object its final name, unless that is done already."""
         try:
             self._objects.copy_if_absent(staged, target)
         except FileNotFoundError:
-            # Whoever has published it has removed what was staged.
+            # Whoever published it has removed the staged object.
             if self.size(target) is None:
                 raise
         except FileExistsError:
@@ -138,11 +138,13 @@ class GcsStore:
         """Do nothing: names are durable."""
 
     def abandon(self, folder: str, check: Callable[[], None]) -> None:  # noqa: ARG002
-        """Delete the folder: all that was begun is in it, and a writer that outlives its driver counts nowhere."""
+        """Delete the folder: it holds everything that was begun, and a writer that outlives its driver has no
+        effect.
+        """
         self.remove_tree(folder)
 
     def _seen(self, folder: str) -> Iterator[tuple[str, int]]:
-        """The objects below a folder that readers do not ignore, by their paths in it, with their sizes."""
+        """The objects below a folder that readers see, by their paths in it, with their sizes."""
         start = f"{folder}/" if folder else ""
         for path, size in self._objects.below(folder):
             name = path.removeprefix(start)

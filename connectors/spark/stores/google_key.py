@@ -16,7 +16,7 @@ _PATH: Final = "gcs.credentials.path"
 
 
 def read_google_key(path: str) -> Mapping[str, Any]:
-    """The key in a file."""
+    """Read the key in a file."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -27,11 +27,11 @@ def read_google_key(path: str) -> Mapping[str, Any]:
 
 
 def parse_google_key(text: str, option: str) -> Mapping[str, Any]:
-    """The key that ``text`` is; errors name the option that it came by, and nothing of it."""
+    """Parse a key; errors name the option it came from, and reveal nothing of it."""
     try:
         key = json.loads(text)
     except ValueError:
-        # The reason quotes what it does not understand: it is not chained.
+        # The reason quotes the text it does not understand, so it is not chained.
         raise ConfigError(option, None, "This is not JSON: use the file that Google created for the account.") from None
     if not isinstance(key, dict) or key.get("type") != "service_account":
         raise ConfigError(

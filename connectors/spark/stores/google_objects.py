@@ -1,4 +1,4 @@
-"""Objects of one bucket of Google Cloud Storage below one prefix: the requests that a store makes, and their errors."""
+"""The objects of one Google Cloud Storage bucket below one prefix: the requests a store makes, and their errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["GoogleObject", "GoogleObjects", "GoogleService", "google_client", "g
 
 _WRITTEN_BY: Final = "sluice"
 _NONE: Final = 0
-"""The generation of an object that is not there."""
+"""The generation of an object that does not exist."""
 _THREADS: Final = 16
 _CONNECTIONS: Final = 32
 _CHUNK: Final = 8 << 20
@@ -32,14 +32,16 @@ _SCOPE: Final = "https://www.googleapis.com/auth/devstorage.read_write"
 
 @dataclass(frozen=True, slots=True)
 class GoogleService:
-    """The access to the service; plain data, because it is sent to the executors."""
+    """Access to the service; plain data, sent to the executors."""
 
     endpoint: str | None = None
-    """That of another service, which is asked without a key if there is none."""
+    """The URL of another service, which is used without a key if there is none."""
     key: str | None = field(default=None, repr=False)
-    """Of a service account, as JSON. Without one, Google's own service is signed in to as Google's clients do."""
+    """A service account's key, as JSON. Without one, credentials for Google's own service are found as Google's clients
+    do.
+    """
     patience: float = 60.0
-    """Seconds for which a request is tried again."""
+    """For how many seconds a request is retried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +53,13 @@ class GoogleObject:
 
 
 def google_service_of(config: StoreOptions) -> GoogleService:
-    """The service that has the bucket of a configuration."""
+    """The service that has the configured bucket."""
     key = config.google_key
     return GoogleService(config.gcs_endpoint, None if key is None else json.dumps(key))
 
 
 def google_client(service: GoogleService) -> Any:
-    """A client of a service. Many threads may share it."""
+    """Create a client for a service. Many threads may share it."""
     try:
         import google.auth  # noqa: PLC0415 - an extra, and slow to import
         import google.auth.credentials  # noqa: PLC0415
@@ -80,7 +82,7 @@ def google_client(service: GoogleService) -> Any:
         else:
             credentials, _ = google.auth.default(scopes=[_SCOPE])
     except (google.auth.exceptions.GoogleAuthError, ValueError):
-        # What is wrong with a key may be told with parts of it: it is not chained.
+        # An error about a key may quote parts of it, so it is not chained.
         raise ConnectError(
             "Signing in to Google Cloud Storage failed: set gcs.credentials.path to the key of a service "
             "account, set GOOGLE_APPLICATION_CREDENTIALS in the worker's environment, or run the worker on a "
@@ -95,7 +97,7 @@ def google_client(service: GoogleService) -> Any:
 
 
 class GoogleObjects:
-    """The objects below a prefix of a bucket, by their paths from there."""
+    """The objects below a prefix of a bucket, by their paths relative to it."""
 
     def __init__(self, client: Any, bucket: str, prefix: str, patience: float = 60.0) -> None:
         from google.cloud.storage.retry import DEFAULT_RETRY  # noqa: PLC0415 - as the client
@@ -106,7 +108,7 @@ class GoogleObjects:
         self._again = DEFAULT_RETRY.with_timeout(patience)
 
     def put_if_absent(self, path: str, data: bytes) -> None:
-        """Create an object; :class:`FileExistsError` if there is one."""
+        """Create an object; raises :class:`FileExistsError` if it exists already."""
         token = uuid.uuid4().hex
         blob = self._blob(path)
         blob.metadata = {_WRITTEN_BY: token}
@@ -114,12 +116,12 @@ class GoogleObjects:
             with self._errors(path, of_bucket=True):
                 blob.upload_from_string(data, "application/octet-stream", if_generation_match=_NONE, retry=self._again)
         except FileExistsError:
-            # The answer to an earlier try of this very request may have been lost on the way.
+            # The response to an earlier try of this very request may have been lost.
             if self._token(path) != token:
                 raise
 
     def get(self, path: str) -> bytes:
-        """The content of an object; :class:`FileNotFoundError` if there is none."""
+        """Return the content of an object; raises :class:`FileNotFoundError` if it does not exist."""
         with self._errors(path):
             return cast("bytes", self._blob(path).download_as_bytes(retry=self._again))
 
@@ -130,14 +132,14 @@ class GoogleObjects:
             return cast("bytes", blob.download_as_bytes(start=first, end=first + size - 1, retry=self._again))
 
     def open(self, path: str) -> BinaryIO:
-        """An object for random reads; :class:`FileNotFoundError` if there is none."""
+        """Open an object for random reads; raises :class:`FileNotFoundError` if it does not exist."""
         found = self.stat(path)
         if found is None:
             raise FileNotFoundError(path)
         return open_ranges(found.size, partial(self.get_range, path))
 
     def stat(self, path: str) -> GoogleObject | None:
-        """What is known of an object; ``None`` if there is none."""
+        """Return an object's metadata; ``None`` if it does not exist."""
         blob = self._blob(path)
         try:
             with self._errors(path):
@@ -147,7 +149,9 @@ class GoogleObjects:
         return GoogleObject(blob.crc32c, blob.size)
 
     def below(self, folder: str) -> Iterator[tuple[str, int]]:
-        """The objects below a folder, by path in order, with their sizes; what stands for a folder ends with ``/``."""
+        """The objects below a folder, ordered by path, with their sizes; names that stand for a folder end
+        with ``/``.
+        """
         prefix = self._key(f"{folder}/" if folder else "")
         with self._errors(folder, of_bucket=True):
             for blob in self._client.list_blobs(self._bucket, prefix=prefix, retry=self._again):
@@ -163,9 +167,9 @@ class GoogleObjects:
         return sorted(filter(None, (key.removeprefix(prefix) for key in keys)))
 
     def copy_if_absent(self, source: str, target: str) -> None:
-        """Give an object a second name. The service does so without moving its content.
+        """Copy an object to a second name. The service does so without moving its content.
 
-        :class:`FileExistsError` if there is one of that name, :class:`FileNotFoundError` if there is no ``source``.
+        Raises :class:`FileExistsError` if that name is taken, :class:`FileNotFoundError` if ``source`` does not exist.
         """
         rest = None
         with self._errors(source):
@@ -176,7 +180,7 @@ class GoogleObjects:
                     return
 
     def writer(self, path: str) -> Any:
-        """A file whose bytes are sent in chunks, and that is there when it is closed."""
+        """A file that is sent in chunks, and exists once it is closed."""
         return self._blob(path).open("wb", chunk_size=_CHUNK, ignore_flush=True, retry=self._again)
 
     def delete(self, paths: Iterable[str]) -> None:
@@ -211,8 +215,8 @@ class GoogleObjects:
 
     @contextmanager
     def _errors(self, path: str, *, of_bucket: bool = False) -> Iterator[None]:
-        """Raise what the errors of requests mean; ``of_bucket``: only the bucket can be what is not found."""
-        # As the client.
+        """Translate the errors of requests; with ``of_bucket``, a "not found" can only mean the bucket."""
+        # Imported late for the same reason as in the client.
         from google.api_core.exceptions import GoogleAPICallError, RetryError  # noqa: PLC0415
         from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415
         from google.cloud.storage.exceptions import InvalidResponse  # noqa: PLC0415

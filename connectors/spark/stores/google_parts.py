@@ -1,4 +1,4 @@
-"""Files that the tasks of Spark write to Google Cloud Storage from their Python: named at the end of an attempt."""
+"""Files that Spark's tasks write to Google Cloud Storage from Python: named at the end of an attempt."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["GooglePlace"]
 
 @dataclass(frozen=True, slots=True)
 class GooglePlace:
-    """A folder of a bucket. Where two attempts come to their ends, the files of the first stay.
+    """A folder of a bucket. If two attempts finish, the files of the first stay.
 
-    Both have the same rows in the same files, so an attempt that was killed between two names is completed by the next.
+    Both have the same rows in the same files, so if an attempt is killed between two names, the next one completes it.
     """
 
     service: GoogleService
@@ -55,7 +55,7 @@ class _GoogleAttempt:
         self._written, self._streams = [], []
 
     def discard(self) -> None:
-        # What cannot be given up now is removed with the whole load.
+        # What cannot be removed now is removed with the whole load.
         for stream in self._streams:
             with suppress(Exception):
                 stream.terminate()
@@ -65,5 +65,5 @@ class _GoogleAttempt:
 
 @cache
 def _objects(service: GoogleService, bucket: str, prefix: str) -> GoogleObjects:
-    """The objects of a store, by a client that the process keeps: making one costs more than a small file does."""
+    """The objects of a store. The process keeps the client: creating one costs more than writing a small file."""
     return GoogleObjects(google_client(service), bucket, prefix, service.patience)

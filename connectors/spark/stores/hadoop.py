@@ -1,8 +1,8 @@
-"""HDFS, by the Hadoop of Spark's own Java: files are renamed to their names only if absent, by the name node.
+"""HDFS, through the Hadoop of Spark's own Java: the name node renames files to their names only if the name is free.
 
 The name node decides each of these in one step and has logged it before it answers: a rename that fails if the target
-exists, a file that is closed, a deletion. So the table of crash points of the ledger holds as it stands. A manifest
-that a kill cuts off is a hidden file beside its name, which is left there.
+exists, a file that is closed, a deletion. So the ledger's table of crash points applies unchanged. A manifest that a
+kill cuts short is a hidden file beside its final name, and is left there.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PASSING: Final = (
 
 
 class Java:
-    """Spark's Java: the classes by ``jvm``, and the configuration of Hadoop in it."""
+    """Spark's Java: its classes through ``jvm``, and its Hadoop configuration."""
 
     def __init__(self, jvm: Any, configuration: Any) -> None:
         self.jvm = jvm
@@ -44,8 +44,8 @@ class Java:
 class HadoopStore:
     """A folder of HDFS; a :class:`~connectors.spark.stores.store.Store`.
 
-    What executors wrote is with the data nodes, in as many copies as ``dfs.replication`` says. They write it through
-    to their disks if ``dfs.datanode.synconclose`` is set.
+    The data nodes hold what executors wrote, in as many copies as ``dfs.replication`` says. They write it through to
+    their disks if ``dfs.datanode.synconclose`` is set.
     """
 
     names_when_staging = False
@@ -64,7 +64,7 @@ class HadoopStore:
         return self._location.uri
 
     def create(self, path: str, data: bytes) -> None:
-        """Write a file beside, and rename it to its name if there is none of that name."""
+        """Write a hidden file beside it, and rename that if the name is free."""
         folder, _, name = path.rpartition("/")
         beside = f"{folder}/.{name}.{uuid.uuid4().hex}"
         with self._hadoop(path):
@@ -142,14 +142,14 @@ class HadoopStore:
         return f"_sluice/{connector}/staging"
 
     def begin(self, folder: str, table: str) -> None:
-        """Do nothing: Spark makes the folder."""
+        """Do nothing: Spark creates the folder."""
 
     def writer_options(self, folder: str, table: str, folders: Mapping[int, str]) -> Mapping[str, str]:  # noqa: ARG002
-        """Return nothing: Spark's own committer keeps failed attempts out of the folder."""
+        """Return no options: Spark's own committer keeps failed attempts out of the folder."""
         return {}
 
     def part_place(self, folder: str, table: str, folders: Mapping[int, str]) -> None:  # noqa: ARG002
-        """Return nothing: it is reached by Hadoop."""
+        """Return ``None``: the store is reached only through Hadoop."""
         return
 
     def uri(self, path: str) -> str:
@@ -157,11 +157,11 @@ class HadoopStore:
         return f"{self._location.uri}/{path}"
 
     def staged(self, folder: str) -> Iterator[StagedFile]:
-        """The files below a folder, which are named when they are published."""
+        """Return the files below a folder, which get their names when they are published."""
         yield from (StagedFile(name, size) for name, size in self._walk(folder, ""))
 
     def sync_files(self, paths: Iterable[str]) -> None:
-        """Do nothing: the data nodes have what is closed."""
+        """Do nothing: the data nodes hold every closed file."""
 
     def publish(self, staged: str, target: str, upload: Upload | None = None) -> None:  # noqa: ARG002
         """Rename a file, unless that is done already."""
@@ -180,7 +180,7 @@ class HadoopStore:
         """Do nothing: the name node has logged the names."""
 
     def abandon(self, folder: str, check: Callable[[], None]) -> None:  # noqa: ARG002
-        """Delete the folder: all that was begun is in it."""
+        """Delete the folder, which holds everything that was begun."""
         self.remove_tree(folder)
 
     # -- Hadoop ----------------------------------------------------------------------------------------------
@@ -217,7 +217,7 @@ class HadoopStore:
 
     def _connected(self) -> Java:
         java = self._start()
-        # A Spark that was started again has another Java.
+        # After a restart, Spark has another Java process.
         if self._java is None or self._java.jvm is not java.jvm:
             place = java.jvm.java.net.URI(self._location.uri)
             self._files = java.jvm.org.apache.hadoop.fs.FileSystem.get(place, java.configuration)
@@ -227,8 +227,8 @@ class HadoopStore:
 
     @contextmanager
     def _hadoop(self, path: str) -> Iterator[None]:
-        """Raise what the exceptions of Hadoop mean."""
-        # Half a second, and only tasks need it.
+        """Translate Hadoop's exceptions."""
+        # The import takes half a second, and only tasks need it.
         from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError  # noqa: PLC0415
         from pyspark.errors import PySparkException  # noqa: PLC0415
 
@@ -238,7 +238,7 @@ class HadoopStore:
         except Py4JJavaError as error:
             raise self._meaning(error.java_exception, path) from error
         except PySparkException as error:
-            # What PySpark makes of some exceptions of Java.
+            # What PySpark turns some Java exceptions into.
             raise self._unusable(path, root_cause(error)) from error
         except (Py4JNetworkError, Py4JError, ConnectionError) as error:
             raise ConnectError(

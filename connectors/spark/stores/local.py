@@ -21,8 +21,8 @@ _AT_ONCE: Final = 16
 class LocalStore:
     """A folder of a POSIX file system with hard links; a :class:`~connectors.spark.stores.store.Store`.
 
-    A change is durable when its method returns, because files and the folders that name them are synced. Only after
-    :meth:`publish` the caller must call :meth:`sync_folders`, once for many files.
+    A change is durable when its method returns, because files and the folders that list them are synced. Only after
+    :meth:`publish` must the caller call :meth:`sync_folders`, once for many files.
     """
 
     names_when_staging = False
@@ -37,9 +37,10 @@ class LocalStore:
         return str(self.root)
 
     def create(self, path: str, data: bytes) -> None:
-        """Create a file with this content; :class:`FileExistsError` if there is one of that name.
+        """Create a file with this content; raises :class:`FileExistsError` if the name is taken.
 
-        The content appears whole or not at all: it is written beside, and a link never replaces a file.
+        The content appears whole or not at all: it is written to a hidden file beside it, and a link never replaces a
+        file.
         """
         target = self.root / path
         self.make_folders(_folder_of(path))
@@ -63,7 +64,7 @@ class LocalStore:
         return (self.root / path).open("rb")
 
     def names(self, path: str) -> list[str]:
-        """List the names in a folder; none if there is no such folder."""
+        """List the names in a folder; none if the folder does not exist."""
         try:
             return sorted(entry.name for entry in (self.root / path).iterdir())
         except FileNotFoundError:
@@ -79,7 +80,7 @@ class LocalStore:
                     yield (Path(folder) / name).relative_to(top).as_posix()
 
     def size(self, path: str) -> int | None:
-        """Return the size of a file, ``None`` if there is none."""
+        """Return the size of a file, ``None`` if it does not exist."""
         try:
             return (self.root / path).stat().st_size
         except FileNotFoundError:
@@ -90,34 +91,34 @@ class LocalStore:
         return f"_sluice/{connector}/staging"
 
     def begin(self, folder: str, table: str) -> None:
-        """Do nothing: Spark makes the folder."""
+        """Do nothing: Spark creates the folder."""
 
     def writer_options(self, folder: str, table: str, folders: Mapping[int, str]) -> Mapping[str, str]:  # noqa: ARG002
-        """Return nothing: Spark's own committer keeps failed attempts out of the folder."""
+        """Return no options: Spark's own committer keeps failed attempts out of the folder."""
         return {}
 
     def part_place(self, folder: str, table: str, folders: Mapping[int, str]) -> PartPlace:  # noqa: ARG002
-        """The folder itself: executors run here, or have it mounted."""
+        """Return the folder itself: executors run here, or have it mounted."""
         return FolderPlace(str(self.root / folder))
 
     def uri(self, path: str) -> str:
-        """A ``file:`` URI, in which Hadoop wants nothing to be escaped."""
+        """Return a ``file:`` URI, in which Hadoop wants nothing escaped."""
         return f"file://{self.root / path}"
 
     def staged(self, folder: str) -> Iterator[StagedFile]:
-        """The files below a folder, which are named when they are published."""
+        """Return the files below a folder, which get their names when they are published."""
         for path in self.files(folder):
             yield StagedFile(path, self.size(f"{folder}/{path}") or 0)
 
     def publish(self, staged: str, target: str, upload: Upload | None = None) -> None:  # noqa: ARG002
         """Rename a file, unless that is done already."""
         source, place = self.root / staged, self.root / target
-        # The target is looked at first: another driver that rolls forward too may rename in between.
+        # The target is checked first: another driver rolling forward may rename the file in the meantime.
         if place.exists():
             if source.exists():
                 raise FileExistsError(target)
             return
-        # The folders are synced with the names in them.
+        # The folders are synced along with the names in them.
         place.parent.mkdir(parents=True, exist_ok=True)
         try:
             source.rename(place)
@@ -126,13 +127,13 @@ class LocalStore:
                 raise
 
     def sync_files(self, paths: Iterable[str]) -> None:
-        """Make these files and the folders that name them durable, whichever process wrote them."""
+        """Make these files, and the folders that list them, durable, whichever process wrote them."""
         paths = list(paths)
         _sync_all(self.root / path for path in paths)
         self.sync_folders(_folder_of(path) for path in paths)
 
     def sync_folders(self, paths: Iterable[str]) -> None:
-        """Make the names in these folders and in those above them durable."""
+        """Make the names in these folders and in their parents durable."""
         folders: set[Path] = set()
         for path in set(paths):
             place = self.root / path
@@ -149,15 +150,15 @@ class LocalStore:
             sync_path(folder.parent)
 
     def remove(self, path: str) -> None:
-        """Remove a file, if it is there."""
+        """Remove a file, if it exists."""
         (self.root / path).unlink(missing_ok=True)
 
     def remove_tree(self, path: str) -> None:
-        """Remove a folder and all below it, if it is there; something may still be writing into it."""
+        """Remove a folder and everything below it, if it exists; something may still be writing into it."""
         shutil.rmtree(self.root / path, ignore_errors=True)
 
     def abandon(self, folder: str, check: Callable[[], None]) -> None:  # noqa: ARG002
-        """Remove the folder: all that was begun is in it."""
+        """Remove the folder, which holds everything that was begun."""
         self.remove_tree(folder)
 
 
@@ -166,7 +167,7 @@ def _folder_of(path: str) -> str:
 
 
 def _sync_all(paths: Iterable[Path]) -> None:
-    """Sync many files and folders, some at once: a disk makes them durable together."""
+    """Sync many files and folders, several at once: a disk makes them durable together."""
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         for _ in threads.map(sync_path, paths):
             pass

@@ -25,22 +25,22 @@ _REMEDIES: Final = {
     **dict.fromkeys(_AZURE, f"Write {_AZURE_URL}, with the names of a container and of its account in small letters."),
     **dict.fromkeys(("wasb", "wasbs", "adl"), f"It is an old way to Azure: write {_AZURE_URL}."),
 }
-"""What to write in place of a URL of a scheme that names no store."""
+"""What to write instead of a URL whose scheme names no store."""
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
     """A folder of a file system or an object store: ``authority`` is its name node or its bucket.
 
-    That of Azure is ``CONTAINER@ACCOUNT.dfs.DOMAIN``.
+    For Azure it is ``CONTAINER@ACCOUNT.dfs.DOMAIN``.
     """
 
     kind: Literal["local", "hdfs", "s3", "gcs", "azure"]
     path: str
-    """Without slashes around it, unless it is local."""
+    """The path, without leading or trailing slashes unless it is local."""
     authority: str = ""
     secure: bool = False
-    """Whether it is named as one that is reached by TLS alone: ``abfss:``."""
+    """Whether the scheme allows only TLS: ``abfss:``."""
 
     @property
     def uri(self) -> str:
@@ -52,9 +52,9 @@ class Location:
 
 
 def parse_location(url: str | None, bucket: str | None = None) -> Location:
-    """The place that ``store.url`` names, or with ``s3.bucket.name`` that bucket.
+    """The location that ``store.url`` names, or the bucket ``s3.bucket.name`` if that is set.
 
-    Beside a bucket, ``store.url`` may be the endpoint of its service, as in the S3 sink of Confluent.
+    Together with a bucket, ``store.url`` may be the endpoint of its service, as in Confluent's S3 sink.
     """
     if bucket is not None and (url is None or url.startswith(("http:", "https:"))):
         return Location("s3", "", bucket)
@@ -67,7 +67,7 @@ def parse_location(url: str | None, bucket: str | None = None) -> Location:
     try:
         parts = urlsplit(url)
     except ValueError:
-        # The reason quotes what it does not understand, which may be a key: it is not chained.
+        # The reason quotes the text it does not understand, which may be a key, so it is not chained.
         raise ConfigError("store.url", shown_url(url), "Its host is not valid: use a path.") from None
     scheme, path = parts.scheme.lower(), unquote(parts.path).strip("/")
     if scheme in ("", "file") and parts.netloc in ("", "localhost"):

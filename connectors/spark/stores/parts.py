@@ -33,7 +33,7 @@ class PartStream(Protocol):
         """Return the number of bytes written."""
 
     def close(self) -> Any:
-        """Finish the file: all of it is at its destination."""
+        """Finish the file: its whole content has reached its destination."""
 
 
 class PieceStream:
@@ -41,7 +41,7 @@ class PieceStream:
 
     def __init__(self, size: int, send: Callable[[bytes], None]) -> None:
         self.sent = 0
-        """How many bytes were sent."""
+        """The number of bytes sent."""
         self.closed = False
         self._size = size
         self._send = send
@@ -87,14 +87,14 @@ class PartAttempt(Protocol):
         """Begin a file."""
 
     def finish(self) -> None:
-        """Make the closed files count; if another attempt's count already, those may stay."""
+        """Make the closed files count; if another attempt's files count already, those may stay."""
 
     def discard(self) -> None:
         """Remove the files of an unfinished attempt, as far as possible; they may be open."""
 
 
 class PartPlace(Protocol):
-    """A location for the files of a pass; plain data, because it is sent to the executors."""
+    """A location for the files of a pass; plain data, sent to the executors."""
 
     def begin(self, split: int, attempt: int) -> PartAttempt:
         """Begin an attempt at a split; a later one has a larger number."""
@@ -102,9 +102,9 @@ class PartPlace(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FolderPlace:
-    """A folder that executors can reach. Where two attempts come to their ends, the files of the first stay.
+    """A folder that executors can reach. If two attempts finish, the files of the first stay.
 
-    Both have the same rows in the same files, so an attempt that was killed between two names is completed by the next.
+    Both have the same rows in the same files, so if an attempt is killed between two names, the next one completes it.
     """
 
     folder: str
@@ -143,9 +143,10 @@ class _FolderAttempt:
 
 
 class DataPlace(PartPlace, Protocol):
-    """A place whose files do not count before a table names them, so that each attempt has names of its own.
+    """A place whose files do not count until a table names them, so each attempt uses its own names.
 
-    Which attempt counts, the report says that reaches the driver. The files of others stay if their process is killed.
+    The report that reaches the driver decides which attempt counts. The files of other attempts stay if their process
+    is killed.
     """
 
     def names(self, mark: str) -> list[str]:
@@ -159,7 +160,7 @@ class DataFolder:
     folder: str
 
     def begin(self, split: int, attempt: int) -> PartAttempt:  # noqa: ARG002
-        """An attempt that writes to the names that it is given."""
+        """Begin an attempt that writes to the names it is given."""
         return _DataAttempt(Path(self.folder))
 
     def names(self, mark: str) -> list[str]:
@@ -182,7 +183,7 @@ class _DataAttempt:
         return stream
 
     def finish(self) -> None:
-        """Make the files durable: the version of the table that will name them is."""
+        """Make the files durable, because the version of the table that will name them is durable."""
         if self._written:
             for path in (*self._written, self._folder):
                 sync_path(path)

@@ -1,6 +1,6 @@
-"""S3: files are staged as uploads that are not completed, and a commit is a put on the condition that nothing is there.
+"""S3: files are staged as incomplete multipart uploads, and a commit is a put that requires the name to be free.
 
-Below a store in S3, besides the tables and the manifests, there is one folder a connector for what loads stage::
+Besides the tables and the manifests, a store in S3 has one folder for each connector, where its loads stage files::
 
     __magic_job-sluice/<connector>/<epoch>-<random>/<topic>-1/<table>.table        below which table files are staged
     __magic_job-sluice/<connector>/<epoch>-<random>/<topic>-1/<table>/
@@ -8,10 +8,10 @@ Below a store in S3, besides the tables and the manifests, there is one folder a
         committed/<attempt>.pendingset                                            this attempt at a task counts
     _sluice/tables/topics/<table>                                                 the connector that owns a table
 
-Hadoop's S3A turns a file that is created below ``__magic_job-.../__base/`` into a multipart upload of the same path
-without these parts, and does not complete it; beside an empty file it leaves a ``.pending`` file that describes it.
-So any writer of Spark stages files by their final names, and nobody sees them. ``sluice.StagingCommitter`` (in
-``staging.jar``, its source beside it) gives each attempt at a task a folder of its own and notes those that count.
+When a file is created below ``__magic_job-.../__base/``, Hadoop's S3A starts a multipart upload of the path without
+these parts, and does not complete it; beside an empty file it leaves a ``.pending`` file that describes the upload. So
+any of Spark's writers stages files under their final names, and nobody sees them. ``sluice.StagingCommitter`` (in
+``staging.jar``, its source beside it) gives each attempt at a task its own folder and records which attempts count.
 Where the Python of executors writes the files, it makes the same uploads and the same notes (``uploads.py``).
 
 The ledger copies upload ids and parts into the manifest; publishing completes the uploads. A kill leaves:
@@ -19,19 +19,19 @@ The ledger copies upload ids and parts into the manifest; publishing completes t
 =====================  ======================================  ============================================
 killed                 in the bucket                           the next start
 =====================  ======================================  ============================================
-while staging          uploads that are not completed, some    aborts all uploads of the tables that
-                       of them without a ``.pending`` file     ``.table`` files name, and deletes the folder
-while the manifest     it is there whole, or not at all: the   the same, or as below
-is written             put is one request
+while staging          incomplete uploads, some of them        aborts all uploads to the tables that
+                       without a ``.pending`` file             ``.table`` files name, and deletes the folder
+while the manifest     the whole manifest, or none: the put    the same, or as below
+is written             is one request
 after the manifest     the manifest, and its uploads           completes them
-between two            some files are there, the uploads of    completes the others: a name has a random
+between two            some files exist, the uploads of        completes the others: a name has a random
 completions            the others                              part, so a file of that name is that file
-after the mark         nothing but the ``.pending`` files      deletes them
+after the mark         only the ``.pending`` files             deletes them
 =====================  ======================================  ============================================
 
-**Whose uploads.** An upload is aborted if its ``.pending`` file is in the folder that is removed, or if it is an upload
-to a table for which something was staged there, was listed *before* the ledger showed that no other driver has
-taken over, and so is older than any upload of such a driver. Tables have one owner for that reason.
+**Whose uploads.** An upload is aborted if its ``.pending`` file is in the folder that is removed. It is also aborted if
+its target is a table for which something was staged there, and it was listed *before* the ledger showed that no other
+driver has taken over: then it is older than any upload of such a driver. This is why a table has only one owner.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _THREADS: Final = 16
 class S3Store:
     """A prefix of a bucket; a :class:`~connectors.spark.stores.store.Store`.
 
-    It relies on reads and lists that see every finished write, and on ``If-None-Match`` of puts.
+    It relies on reads and lists that see every finished write, and on ``If-None-Match`` for puts.
     """
 
     names_when_staging = True
@@ -89,11 +89,11 @@ class S3Store:
         return self._connected
 
     def create(self, path: str, data: bytes) -> None:
-        """Put an object, unless there is one."""
+        """Put an object, unless it exists already."""
         self._objects.put_if_absent(path, data)
 
     def read(self, path: str) -> bytes:
-        """The content of an object."""
+        """Return the content of an object."""
         return self._objects.get(path)
 
     def open(self, path: str) -> BinaryIO:
@@ -132,16 +132,16 @@ class S3Store:
     # -- loads -----------------------------------------------------------------------------------------------
 
     def staging(self, connector: str) -> str:
-        """A folder in which S3A creates uploads instead of files."""
+        """Return a folder in which S3A creates uploads instead of files."""
         return f"{_MAGIC}/{connector}"
 
     def begin(self, folder: str, table: str) -> None:
-        """Claim the table, and note that uploads to it begin."""
+        """Claim the table, and record that uploads to it are about to begin."""
         self._claim(folder.split("/")[1], table)
         self._objects.put(folder + _TABLE, table.encode())
 
     def writer_options(self, folder: str, table: str, folders: Mapping[int, str]) -> Mapping[str, str]:  # noqa: ARG002
-        """The committer for all formats, and where each of its tasks writes."""
+        """Return the options for the committer of all formats, and for where each of its tasks writes."""
         return {
             "spark.sql.parquet.output.committer.class": _COMMITTER,
             "spark.sql.sources.outputCommitterClass": _COMMITTER,
@@ -150,7 +150,7 @@ class S3Store:
         }
 
     def part_place(self, folder: str, table: str, folders: Mapping[int, str]) -> PartPlace:
-        """Uploads, described as those of Spark's writers are."""
+        """Return the place for uploads, described in the same way as those of Spark's writers."""
         place = self._location
         return UploadPlace(self._service, place.authority, place.path, folder, table, folders, self._part_size)
 
@@ -159,9 +159,9 @@ class S3Store:
         return f"{self._location.uri}/{path}"
 
     def staged(self, folder: str) -> Iterator[StagedFile]:
-        """The uploads of the attempts at tasks that count."""
+        """Return the uploads of the task attempts that count."""
         found = [name.removeprefix(f"{folder}/") for name, _ in self._objects.below(folder)]
-        # Of two attempts that committed, Spark has lost the first and waited for the second.
+        # If two attempts committed, Spark lost the first and waited for the second.
         counting: dict[str, tuple[int, str]] = {}
         for match in filter(None, map(_COMMITTED.fullmatch, found)):
             counting[match[2]] = max(counting.get(match[2], (-1, "")), (int(match[3]), match[1]))
@@ -170,7 +170,7 @@ class S3Store:
         yield from self._pending(folder, [f"{folder}/{name}" for name in pending])
 
     def sync_files(self, paths: Iterable[str]) -> None:
-        """Do nothing: an upload is durable when it has been answered."""
+        """Do nothing: an upload is durable once the service has acknowledged it."""
 
     def publish(self, staged: str, target: str, upload: Upload | None = None) -> None:
         """Complete an upload, unless that is done already."""
@@ -181,7 +181,7 @@ class S3Store:
         try:
             self._objects.complete(target, upload.id, upload.parts)
         except (FileNotFoundError, RetriableError) as error:
-            # Another driver that rolls forward too may have completed it in between; some services then fail.
+            # Another driver rolling forward may have completed it in the meantime; some services then fail.
             if self.size(target) is not None:
                 return
             if not self._objects.has_upload(target, upload.id):
@@ -189,7 +189,7 @@ class S3Store:
             raise
 
     def sync_folders(self, paths: Iterable[str]) -> None:
-        """Do nothing: what is completed is durable."""
+        """Do nothing: completed uploads are durable."""
 
     def abandon(self, folder: str, check: Callable[[], None]) -> None:
         """Abort all uploads to the tables for which something was staged, and delete the folder."""
@@ -238,7 +238,7 @@ class S3Store:
             ) from error
 
     def _claim(self, connector: str, table: str) -> None:
-        """Make sure that no other connector stages uploads to a table: each would abort those of the other."""
+        """Make sure that no other connector stages uploads to a table: each would abort the other's."""
         if (connector, table) in self._owned:
             return
         path = f"{_OWNERS}/{table}"

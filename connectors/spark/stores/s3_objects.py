@@ -1,4 +1,4 @@
-"""Objects of one bucket below one prefix: the requests to S3 that a store makes, and what their errors mean."""
+"""The objects of one S3 bucket below one prefix: the requests a store makes, and their errors."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ _DELETED_AT_ONCE: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """The access to an S3-compatible service; plain data, because it is sent to the executors."""
+    """Access to an S3-compatible service; plain data, sent to the executors."""
 
     region: str
     endpoint: str | None = None
     path_style: bool = True
     key: str | None = None
-    """Without one, keys are looked for where Amazon's clients do."""
+    """The credentials. Without them, keys are found the way Amazon's clients do."""
     secret: str | None = field(default=None, repr=False)
 
 
 def service_of(config: StoreOptions) -> Service:
-    """The service that has the bucket of a configuration."""
+    """The service that has the configured bucket."""
     secret = config.aws_secret_access_key
     return Service(
         config.s3_region,
@@ -57,7 +57,7 @@ def service_of(config: StoreOptions) -> Service:
 
 
 def client_for(service: Service) -> Any:
-    """A client of a service. Many threads may share it."""
+    """Create a client for a service. Many threads may share it."""
     try:
         import boto3  # noqa: PLC0415 - an extra, and slow to import
         from botocore.config import Config  # noqa: PLC0415
@@ -75,7 +75,7 @@ def client_for(service: Service) -> Any:
             max_pool_connections=32,
             retries={"mode": "standard", "max_attempts": _TRIES},
             s3={"addressing_style": "path" if service.path_style else "auto"},
-            # Not every service knows the newer checksums.
+            # Not every service supports the newer checksums.
             request_checksum_calculation="when_required",
             response_checksum_validation="when_required",
         ),
@@ -83,7 +83,7 @@ def client_for(service: Service) -> Any:
 
 
 class Objects:
-    """The objects below a prefix of a bucket, by their paths from there."""
+    """The objects below a prefix of a bucket, by their paths relative to it."""
 
     def __init__(self, client: Any, bucket: str, prefix: str) -> None:
         self._client = client
@@ -99,7 +99,7 @@ class Objects:
         return key.removeprefix(self._prefix)
 
     def put_if_absent(self, path: str, data: bytes) -> None:
-        """Create an object; :class:`FileExistsError` if there is one."""
+        """Create an object; raises :class:`FileExistsError` if it exists already."""
         token = uuid.uuid4().hex
         for _ in range(_TRIES):
             try:
@@ -108,7 +108,7 @@ class Objects:
             except BlockingIOError:
                 continue
             except FileExistsError:
-                # The answer to an earlier try of this very request may have been lost on the way.
+                # The response to an earlier try of this very request may have been lost.
                 if self._token(path) != token:
                     raise
             return
@@ -122,7 +122,7 @@ class Objects:
             self._client.put_object(**self._at(path), Body=data)
 
     def get(self, path: str) -> bytes:
-        """The content of an object; :class:`FileNotFoundError` if there is none."""
+        """Return the content of an object; raises :class:`FileNotFoundError` if it does not exist."""
         with self._errors(path):
             return cast("bytes", self._client.get_object(**self._at(path))["Body"].read())
 
@@ -133,21 +133,21 @@ class Objects:
             return cast("bytes", answer["Body"].read())
 
     def open(self, path: str) -> BinaryIO:
-        """An object for random reads; :class:`FileNotFoundError` if there is none."""
+        """Open an object for random reads; raises :class:`FileNotFoundError` if it does not exist."""
         size = self.size(path)
         if size is None:
             raise FileNotFoundError(path)
         return open_ranges(size, partial(self.get_range, path))
 
     def size(self, path: str) -> int | None:
-        """Return the size of an object, ``None`` if there is none."""
+        """Return the size of an object, ``None`` if it does not exist."""
         try:
             return int(self._head(path)["ContentLength"])
         except FileNotFoundError:
             return None
 
     def below(self, folder: str) -> Iterator[tuple[str, int]]:
-        """The objects below a folder, by path in order, with their sizes."""
+        """The objects below a folder, ordered by path, with their sizes."""
         prefix = self.key(f"{folder}/" if folder else "")
         with self._errors(folder):
             for page in self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix):
@@ -155,7 +155,7 @@ class Objects:
                     yield self.path(item["Key"]), int(item["Size"])
 
     def beginning(self, path: str) -> list[str]:
-        """The objects whose paths begin so."""
+        """The objects whose paths begin with this prefix."""
         with self._errors(path):
             pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=self.key(path))
             return [self.path(item["Key"]) for page in pages for item in page.get("Contents", ())]
@@ -187,27 +187,27 @@ class Objects:
     # -- uploads ---------------------------------------------------------------------------------------------
 
     def uploads(self, folder: str) -> list[tuple[str, str]]:
-        """The uploads of objects below a folder that are not completed: path and id."""
+        """The incomplete uploads of objects below a folder: path and id."""
         prefix = self.key(f"{folder}/")
         with self._errors(folder):
             pages = self._client.get_paginator("list_multipart_uploads").paginate(Bucket=self._bucket, Prefix=prefix)
             found = [(item["Key"], item["UploadId"]) for page in pages for item in page.get("Uploads", ())]
-        # Not every service looks at the prefix.
+        # Not every service respects the prefix.
         return [(self.path(key), upload) for key, upload in found if key.startswith(prefix)]
 
     def begin_upload(self, path: str) -> str:
-        """Begin an upload of an object; its id."""
+        """Begin an upload of an object, and return its id."""
         with self._errors(path):
             return cast("str", self._client.create_multipart_upload(**self._at(path))["UploadId"])
 
     def upload_part(self, path: str, upload: str, number: int, data: bytes) -> str:
-        """Send a part of an upload, counted from 1; its tag."""
+        """Send a part of an upload, counted from 1, and return its tag."""
         with self._errors(path):
             answer = self._client.upload_part(**self._at(path), UploadId=upload, PartNumber=number, Body=data)
             return cast("str", answer["ETag"])
 
     def complete(self, path: str, upload: str, parts: Sequence[str]) -> None:
-        """Make an object of an upload; :class:`FileNotFoundError` if there is no such upload any more."""
+        """Turn an upload into an object; raises :class:`FileNotFoundError` if the upload no longer exists."""
         numbered = [{"PartNumber": number, "ETag": tag} for number, tag in enumerate(parts, 1)]
         with self._errors(path):
             self._client.complete_multipart_upload(
@@ -215,7 +215,7 @@ class Objects:
             )
 
     def has_upload(self, path: str, upload: str) -> bool:
-        """Whether there is such an upload that is not completed."""
+        """Whether an incomplete upload of this id exists."""
         try:
             with self._errors(path):
                 self._client.list_parts(**self._at(path), UploadId=upload, MaxParts=1)
@@ -224,7 +224,7 @@ class Objects:
         return True
 
     def abort(self, path: str, upload: str) -> None:
-        """Give up an upload, if it is there."""
+        """Abort an upload, if it exists."""
         try:
             with self._errors(path):
                 self._client.abort_multipart_upload(**self._at(path), UploadId=upload)
@@ -248,7 +248,7 @@ class Objects:
 
     @contextmanager
     def _errors(self, path: str) -> Iterator[None]:
-        """Raise what the errors of requests mean."""
+        """Translate the errors of requests."""
         from botocore import exceptions as boto  # noqa: PLC0415 - as boto3
 
         try:

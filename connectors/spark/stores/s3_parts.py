@@ -1,8 +1,8 @@
-"""Files that the tasks of Spark write to S3 from their Python: uploads that are not completed, as S3A leaves them.
+"""Files that Spark's tasks write to S3 from Python: incomplete uploads, in the form S3A leaves them.
 
-Beside them an attempt leaves the notes that S3A and ``sluice.StagingCommitter`` leave: a ``.pending`` file for each
-upload, and at its end one that says that the attempt counts. So :class:`~connectors.spark.stores.s3.S3Store` finds
-them, completes them or aborts them, whoever has written them.
+Beside them, an attempt leaves the same notes as S3A and ``sluice.StagingCommitter``: a ``.pending`` file for each
+upload, and at its end one that says that the attempt counts. So :class:`~connectors.spark.stores.s3.S3Store` finds the
+uploads and completes or aborts them, no matter who has written them.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ __all__ = ["ObjectFolder", "UploadPlace"]
 
 @dataclass(frozen=True, slots=True)
 class UploadPlace:
-    """The folder ``table`` of a prefix of a bucket; what describes its uploads is in ``staging``.
+    """The folder ``table`` of a bucket's prefix; the descriptions of its uploads go to ``staging``.
 
-    ``folders`` are the folders below ``table`` by split, where there are some.
+    ``folders`` are the folders below ``table``, by split, where the splits have folders.
     """
 
     service: Service
@@ -36,7 +36,7 @@ class UploadPlace:
     part_size: int
 
     def begin(self, split: int, attempt: int) -> PartAttempt:
-        """An attempt with uploads of its own; of several that are finished the last one counts."""
+        """Begin an attempt with its own uploads; if several are finished, the last one counts."""
         folder = "/".join(filter(None, (self.table, self.folders.get(split, ""))))
         name = f"attempt_0_0000_m_{split:06d}_{attempt}"
         return _UploadAttempt(_objects(self.service, self.bucket, self.prefix), self, folder, name)
@@ -66,13 +66,13 @@ class _UploadAttempt:
 
     def discard(self) -> None:
         for upload in self._uploads:
-            # What cannot be aborted now is with the whole load.
+            # What cannot be aborted now is aborted with the whole load.
             with suppress(Exception):
                 upload.abort()
 
 
 class _Upload:
-    """A file whose bytes are sent part by part, by what is written to its ``stream``."""
+    """A file that is sent part by part, from what is written to its ``stream``."""
 
     def __init__(self, objects: Objects, path: str, part_size: int) -> None:
         self.path = path
@@ -82,12 +82,12 @@ class _Upload:
         self._tags: list[str] = []
 
     def abort(self) -> None:
-        """Give it up; what is written from now on goes nowhere."""
+        """Abort the upload; further writes are dropped."""
         self.stream.drop()
         self._objects.abort(self.path, self._upload)
 
     def description(self) -> Mapping[str, Any]:
-        """What S3A notes of such an upload, as far as it is read."""
+        """S3A's description of such an upload, as far as it is read back."""
         key = self._objects.key(self.path)
         return {"uploadId": self._upload, "destinationKey": key, "etags": self._tags, "length": self.stream.sent}
 
@@ -105,7 +105,7 @@ class ObjectFolder:
     part_size: int
 
     def begin(self, split: int, attempt: int) -> PartAttempt:  # noqa: ARG002
-        """An attempt whose objects are there at its end."""
+        """Begin an attempt whose objects exist at its end."""
         return _ObjectAttempt(_objects(self.service, self.bucket, self.folder), self.part_size)
 
     def names(self, mark: str) -> list[str]:
@@ -131,13 +131,13 @@ class _ObjectAttempt:
 
     def discard(self) -> None:
         for written in self._written:
-            # What cannot be removed now is left to the table's maintenance.
+            # What cannot be removed now is left to table maintenance.
             with suppress(Exception):
                 written.remove()
 
 
 class _Object:
-    """An object that is put whole if it is one part or less, and else uploaded part by part."""
+    """An object that is put whole if it fits into one part, and uploaded part by part otherwise."""
 
     def __init__(self, objects: Objects, name: str, part_size: int) -> None:
         self.stream = PieceStream(part_size, self._send)
@@ -147,12 +147,12 @@ class _Object:
         self._tags: list[str] = []
 
     def complete(self) -> None:
-        """Have it be there."""
+        """Create the object."""
         if self._upload is not None:
             self._objects.complete(self._name, self._upload, self._tags)
 
     def remove(self) -> None:
-        """Give it up."""
+        """Abort or remove the object."""
         self.stream.drop()
         if self._upload is not None:
             self._objects.abort(self._name, self._upload)
@@ -169,5 +169,5 @@ class _Object:
 
 @cache
 def _objects(service: Service, bucket: str, prefix: str) -> Objects:
-    """The objects of a store, by a client that the process keeps: making one costs more than a small file does."""
+    """The objects of a store. The process keeps the client: creating one costs more than writing a small file."""
     return Objects(client_for(service), bucket, prefix)

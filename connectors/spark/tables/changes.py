@@ -1,4 +1,4 @@
-"""Reads records as changes: which row each one is about, and whether it is deleted."""
+"""Reads records as changes: which row each one is about, and whether it deletes the row."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ _WRITTEN: Final = ("c", "r", "u")
 
 @dataclass(frozen=True, slots=True)
 class ChangePlan:
-    """How records describe changes; plain data, because it is sent to the executors."""
+    """How records describe changes; plain data, sent to the executors."""
 
     envelope: str = "none"
-    """``none`` where values are rows, ``debezium`` and ``flattened`` as Debezium and its flattening write them."""
+    """``none`` if values are rows; ``debezium`` and ``flattened`` as written by Debezium and its flattening
+    transformation.
+    """
     keys: tuple[str, ...] = ()
-    """The columns of the key; if there are none, the fields of the record's key."""
+    """The key columns; if there are none, the fields of the record's key are used."""
 
     def rows(self, batch: SinkBatch, reject: Callable[[int, Exception], None]) -> tuple[SinkBatch | None, int]:
         """Return the changes in a batch as rows, and the number of records that describe none."""
@@ -50,13 +52,13 @@ class ChangePlan:
             places.append(place)
         if not rows:
             return None, ignored
-        # Values without a schema are rows whose types are yet to be seen; without values only the key has any.
+        # Values without a schema are rows whose types are still unknown; without values, only the key has any.
         untyped = batch.value.schema is None and any(value is not None for value in batch.value)
         schema = None if untyped else _schema(self, batch.value.schema, batch.key.schema)
         return replace(batch.take(places), value=ValueColumn(rows, schema)), ignored
 
     def _change(self, value: Any, key: Any) -> tuple[Mapping[str, Any], Mapping[str, Any], bool] | None:
-        """The row, its key, and whether it is deleted; ``None`` if the record tells of no row."""
+        """The row, its key, and whether it is deleted; ``None`` if the record describes no row."""
         row, deleted = self._unpacked(value)
         if row is None:
             return None
@@ -108,7 +110,7 @@ class ChangePlan:
 
 
 def _of_envelope(value: Mapping[str, Any]) -> tuple[Mapping[str, Any] | None, bool]:
-    """The row in an envelope of Debezium; of a deleted one what is known of it."""
+    """The row in a Debezium envelope; for a deleted row, whatever is known of it."""
     operation = value.get("op")
     if operation in _WRITTEN:
         after = value.get("after")
@@ -140,7 +142,7 @@ def _check_available(row: Mapping[str, Any]) -> None:
 
 @lru_cache(maxsize=256)
 def _schema(plan: ChangePlan, value: Schema | None, key: Schema | None) -> Schema | None:
-    """The schema of changes, if the schemas of their records tell it."""
+    """The schema of changes, if their records' schemas determine it."""
     row = _row_schema(plan, value)
     named = _key_schemas(plan, row, key)
     if named is None or (row is None and value is not None):
@@ -171,7 +173,7 @@ def _row_schema(plan: ChangePlan, value: Schema | None) -> Schema | None:
 
 
 def _key_schemas(plan: ChangePlan, row: Schema | None, key: Schema | None) -> Mapping[str, Schema] | None:
-    """The schemas of the columns of the key, if they are known."""
+    """The schemas of the key columns, if they are known."""
     known = {} if row is None else {field.name: field.schema for field in row.fields}
     if key is not None and key.type is Type.STRUCT:
         known |= {field.name: field.schema for field in table_schema(key).fields if field.name not in known}

@@ -1,16 +1,16 @@
 """The rows and state of open windows, for tables whose own log holds the offsets: files in the store.
 
-The log of a table has room for a number beside the offsets, not for names of folders. So the state of a load's windows
-is a file with that number, and counts if the commit of the load names it::
+A table's log has room for a number beside the offsets, but not for the names of folders. So the state of a load's
+windows is a file with that number, which counts once the load's commit names it::
 
-    _sluice/<connector>/windows/<driver>-<random>/...parquet    rows that are held
-    _sluice/<connector>/windows/<driver><count>.json            a state: by table of the loader, what is open, the
+    _sluice/<connector>/windows/<driver>-<random>/...parquet    the held rows
+    _sluice/<connector>/windows/<driver><count>.json            a state: by the loader's table names, what is open, the
                                                                 folders, and the schema of the rows
 
 ==========================  ========================================================================================
 killed                      then
 ==========================  ========================================================================================
-before the commit           the table names the previous state: its folders are there, those of the load are removed
+before the commit           the table names the previous state: its folders exist, those of the load are removed
 after it                    the table names the new state; what only the previous one named is removed
 ==========================  ========================================================================================
 """
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["NO_STATE", "HeldRows", "HeldTable", "TopicWindows"]
 
 NO_STATE: Final = 0
-"""The number of a load that has left nothing open."""
+"""The number that means that a load has left nothing open."""
 
 _DRIVER_BITS: Final = 36
 _COUNT_BITS: Final = 24
@@ -48,7 +48,7 @@ _STATE: Final = "{:015x}.json"
 
 @dataclass(frozen=True, slots=True)
 class HeldTable:
-    """The open windows of a table, and the schema of the rows that they hold."""
+    """The open windows of a table, and the schema of the rows they hold."""
 
     windows: OpenWindows
     records: Schema
@@ -70,11 +70,11 @@ class HeldRows:
         return self._files.uri(folder)
 
     def new_folder(self) -> str:
-        """The path of a folder for rows, which has never been used before."""
+        """The path of a new folder for rows, never used before."""
         return f"{self._place}/{self._driver}-{uuid.uuid4().hex}"
 
     def read(self, number: int, table: str) -> dict[str, HeldTable]:
-        """The state that ``table`` names by its number."""
+        """The state to which ``table`` refers by its number."""
         if number == NO_STATE:
             return {}
         name = _STATE.format(number)
@@ -96,7 +96,7 @@ class HeldRows:
         return state
 
     def save(self, before: Mapping[str, HeldTable], after: Mapping[str, HeldTable]) -> int:
-        """Make a state and its rows durable: the number for the commit. ``before`` is durable already."""
+        """Make a state and its rows durable, and return its number for the commit. ``before`` is durable already."""
         if not after:
             return NO_STATE
         for folder in _folders(after) - _folders(before):
@@ -108,16 +108,17 @@ class HeldRows:
         return number
 
     def tidy(self, named: Iterable[int]) -> None:
-        """Remove what this driver has made or read, and no table names any more."""
+        """Remove what this driver has written or read and no table refers to any more."""
         kept = self._kept(named)
         for name in self._files.names(self._place):
             if name not in kept and (name.startswith(self._driver) or name in self._inherited):
                 self._remove(name)
 
     def clear(self, named: Iterable[int], check: Callable[[], None]) -> None:
-        """Remove what drivers have left that were there before this one, and no table names.
+        """Remove what earlier drivers have left and no table refers to.
 
-        ``check`` raises if another driver has taken over; what is found before it passes is not the other's.
+        ``check`` raises if another driver has taken over; whatever was found before it passes does not belong to that
+        driver.
         """
         found = self._files.names(self._place)
         kept = self._kept(named)
@@ -140,10 +141,10 @@ class HeldRows:
 
 
 class TopicWindows:
-    """The windows of one topic in a load into tables that name their states by number.
+    """The windows of one topic, during a load into tables that refer to their states by number.
 
-    ``before`` are the states that each table has, by the loader's names of the tables in it; ``table_of`` is the table
-    for such a name. After the load ``numbers`` are those of the states that its commits have to name.
+    ``before`` are each table's states, by the loader's table names; ``table_of`` maps such a name to its table. After
+    the load, ``numbers`` are those of the states that its commits have to refer to.
     """
 
     def __init__(
@@ -162,7 +163,7 @@ class TopicWindows:
 
     @property
     def records(self) -> dict[str, Schema]:
-        """The schemas of the rows that are held, by the loader's names."""
+        """The schemas of the held rows, by the loader's names."""
         return {name: held.records for state in self._before.values() for name, held in state.items()}
 
     def state(self, policy: WindowPolicy | None) -> WindowState:
@@ -181,7 +182,7 @@ class TopicWindows:
 
 
 def _folders(state: Mapping[str, HeldTable]) -> set[str]:
-    """The names of the folders of rows."""
+    """The names of the folders with rows."""
     return {folder.rpartition("/")[2] for held in state.values() for folder in held.windows.folders}
 
 

@@ -14,7 +14,7 @@ _SPARK: Final = Path(__file__).parent.parent
 
 @dataclass(frozen=True, slots=True)
 class FormatSession:
-    """The lists of jars of a table format, the settings that it needs, and Spark's extensions, which add up."""
+    """What a table format needs: lists of jars, settings, and Spark extensions, which are added to others."""
 
     jars: tuple[Path, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -33,16 +33,17 @@ _DELTA: Final = FormatSession(
     (_SPARK / "delta/delta.jars",),
     {
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        # A column grows in the commit of the rows that need it.
+        # A table gets a new column in the commit of the rows that need it.
         "spark.databricks.delta.typeWidening.allowAutomaticWidening": "always",
-        # Of two drivers that write the same version of a log to S3, the second is refused.
+        # If two drivers write the same version of a log to S3, the second is refused.
         "spark.delta.logStore.s3a.impl": "sluice.ConditionalLogStore",
-        # Each load reads what the log has to say twice: in 50 parts of a few actions each, as Delta would by itself,
+        # Each load reads the state of the log twice: split into 50 parts of a few actions each, as is Delta's default,
         # that takes longer than a small load.
         "spark.databricks.delta.snapshotPartitions": "4",
-        # VACUUM lists folders in so many tasks, few as there may be: Spark's own 10,000 take minutes.
+        # VACUUM lists folders in this many tasks, even if there are few folders: with Spark's default of 10,000 it
+        # takes minutes.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "32",
-        # Names of columns may have a $ followed by braces.
+        # Column names may contain a $ followed by braces.
         "spark.sql.variable.substitute": "false",
     },
     ("io.delta.sql.DeltaSparkSessionExtension",),
@@ -61,6 +62,6 @@ def format_session(props: Mapping[str, str]) -> FormatSession:
 
 
 def _needs_amazon(props: Mapping[str, str]) -> bool:
-    """Whether Iceberg itself is to reach S3 or Glue. Hadoop's S3A brings Amazon's client along, but not for Glue."""
+    """Whether Iceberg itself reaches S3 or Glue. Hadoop's S3A includes Amazon's client, but not for Glue."""
     classes = (props.get(f"iceberg.catalog.{key}", "").rpartition(".")[2] for key in ("io-impl", "catalog-impl"))
     return props.get("iceberg.catalog.type") == "glue" or not {"S3FileIO", "GlueCatalog"}.isdisjoint(classes)

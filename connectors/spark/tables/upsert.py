@@ -1,7 +1,7 @@
 """Applies changes to a table: the last one for each key, merged by a single Spark statement.
 
-Within a load the last change of a key counts, by the topic's partition and the offset in it. So changes of one key
-belong in one partition, where a producer that partitions by key puts them.
+Within a load, the last change of a key counts, ordered by topic partition and then by offset. So changes of one key
+belong in one partition, which is where a producer that partitions by key puts them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _UNKNOWN: Final = Schema.struct({"deleted": Schema.boolean(optional=True)}, opti
 def with_change(table: Schema, seen: Schema | None) -> Schema:
     """The schema of changes for a table; ``seen`` is that of the last changes, if there were any.
 
-    Without those nobody knows what the key is, and no change fits: its own schema is looked for then.
+    Without ``seen`` the key is unknown and no change fits: the records are then surveyed for the schema of changes.
     """
     known = None if seen is None else seen.field(CHANGE_COLUMN)
     change = Field(CHANGE_COLUMN, _UNKNOWN if known is None else known.schema, len(table.fields))
@@ -31,12 +31,12 @@ def with_change(table: Schema, seen: Schema | None) -> Schema:
 
 
 def without_change(schema: Schema) -> Schema:
-    """The schema of the table that changes of this schema are for."""
+    """The schema of the table to which changes of this schema apply."""
     return schema.replace(fields=[field for field in schema.fields if field.name != CHANGE_COLUMN])
 
 
 def key_columns(schema: Schema) -> tuple[str, ...]:
-    """The columns of the key in the schema of changes, none if it is not known yet."""
+    """The key columns in the schema of changes; none if the key is not known yet."""
     change = schema.field(CHANGE_COLUMN)
     key = None if change is None else change.schema.field("key")
     return () if key is None else key.schema.field_names
@@ -52,8 +52,7 @@ def last_changes(frame: DataFrame) -> DataFrame:
 def merge_statement(target: str, source: str, schema: Schema, *, evolve: bool) -> str:
     """The statement that merges changes of a schema, one for each key, into a table.
 
-    ``target`` and ``source`` are names as SQL has them. With ``evolve`` the statement adds the columns that the table
-    lacks.
+    ``target`` and ``source`` are names in SQL. With ``evolve``, the statement adds the columns that the table lacks.
     """
     names = [quoted(name) for name in without_change(schema).field_names]
     keys = [quoted(name) for name in key_columns(schema)]
@@ -70,5 +69,5 @@ def merge_statement(target: str, source: str, schema: Schema, *, evolve: bool) -
 
 
 def quoted(name: str) -> str:
-    """A name as SQL has it."""
+    """A name quoted for SQL."""
     return "`" + name.replace("`", "``") + "`"

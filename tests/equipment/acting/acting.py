@@ -1,4 +1,4 @@
-"""Connectors that do what no plugin should do, to themselves and to the process that they live in."""
+"""Connectors that do what no plugin should do, to themselves and to their process."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _FOREVER = 3600
 
 
 class LinesSourceConnector(FileStreamSourceConnector):
-    """A file source that shares a process with the plugins of this folder, as Sluice's own does not."""
+    """A file source that may share a process with the plugins of this folder, unlike Sluice's own."""
 
 
 class LinesSinkConnector(FileStreamSinkConnector):
-    """A file sink that shares a process with the plugins of this folder, as Sluice's own does not."""
+    """A file sink that may share a process with the plugins of this folder, unlike Sluice's own."""
 
 
 class ActingConfig(Config):
-    """What a connector does, and the file whose appearance it waits for."""
+    """The action of a connector, and the file that it waits for."""
 
     tasks: int = option(default=0, importance=Importance.LOW, doc="How many tasks it has, which only wait.")
     does: str = option(default="rests", importance=Importance.LOW, doc="What it does.")
@@ -43,18 +43,18 @@ class ActingTask(SourceTask[ActingConfig]):
     """Waits."""
 
     def poll(self) -> list[object]:
-        """Nothing comes."""
+        """Return no records."""
         self.context.wait(1)
         return []
 
 
 class ActingSourceConnector(SourceConnector[ActingConfig]):
-    """Does what ``does`` says."""
+    """Performs the action in ``does``."""
 
     task_class = ActingTask
 
     def start(self) -> None:
-        """Do it now, or in a thread once the cue is there."""
+        """Perform the action now, or in a thread once the file exists."""
         logger.info("starts in %s with %s", Path.cwd(), self.config.secret and self.config.secret.value)
         if self.config.cue:
             threading.Thread(target=self._on_cue, daemon=True).start()
@@ -62,11 +62,11 @@ class ActingSourceConnector(SourceConnector[ActingConfig]):
             self._act()
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:
-        """As many as it is to have."""
+        """Return the configured number of task configs."""
         return [{}] * self.config.tasks
 
     def stop(self) -> None:
-        """Hang, if that is what it does."""
+        """Hang, if that is the action."""
         if self.config.does == "does not stop":
             time.sleep(_FOREVER)
 

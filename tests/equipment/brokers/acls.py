@@ -1,4 +1,4 @@
-"""What users of a broker may do, read from commands for ``kafka-acls.sh``."""
+"""ACLs for users of a broker, parsed from ``kafka-acls.sh`` commands."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _BLOCK: Final = re.compile(r"^## (?P<title>[^\n]+)$|^```bash\n(?P<text>.*?)^```$
 
 @dataclass(frozen=True, slots=True)
 class Acl:
-    """One thing that one user may do."""
+    """One permission of one user."""
 
     user: str
     operation: str
@@ -46,23 +46,23 @@ class Acl:
         return f"{self.user} {self.operation} {self.resource} {self.name}{'*' if self.prefixed else ''}"
 
     def named(self, names: Mapping[str, str]) -> Acl:
-        """The same with the variables of the command replaced."""
+        """The same ACL with the variables of the command replaced."""
         user, name = Template(self.user).substitute(names), Template(self.name).substitute(names)
         return Acl(user, self.operation, self.resource, name, self.prefixed)
 
     @property
     def binding(self) -> AclBinding:
-        """It for the admin client."""
+        """The ACL for the admin client."""
         return AclBinding(*self._parts)
 
     @property
     def filter(self) -> AclBindingFilter:
-        """What is deleted to take it back."""
+        """The filter that deletes this ACL."""
         return AclBindingFilter(*self._parts)
 
     @staticmethod
     def everything() -> AclBindingFilter:
-        """What finds all there are."""
+        """A filter that matches all ACLs."""
         anything: Any = None
         return AclBindingFilter(
             *(ResourceType.ANY, anything, ResourcePatternType.ANY, anything, anything),
@@ -80,7 +80,7 @@ class Acl:
 
 
 def blocks_of(page: Path) -> dict[str, str]:
-    """The shell commands of a page, by the title of their chapter."""
+    """The shell commands of a page, by the title of their section."""
     blocks: dict[str, str] = {}
     title = ""
     for match in _BLOCK.finditer(page.read_text(encoding="utf-8")):
@@ -90,7 +90,7 @@ def blocks_of(page: Path) -> dict[str, str]:
 
 
 def acls_of(block: str) -> Iterator[Acl]:
-    """What the commands of a block allow; names may still be variables."""
+    """The ACLs that the commands of a block add; names may still be variables."""
     parser = _parser()
     for line in block.replace("\\\n", " ").splitlines():
         words = shlex.split(line, comments=True)

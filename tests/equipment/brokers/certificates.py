@@ -1,4 +1,4 @@
-"""Certificates for tests: an authority, and what it signs."""
+"""Certificates for tests: an authority, and the identities that it signs."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class Identity:
         ).decode()
 
     def pkcs12(self, password: str) -> bytes:
-        """A key store with both."""
+        """A key store with key and certificate."""
         protection = serialization.BestAvailableEncryption(password.encode())
         return pkcs12.serialize_key_and_certificates(b"worker", self.key, self.certificate, None, protection)
 
 
 class Authority:
-    """Signs certificates."""
+    """A certificate authority."""
 
     def __init__(self) -> None:
         self.identity = self._make("authority", None, None)
@@ -54,7 +54,7 @@ class Authority:
         return self.identity.certificate_pem
 
     def sign(self, host: str) -> Identity:
-        """An identity for a host name or an address."""
+        """Create an identity for a host name or an address."""
         return self._make(host, host, self.identity)
 
     def _make(self, name: str, host: str | None, issuer: Identity | None) -> Identity:

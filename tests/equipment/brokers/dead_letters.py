@@ -1,4 +1,4 @@
-"""What a reader of a dead letter queue sees."""
+"""The contents of a dead letter queue."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["dead_letters"]
 
 
 def dead_letters(bootstrap: str, queue: str) -> list[Message]:
-    """The records of a queue of one partition that are committed, in their order."""
+    """The committed records of a queue with one partition, in order."""
     settings = {"bootstrap.servers": bootstrap, "group.id": queue, "isolation.level": "read_committed"}
     consumer = Consumer({**settings, "enable.partition.eof": True})
     consumer.assign([TopicPartition(queue, 0, 0)])

@@ -1,4 +1,4 @@
-"""A topic that a test fills little by little, and has a bulk sink load."""
+"""A topic that a test fills step by step, for a bulk sink to load."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Task(Protocol):
 
 
 class FilledTopic:
-    """A topic of two partitions, and where they end."""
+    """A topic of two partitions, with their end offsets."""
 
     def __init__(self, bootstrap: str, name: str, topic_id: str | None = None, **settings: str) -> None:
         self.name = name
@@ -35,7 +35,7 @@ class FilledTopic:
         create_topic(bootstrap, name, _PARTITIONS, **settings)
 
     def produce(self, values: Sequence[Any], keys: Sequence[Any] = (), **more: Sequence[Any]) -> None:
-        """Produce values to the partitions in turn, or each where the ``id`` of its key says, if keys have one.
+        """Produce values to the partitions in turn or, if keys have an ``id``, to the partition that it gives.
 
         Values and keys are written as JSON, unless they are bytes or ``None``. ``more`` are the other arguments of the
         producer, one for each value.
@@ -49,12 +49,12 @@ class FilledTopic:
         assert self._producer.flush(30) == 0
 
     def ranges(self, first: Mapping[TopicPartition, int] = {}) -> list[OffsetRange]:
-        """All that there is, or what comes after these offsets."""
+        """The ranges of all records, or of those after these offsets."""
         ranges = [OffsetRange(*tp, first.get(tp, 0), end, self._id) for tp, end in self.ends.items()]
         return [item for item in ranges if len(item)]
 
     def drain(self, task: _Task) -> None:
-        """Have a task load what it has not loaded yet."""
+        """Have a task load all records that it has not loaded yet."""
         task.load(self.ranges(task.committed()))
         assert task.committed() == dict(self.ends)
 

@@ -1,4 +1,4 @@
-"""What a broker leaves that was killed when a transaction was decided, and that says so nowhere in a topic."""
+"""The state after a broker was killed when it had decided a transaction but not yet written its marker to a topic."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CONTROL = 0x20
 
 
 def forget_last_marker(log: Path) -> None:
-    """Cut the marker off that ends the log of a partition, whose broker does not run.
+    """Cut off the transaction marker at the end of a partition's log while its broker is not running.
 
     The form is that of record batches, version 2: https://kafka.apache.org/documentation/#recordbatch
     """
@@ -29,7 +29,7 @@ def forget_last_marker(log: Path) -> None:
 
 
 def _batches(content: bytes) -> Iterator[int]:
-    """Where each batch begins; behind the last there may be room that is kept for more."""
+    """The position of each batch; preallocated space may follow the last one."""
     position = 0
     while position + _HEAD.size <= len(content):
         _, length = _HEAD.unpack_from(content, position)

@@ -1,4 +1,4 @@
-"""Java's stores of keys and certificates, made by Java's own tool."""
+"""Java key stores and trust stores, made with Java's own keytool."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TYPES: Final = {"jks": "JKS", "p12": "PKCS12"}
 def write_stores(folder: Path, authority: Authority, identity: Identity) -> None:
     """Write ``trust.jks`` and ``trust.p12`` with the authority, ``key.jks`` and ``key.p12`` with the identity.
 
-    The key in ``key.jks`` has a password of its own.
+    The key in ``key.jks`` has its own password.
     """
     (folder / "authority.pem").write_text(authority.pem)
     (folder / "key.p12").write_bytes(identity.pkcs12(PASSWORD))

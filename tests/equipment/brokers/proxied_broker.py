@@ -1,4 +1,4 @@
-"""A broker of a test's own, with a listener for each client, behind a relay that can be cut."""
+"""A broker for one test, with a listener for each client behind a relay that can be cut."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ __all__ = ["ProxiedBroker"]
 
 
 class ProxiedBroker:
-    """A broker for ``clients``: each reaches it at a port of its own only, where it also says that it is.
+    """A broker for ``clients``: each reaches it only at its own port, which the broker also advertises to it.
 
-    It may be killed and started again, with what it has on its disk.
+    It may be killed and started again with the same data.
     """
 
     def __init__(self, folder: Path, jars: Sequence[Path], clients: int) -> None:
@@ -43,7 +43,7 @@ class ProxiedBroker:
     @classmethod
     @contextmanager
     def running(cls, folder: Path, jars: Sequence[Path], clients: int) -> Iterator[ProxiedBroker]:
-        """One that is started, and closed in the end."""
+        """A broker that is started, and closed at the end."""
         broker = cls(folder, jars, clients)
         try:
             broker.start()
@@ -53,7 +53,7 @@ class ProxiedBroker:
 
     @property
     def bootstrap(self) -> str:
-        """Where the test itself reaches it, past all relays."""
+        """The address for the test itself, which bypasses the relays."""
         return self._direct.bootstrap_servers
 
     def port(self, client: int) -> int:
@@ -61,7 +61,7 @@ class ProxiedBroker:
         return self._ports[client]
 
     def bootstrap_of(self, client: int) -> str:
-        """Where a client reaches it."""
+        """The address for a client."""
         return f"{HOST}:{self.port(client)}"
 
     def start(self) -> None:
@@ -70,7 +70,7 @@ class ProxiedBroker:
         self._place.properties.write_text(render_properties(self._properties()), encoding="ascii")
         java, class_path = find_java(), os.pathsep.join(map(str, self._jars))
         archive = class_archive(sluice_home() / "archives", java, (*JVM_FLAGS, class_path))
-        # It is killed and so leaves no archive of its own.
+        # It is killed, and so leaves no archive of its own.
         flags = (*JVM_FLAGS, *archive.flags) if archive.partial is None else JVM_FLAGS
         command = [str(java.executable), "-Xmx256m", *flags, "-cp", class_path]
         command += ["kafka.Kafka", str(self._place.properties)]
@@ -85,11 +85,11 @@ class ProxiedBroker:
         self._process.wait(30)
 
     def log_of(self, topic: str, partition: int = 0) -> Path:
-        """Where the first records of a partition are."""
+        """The first log segment of a partition."""
         return self._place.data / f"{topic}-{partition}" / f"{0:020d}.log"
 
     def close(self) -> None:
-        """Leave nothing running."""
+        """Stop everything that is running."""
         if self._process is not None and self._process.poll() is None:
             self.kill()
         self.proxy.close()

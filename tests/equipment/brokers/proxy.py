@@ -1,7 +1,8 @@
-"""Relays between clients and a broker that can be cut: what a failing network does to those who use it.
+"""Relays between clients and a broker that can be cut, to simulate a failing network.
 
-The relays live in a process of their own, so that they do not wait for the test. Run as a program this module is that
-process: it takes pairs of ports, from and to, and then orders a line: ``cut PORT``, ``stall PORT``, ``heal PORT``.
+The relays run in their own process, so that they do not wait for the test. Run as a program, this module is that
+process: its arguments are pairs of ports, from and to, and it reads one order per line: ``cut PORT``, ``stall PORT``,
+``heal PORT``.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _CHUNK = 1 << 16
 
 
 class Proxy:
-    """Relays from ports to ports of this machine. Close it in the end."""
+    """Relays from ports to ports of this machine. Close it at the end."""
 
     def __init__(self, ports: Mapping[int, int]) -> None:
         pairs = [str(port) for pair in ports.items() for port in pair]
@@ -34,7 +35,7 @@ class Proxy:
         self._order(f"cut {port}")
 
     def stall(self, port: int) -> None:
-        """Lose everything that goes through this port: nobody is told, nothing is answered."""
+        """Drop everything that goes through this port, without errors and without answers."""
         self._order(f"stall {port}")
 
     def heal(self, port: int) -> None:
@@ -60,7 +61,7 @@ class Proxy:
 
 
 class _Relay:
-    """One port. Bytes are relayed as long as it is healthy."""
+    """The relay of one port. It passes bytes on as long as it is healthy."""
 
     def __init__(self, source: int, target: int) -> None:
         self._source, self._target = source, target

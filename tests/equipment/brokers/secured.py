@@ -1,4 +1,4 @@
-"""A broker that asks its clients who they are and allows each only what it was allowed; one for all of a test run."""
+"""A broker with authentication and ACLs, shared by a whole test run."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _LEAST_ITERATIONS: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A user with a password, who may do nothing yet."""
+    """A user with a password and no permissions yet."""
 
     name: str
     password: str
@@ -68,22 +68,22 @@ class User:
 
 
 PLAIN: Final = User("plain", "s3cret-of-plain", "PLAIN")
-"""The user that PLAIN knows."""
+"""The user of SASL PLAIN."""
 
 
 @dataclass(frozen=True, slots=True)
 class SecuredBroker:
-    """The broker, and what its clients need."""
+    """The broker, and the settings that its clients need."""
 
     bootstrap: str
-    """Where a test may do everything, without a login."""
+    """An address where a test may do everything, without a login."""
     addresses: Mapping[str, str]
-    """Where clients reach it, by ``security.protocol``."""
+    """The addresses for clients, by ``security.protocol``."""
     folder: Path
     """``authority.pem``, the key stores and ``key.pem`` of ``CERTIFIED``, and the key of the tokens."""
 
     def new_user(self, mechanism: str = "SCRAM-SHA-256") -> User:
-        """A new user of SCRAM."""
+        """Create a SCRAM user."""
         user = User(f"user-{uuid4().hex[:12]}", _new_password(), mechanism)
         self._keep(user)
         admin = _admin(self.bootstrap)
@@ -96,7 +96,7 @@ class SecuredBroker:
         return user
 
     def change_password(self, user: User) -> User:
-        """The same user with another password; returns when the old one is refused."""
+        """Change a user's password; returns when the old one is refused."""
         changed = replace(user, password=_new_password())
         self._keep(changed)
         address = {"bootstrap.servers": self.addresses["SASL_PLAINTEXT"], "default.api.timeout.ms": "2000"}
@@ -117,14 +117,14 @@ class SecuredBroker:
         _admin(self.bootstrap).alter_user_scram_credentials([upsertion])[user.name].result(30)
 
     def allow(self, acls: Iterable[Acl]) -> None:
-        """Let users do something more; returns when it holds."""
+        """Add permissions; returns when they are effective."""
         admin, bindings = _admin(self.bootstrap), [acl.binding for acl in dict.fromkeys(acls)]
         for created in admin.create_acls(bindings).values():
             created.result(30)
         wait_until("what is allowed holds", lambda: set(bindings) <= set(self._bindings()))
 
     def forbid(self, acls: Iterable[Acl]) -> None:
-        """Take back what was allowed; returns when it holds."""
+        """Remove permissions; returns when that is effective."""
         admin, gone = _admin(self.bootstrap), list(dict.fromkeys(acls))
         for deleted in admin.delete_acls([acl.filter for acl in gone]).values():
             deleted.result(30)
@@ -149,7 +149,7 @@ def secured_broker(run: Path) -> Iterator[SecuredBroker]:
 
 
 def _addresses(folder: Path) -> dict[str, str]:
-    """The addresses that are kept in the folder, which is filled if it is new."""
+    """The addresses stored in the folder, which is filled if it is new."""
     kept = folder / "addresses.json"
     if not kept.exists():
         stores = folder / "stores"
@@ -169,7 +169,7 @@ def _properties(addresses: Mapping[str, str], stores: Path) -> dict[str, str]:
     properties = {
         "listeners": ",".join(f"{protocol}://{address}" for protocol, address in addresses.items()),
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        # The tests, and the broker itself, come without a login.
+        # The tests, and the broker itself, connect without a login.
         "super.users": "User:ANONYMOUS",
         "sasl.enabled.mechanisms": ",".join(MECHANISMS),
         "ssl.keystore.type": "PKCS12",

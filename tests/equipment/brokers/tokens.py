@@ -1,4 +1,4 @@
-"""An identity provider that gives tokens to those who know a secret."""
+"""An identity provider that issues tokens for client secrets."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ _KEY_ID: Final = "of-the-tests"
 
 @dataclass
 class TokenServer:
-    """Gives tokens by client credentials (RFC 6749, 4.4), whose subject is the client."""
+    """Issues tokens for client credentials (RFC 6749, 4.4), with the client as the subject."""
 
     keys: Path
     clients: dict[str, str] = field(default_factory=dict)
     """The secret of each client."""
     seconds: int = 3600
-    """How long a token lasts."""
+    """The lifetime of a token in seconds."""
     url: str = ""
     trusted: Path | None = None
-    """The certificate of who has signed its own, if it has TLS."""
+    """The authority's certificate, if the server has TLS."""
     asked: list[tuple[str, int]] = field(default_factory=list)
-    """Each client that has asked, and the status of the answer."""
+    """Each client that has requested a token, and the status of the answer."""
 
     def answer(self, authorization: str | None, body: str) -> tuple[int, dict[str, Any]]:
         """Answer one request."""
@@ -66,7 +66,7 @@ class TokenServer:
 
 
 def write_keys(folder: Path) -> None:
-    """Make a key to sign tokens with, and ``jwks.json``, by which a broker knows them."""
+    """Make a key that signs tokens, and ``jwks.json``, with which a broker verifies them."""
     key = rsa.generate_private_key(65537, 2048)
     plain = serialization.NoEncryption()
     pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
@@ -81,7 +81,7 @@ def write_keys(folder: Path) -> None:
 def token_server(keys: Path, tls: tuple[Identity, Path] | None = None) -> Iterator[TokenServer]:
     """A running identity provider that signs with the key in a folder.
 
-    With ``tls`` it has this identity, whose parts are written to a file in that folder.
+    With ``tls`` it has this identity, which is written to a file in that folder.
     """
     server = TokenServer(keys)
     listening = ThreadingHTTPServer((HOST, 0), _handler(server))
@@ -114,7 +114,7 @@ def _handler(server: TokenServer) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(answer)
 
         def log_message(self, *_: Any) -> None:
-            """Say nothing."""
+            """Do not log."""
 
     return Handler
 

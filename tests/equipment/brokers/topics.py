@@ -1,4 +1,4 @@
-"""What is on a topic, read with a client of its own."""
+"""Creates, fills and reads topics with separate clients."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _NOT_READY: Final = (
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
 )
-"""What a broker answers that has only just started."""
+"""The errors of a broker that has only just started."""
 _COMMITTING: Final = 3.0
-"""Seconds to look on at a transaction that is open: the broker shows one that is committed a moment later."""
+"""Seconds to wait for an open transaction: the broker shows it as committed a moment later."""
 
 
 def create_topic(bootstrap: str, topic: str, partitions: int = 1, **settings: str) -> None:
@@ -46,7 +46,7 @@ def produce(bootstrap: str, topic: str, values: list[bytes], partition: int = 0)
 
 
 def read_topic(bootstrap: str, topic: str, seconds: float = 30.0, isolation: str = "read_committed") -> list[Any]:
-    """Every message of a topic, partition by partition, in order."""
+    """Read every message of a topic, partition by partition, in order."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -82,7 +82,7 @@ def read_topic(bootstrap: str, topic: str, seconds: float = 30.0, isolation: str
 
 
 def read_so_far(bootstrap: str, topic: str, first: int = 0, seconds: float = 30.0) -> list[bytes]:
-    """The values that are on partition 0 of a topic now, from an offset on, while others create it and write on."""
+    """The values on partition 0 of a topic now, from an offset on, even while others create it and write to it."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": f"reader-{uuid.uuid4().hex}"})
     try:
         partition = TopicPartition(topic, 0, first)
@@ -105,7 +105,7 @@ def read_so_far(bootstrap: str, topic: str, first: int = 0, seconds: float = 30.
 
 
 def committed(bootstrap: str, group: str, topic: str, partitions: int = 1) -> list[int]:
-    """The offsets a group has committed, -1001 where it has none; once the broker is ready to tell."""
+    """The committed offsets of a group, -1001 where it has none; waits until the broker is ready to answer."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
     asked = [TopicPartition(topic, partition) for partition in range(partitions)]
 

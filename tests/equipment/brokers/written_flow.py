@@ -1,4 +1,4 @@
-"""A flow between two clusters whose syncs and runs a test writes, in the place of the source connector."""
+"""A flow between two clusters whose syncs and runs a test writes, in place of the source connector."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["WrittenFlow", "commit", "write"]
 
 
 class WrittenFlow:
-    """A flow between the two clusters of the run, with aliases and topics of its own."""
+    """A flow between the two clusters of the test run, with its own aliases and topics."""
 
     def __init__(self, source: str, target: str) -> None:
         unique = uuid4().hex[:8]
@@ -33,7 +33,7 @@ class WrittenFlow:
 
     @property
     def props(self) -> dict[str, str]:
-        """What its connectors are configured with."""
+        """The configuration of its connectors."""
         return {
             "source.cluster.alias": self.a,
             "target.cluster.alias": self.b,
@@ -60,12 +60,12 @@ class WrittenFlow:
         write(self.source, f"mm2-offset-runs.{self.b}.internal", list(self._writer.records(self._runs)))
 
     def commit(self, offset: int, group: str | None = None) -> None:
-        """Have a group at the source get on."""
+        """Commit an offset of a group at the source."""
         commit(self.source, group or self.group, self.topic, offset)
 
 
 def write(bootstrap: str, topic: str, records: Sequence[tuple[bytes, bytes | None]]) -> None:
-    """Write records to an internal topic, which is made if it is not there."""
+    """Write records to an internal topic, and create it if it is missing."""
     if topic not in AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=30).topics:
         create_topic(bootstrap, topic, **{"cleanup.policy": "compact"})
     producer = Producer({"bootstrap.servers": bootstrap})
@@ -75,7 +75,7 @@ def write(bootstrap: str, topic: str, records: Sequence[tuple[bytes, bytes | Non
 
 
 def commit(bootstrap: str, group: str, topic: str, offset: int) -> None:
-    """Commit an offset for a group that nobody uses."""
+    """Commit an offset for a group without members."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
 
     def is_done() -> bool:

@@ -1,4 +1,4 @@
-"""A herder of a cluster's worker without the cluster: what REST asks of it, over connectors that workers share."""
+"""A fake herder of a distributed worker: the interface that REST uses, over connectors that several workers share."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ T = TypeVar("T")
 
 
 class ClusterHerder:
-    """Keeps configurations in ``connectors``; writes them only where it leads.
+    """Keeps configurations in ``connectors``; writes them only if it is the leader.
 
-    ``leader_url`` is where it believes the leader to be, ``owner_url`` who it believes to run every task (it does,
-    if that is ``None``). One that ``hangs`` answers no write, ``broken`` is what it answers a ping.
+    ``leader_url`` is the leader's URL, and ``owner_url`` the URL of the worker that runs every task (``None`` for this
+    one). If it ``hangs``, it answers no writes; ``broken`` is its answer to a ping.
     """
 
     def __init__(self, connectors: dict[str, dict[str, str]], *, is_leader: bool = False) -> None:
@@ -57,12 +57,12 @@ class ClusterHerder:
         return answered(self.reasons)
 
     def not_leader(self) -> Request[Any]:
-        """What it answers where it does not lead."""
+        """The error if it is not the leader."""
         return refused(NotLeaderError("Only the leader can do this", self.leader_url))
 
 
 class _Connectors:
-    """The connectors, which it writes where it leads."""
+    """The connectors, which only the leader writes."""
 
     def __init__(self, herder: ClusterHerder) -> None:
         self._herder = herder
@@ -116,7 +116,7 @@ class _Connectors:
 
 
 class _NoPlugins:
-    """There are no plugins."""
+    """An interface without plugins."""
 
     def keys(self, name: str, version: str) -> Request[Any]:
         return refused(NotFoundError(f"Unknown plugin {name}."))
@@ -177,14 +177,14 @@ class _Loggers:
 
 
 def answered(value: T) -> Request[T]:
-    """A request that has its answer."""
+    """A completed request."""
     request: Request[T] = Request()
     request.set_result(value)
     return request
 
 
 def refused(error: ConnectError) -> Request[Any]:
-    """A request that has failed."""
+    """A failed request."""
     request: Request[Any] = Request()
     request.set_exception(error)
     return request

@@ -36,7 +36,7 @@ OTHER_PLUGIN = "bank.PayrollSink"
 
 
 class _NoOffsets:
-    """There are no source offsets."""
+    """A store without source offsets."""
 
     def of_connector(self, connector: str) -> Future[OffsetPairs]:
         found: Future[OffsetPairs] = Future()
@@ -50,7 +50,7 @@ class _NoOffsets:
 
 
 def _child(connection: Connection) -> None:
-    """Finds every configuration right, and says that connectors have one password."""
+    """Accepts every configuration, and declares one password for connectors."""
     first = decode(connection.recv_bytes())
     if isinstance(first, messages.ValidateConfig):
         connection.send_bytes(encode(messages.Validated({"configs": []}, _kind(first.config))))
@@ -102,10 +102,10 @@ def guards_of(
     hosts: AllowedHosts | None = None,
     configs: Callable[[Herder], StoredConfigs] = StoredConfigs,
 ) -> Guards:
-    """Guards as a worker makes them."""
+    """The guards, created as a worker does."""
     return Guards(hosts, access=Access(sign_in, roles, configs(herder), health_open=health_open))
 
 
 def basic(user: str, password: str) -> dict[str, str]:
-    """The header by which a user signs in."""
+    """The header with which a user signs in."""
     return {"Authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()}

@@ -1,4 +1,4 @@
-"""What stands around the parts of a herder in their tests: a clock, an inbox that is worked off, a membership."""
+"""Fakes for tests of a herder's parts: a clock, an inbox that runs on request, and a membership."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Clock", "Place", "WorkedInbox"]
 
 
 class Clock:
-    """A time that passes when it is told to."""
+    """A clock that advances on request."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -24,14 +24,14 @@ class Clock:
 
 
 class WorkedInbox(Inbox):
-    """An inbox whose actions are done by :meth:`work`, in the thread that calls it."""
+    """An inbox whose actions :meth:`work` runs, in the calling thread."""
 
     def __init__(self) -> None:
         self.time = Clock()
         super().__init__(self.time)
 
     def work(self, seconds: float = 0.0) -> None:
-        """Do everything there is to do, and what comes of it, after so many seconds."""
+        """Advance the clock, then run all due actions and those that they post."""
         self.time.now += seconds
         done = 1
         while done:
@@ -43,7 +43,7 @@ class WorkedInbox(Inbox):
 
 
 class Place:
-    """A membership that is as the test says, and remembers what was asked of it."""
+    """A membership in a state that the test sets; records the calls."""
 
     def __init__(self, *, is_leader: bool = True, leader_url: str | None = "http://leader:8083/") -> None:
         self.is_leader = is_leader

@@ -1,4 +1,4 @@
-"""An HTTP server in threads, whose answers are functions of a test, and which remembers what it was asked."""
+"""A threaded HTTP server whose answers are functions of the test, and which records its requests."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer: ``stream`` is sent piece by piece after the body; of a ``cut`` body the last bytes never come."""
+    """An answer: ``stream`` is sent piece by piece after the body; the last bytes of a ``cut`` body are never sent."""
 
     status: int = 200
     body: Any = b""
@@ -54,20 +54,20 @@ class Answer:
 
 
 class HttpApi:
-    """What a server answers and was asked."""
+    """The routes of a server, and the requests that it got."""
 
     def __init__(self) -> None:
         self.routes: dict[str, Callable[[Asked], Answer]] = {}
         self.asked: list[Asked] = []
         self.url = ""
         self.connections = 0
-        """How many connections have been made to it."""
+        """The number of connections so far."""
         self.closing = threading.Event()
-        """Set when the server is to end; answers that take long wait for it."""
+        """Set when the server should end; slow answers wait for it."""
         self._lock = threading.Lock()
 
     def route(self, path: str, answer: Callable[[Asked], Answer] | Answer) -> None:
-        """Answer so to requests for a path, or for all below it if it ends with a slash."""
+        """Set the answer to requests for a path, or for everything below it if it ends with a slash."""
         self.routes[path] = (lambda _: answer) if isinstance(answer, Answer) else answer
 
     def answer(self, asked: Asked) -> Answer:
@@ -119,7 +119,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = handle_any  # noqa: N815
 
     def log_message(self, *args: Any) -> None:
-        """Say nothing."""
+        """Do not log."""
 
 
 class _Server(ThreadingHTTPServer):
@@ -128,12 +128,12 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 64
 
     def server_bind(self) -> None:
-        # HTTPServer's own asks for the name of the address, which takes long where nobody answers.
+        # HTTPServer's own method looks up the host name, which takes long if no name server answers.
         TCPServer.server_bind(self)
         self.server_name, self.server_port = self.server_address[:2]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients that are killed close their connections."""
+        """Ignore errors: killed clients close their connections."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A thread that runs what is posted to it, in order, as the herder's does."""
+"""A thread that runs posted actions in order, like the herder's."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ class Inbox:
         self._thread.start()
 
     def post(self, action: Callable[[], None]) -> None:
-        """Run ``action`` when what was posted before is done."""
+        """Run ``action`` after everything that was posted before."""
         self._actions.put(action)
 
     def ask(self, question: Callable[[], T]) -> T:
-        """The answer to a question that is asked in the thread."""
+        """Run a function in the thread, and return its result."""
         future: Future[T] = Future()
         self.post(lambda: future.set_result(question()))
         return future.result(30)
 
     def close(self) -> None:
-        """Run what was posted, and end."""
+        """Run all posted actions, and end."""
         self._actions.put(None)
         self._thread.join()
 

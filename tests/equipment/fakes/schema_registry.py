@@ -1,4 +1,4 @@
-"""A schema registry over HTTP, with its schemas in memory and its troubles to order."""
+"""A schema registry over HTTP, with its schemas in memory and failures on request."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ __all__ = ["MemoryRegistry", "serving"]
 
 @dataclass(slots=True)
 class MemoryRegistry:
-    """What the registry holds, how it behaves, and what it was asked."""
+    """The contents of the registry, its behaviour, and its requests."""
 
     tells_versions: bool = True
-    """Whether it answers for the versions of a schema; registries of old do not."""
+    """Whether it answers requests for the versions of a schema; old registries do not."""
     authorization: str | None = None
-    """The only ``Authorization`` header that it accepts, if it looks at it."""
+    """The only ``Authorization`` header that it accepts, if it checks that header."""
     refusal: int = 401
-    """The status by which it refuses others."""
+    """The status with which it refuses others."""
     refused: set[str] = field(default_factory=set)
     """Subjects whose schemas are incompatible with any other."""
     troubles: deque[int] = field(default_factory=deque)
-    """The HTTP statuses that the next requests are answered with."""
+    """The HTTP statuses of the next answers."""
     answers: deque[tuple[int, str]] = field(default_factory=deque)
-    """The statuses and bodies that the next requests are answered with."""
+    """The statuses and bodies of the next answers."""
     requests: list[str] = field(default_factory=list)
     """Method and path of every request."""
     headers: list[dict[str, str]] = field(default_factory=list)
     """The headers of every request."""
     tokens: list[dict[str, Any]] = field(default_factory=list)
-    """The answers to requests for tokens, the first first."""
+    """The answers to requests for tokens, in order."""
     schemas: list[dict[str, Any]] = field(default_factory=list)
-    """The schemas; the place of each is its id less one."""
+    """The schemas; the index of each is its id minus one."""
     subjects: dict[str, list[int]] = field(default_factory=dict)
     """The ids of the versions of every subject."""
     url: str = ""
 
     def add(self, subject: str, schema: Any, **more: Any) -> int:
-        """Register a schema and give its id."""
+        """Register a schema and return its id."""
         text = schema if isinstance(schema, str) else json.dumps(schema)
         entry = {"schema": text, **more}
         if entry not in self.schemas:
@@ -58,7 +58,7 @@ class MemoryRegistry:
         return schema_id
 
     def version(self, subject: str, number: int) -> dict[str, Any]:
-        """What is told of a version."""
+        """The document of a version."""
         schema_id = self.subjects[subject][number - 1]
         return {"subject": subject, "version": number, "id": schema_id, **self.schemas[schema_id - 1]}
 

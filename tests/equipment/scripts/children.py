@@ -1,4 +1,4 @@
-"""Children of a supervisor that do as their first command says; a fork server can import them from here."""
+"""Children of a supervisor whose first command says what to do; a fork server can import them from here."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BIG = 8 * 1024 * 1024
 
 
 def main(connection: Connection, lease: str | None = None) -> None:
-    """Speak the protocol; the config's ``does`` names what to do, ``file`` where to tell of it."""
+    """Speak the protocol; the config's ``does`` names the action, ``file`` where to report it."""
     if lease is not None:
         watch_lease(lease)
     first: Any = decode(connection.recv_bytes())
@@ -39,7 +39,7 @@ def say(connection: Connection, report: Report) -> None:
 
 
 def serve(connection: Connection, on_command: Callable[[Command], None] = lambda command: None) -> None:
-    """Take commands until one is to stop, or the worker is gone."""
+    """Take commands until a stop arrives or the worker is gone."""
     while not isinstance(command := decode(connection.recv_bytes()), messages.Stop):
         on_command(command)
 
@@ -61,13 +61,13 @@ def _exit(connection: Connection, config: dict[str, str]) -> None:
 
 
 def _crash(connection: Connection, config: dict[str, str]) -> None:
-    """Die as a library does that writes where it must not."""
+    """Crash like a library that writes to invalid memory."""
     signal.signal(signal.SIGSEGV, signal.SIG_DFL)
     os.kill(os.getpid(), signal.SIGSEGV)
 
 
 def _leave_a_grandchild(connection: Connection, config: dict[str, str]) -> None:
-    """Die while a process that was forked from this one holds the pipe open."""
+    """Exit while a process that was forked from this one holds the pipe open."""
     say(connection, messages.Started("1"))
     if (grandchild := os.fork()) == 0:
         time.sleep(3600)
@@ -84,13 +84,13 @@ def _hang_with_a_grandchild(connection: Connection, config: dict[str, str]) -> N
 
 
 def _start_a_daemon(connection: Connection, config: dict[str, str]) -> None:
-    """Start what gets away as daemons do."""
+    """Start a process that detaches itself like a daemon."""
     _daemon(config)
     _well(connection, config)
 
 
 def _daemon(config: dict[str, str]) -> None:
-    """A process in a session of its own, whose parent has ended, and that does not want to end."""
+    """A process in its own session whose parent has ended, and which ignores signals to end."""
     if os.fork() == 0:
         os.setsid()
         if (daemon := os.fork()) != 0:
@@ -102,7 +102,7 @@ def _daemon(config: dict[str, str]) -> None:
 
 
 def _start_a_daemon_and_hang(connection: Connection, config: dict[str, str]) -> None:
-    """The same, and then let no thread of this process do anything."""
+    """The same, and then block all threads of this process."""
     _daemon(config)
     say(connection, messages.Started("1"))
     ctypes.PyDLL(None).sleep(3600)
@@ -119,7 +119,7 @@ def _start_a_daemon_and_look_after_the_worker(connection: Connection, config: di
 
 
 def _tell_signals(connection: Connection, config: dict[str, str]) -> None:
-    """Tell whether what is started from here ends by signals: a program, and a process that is forked."""
+    """Report whether signals end a program and a forked process that are started from here."""
     ends: dict[str, str] = {}
     for number in (signal.SIGTERM, signal.SIGINT):
         program = subprocess.Popen(["sleep", "3600"])
@@ -142,7 +142,7 @@ def _half_a_message(connection: Connection, config: dict[str, str]) -> None:
 
 
 def _deaf(connection: Connection, config: dict[str, str]) -> None:
-    """Never read what the worker says."""
+    """Never read the worker's commands."""
     say(connection, messages.Started("1"))
     time.sleep(3600)
 
@@ -176,7 +176,7 @@ def _babble_after_failure(connection: Connection, config: dict[str, str]) -> Non
 
 
 def _endless(connection: Connection, config: dict[str, str]) -> None:
-    """Announce a message that no memory holds."""
+    """Announce a message that is too large for any memory."""
     os.write(connection.fileno(), (2**31 - 1).to_bytes(4, "big") + b"x" * 1000)
     time.sleep(3600)
 
@@ -202,7 +202,7 @@ def _asks_and_dies(connection: Connection, config: dict[str, str]) -> None:
 
 
 def _commits(connection: Connection, config: dict[str, str]) -> None:
-    """Commit once, and end when asked to, with or without an answer."""
+    """Commit once, and end on request, with or without an answer."""
     _note(config, os.getpid())
     say(connection, messages.Started("1"))
     say(connection, messages.CommitOffsets(0, [({"p": 1}, {"o": 1})]))
@@ -215,7 +215,7 @@ def _commits_and_dies(connection: Connection, config: dict[str, str]) -> None:
 
 
 def _asks(connection: Connection, config: dict[str, str]) -> None:
-    """Ask once, with the number that every process begins with, and tell what comes."""
+    """Send one request, with the number with which every process begins, and report the answer."""
     say(connection, messages.Started("1"))
     say(connection, messages.ReadOffsets(0, [{"p": 2}]))
     serve(connection, lambda command: say(connection, messages.TaskConfigs([{"answer": str(command)}])))

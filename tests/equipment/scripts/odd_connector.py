@@ -1,4 +1,4 @@
-"""A connector whose task configs are what the test says, in Python: right or wrong."""
+"""A connector whose task configs the test sets as Python literals, valid or not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["OddConnector"]
 
 
 class OddConfig(Config):
-    """What ``task_configs`` gives: a literal, or the name of an exception that it raises."""
+    """The result of ``task_configs``: a literal, or the name of an exception to raise."""
 
     gives: str = option(importance=HIGH, doc="A literal, or an exception.")
 
@@ -26,7 +26,7 @@ class OddTask(SourceTask[OddConfig]):
 
 
 class OddConnector(SourceConnector[OddConfig]):
-    """Gives something; the second time an empty list."""
+    """Returns the configured result; the second time an empty list."""
 
     task_class = OddTask
 

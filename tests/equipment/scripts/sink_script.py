@@ -1,4 +1,4 @@
-"""Sink tasks that do as a test says."""
+"""Sink tasks that follow a test's script."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Script", "ScriptedConnector", "ScriptedTask"]
 
 
 class Script:
-    """What the tasks of one test do, and what they were told."""
+    """The script of the tasks of one test, and the calls that they got."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, str, Any]] = []
@@ -39,7 +39,7 @@ class Script:
 
 
 class ScriptedTask(SinkTask[Config]):
-    """Notes every call, and does what the script says."""
+    """Records every call, and follows the script."""
 
     script: ClassVar[Script]
     label: str
@@ -73,6 +73,6 @@ class ScriptedTask(SinkTask[Config]):
 
 
 class ScriptedConnector(SinkConnector[Config]):
-    """Its tasks follow the script."""
+    """A connector whose tasks follow the script."""
 
     task_class = ScriptedTask

@@ -1,4 +1,4 @@
-"""A source task that does as a test says."""
+"""A source task that follows a test's script."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Polled = Iterable[SourceRecord] | SourceBatch | None
 
 
 class Script:
-    """What the task of one test does, and what it was told."""
+    """The script of the task of one test, and the calls that it got."""
 
     def __init__(self) -> None:
         self.polls: list[Callable[[ScriptedTask], Polled]] = []
@@ -29,7 +29,7 @@ class Script:
 
 
 class ScriptedTask(SourceTask[Config]):
-    """Polls as the script says, once each, and then gives nothing any more."""
+    """Returns each poll of the script once, and then no more records."""
 
     script: ClassVar[Script]
 
@@ -57,6 +57,6 @@ class ScriptedTask(SourceTask[Config]):
 
 
 class ScriptedConnector(SourceConnector[Config]):
-    """Its task follows the script."""
+    """A connector whose task follows the script."""
 
     task_class = ScriptedTask

@@ -1,6 +1,6 @@
-"""Has Spark do what the sinks of the tests have it do, and keeps an archive of the classes that it loads for that.
+"""Makes Spark do what the sinks in tests need, and stores an archive of the classes that it loads.
 
-Its caller is not kept waiting: it goes on in the background.
+It does not block its caller: it continues in the background.
 
 python spark_archive.py ARCHIVE '-XX:+UseSerialGC ...'
 """
@@ -22,7 +22,7 @@ from connectors.spark.stores.access import store_access
 
 
 def same(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-    """What is mapped, as it is."""
+    """Return the input of a map unchanged."""
     return batches
 
 
@@ -33,12 +33,12 @@ def main() -> None:
     partial = archive.with_suffix(".partial")
     partial.unlink(missing_ok=True)
     work(f"{sys.argv[2]} -XX:ArchiveClassesAtExit={partial}")
-    # A Java that reads an archive which is not whole crashes.
+    # A JVM that reads an incomplete archive crashes.
     partial.replace(archive)
 
 
 def work(java_options: str) -> None:
-    """Start Spark, use it a little, and end its Java in good order."""
+    """Start Spark, use it briefly, and shut its JVM down cleanly."""
     with tempfile.TemporaryDirectory() as folder:
         props = {
             "name": "job",

@@ -1,8 +1,8 @@
-"""Reads and writes connectors as data sources through a server of Spark Connect, which it starts.
+"""Reads and writes connectors as data sources through a Spark Connect server, which it starts.
 
 python spark_connect.py '{"read": {...}, "write": {...}}'
 
-Each is the options of a connector. It writes the rows that it has read, and the schema, as lines.
+Each value has the options of a connector. The script prints the rows that it has read, and the schema, as lines.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Runs a Spark sink task as the worker does, in little: plan a small range, load, commit the group's offsets.
+"""Runs a Spark sink task as the worker does, in small: plan a small range, load, commit the group's offsets.
 
 python spark_driver.py '{"name": ..., "topic": ..., "bootstrap": ..., "flush": ..., "props": {...}}'
 
-It writes a line "ready" when the task has started, and ends when the topic is drained.
+It prints a line "ready" when the task has started, and ends when the topic is drained.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from equipment.workers.bulk_context import BulkContext
 
 _LATE: Final = 240.0
-"""After so many seconds it says where it is."""
+"""After this many seconds it prints its stacks."""
 
 
 def stop_leftover() -> None:
-    """Stop what a killed driver has left in the Java that all of them share: there can be one context in it."""
+    """Stop the context that a killed driver has left in the shared JVM, which can have only one."""
     contexts = getattr(getattr(launch_gateway().jvm.org.apache.spark, "SparkContext$"), "MODULE$")
     left = contexts.getActive()
     if left.isDefined():
@@ -41,7 +41,7 @@ def stop_leftover() -> None:
 
 
 def main() -> None:
-    # Whoever waits for this process does so for five minutes.
+    # Tests wait five minutes for this process.
     faulthandler.dump_traceback_later(_LATE)
     order = json.loads(sys.argv[1])
     topic, props = order["topic"], order["props"]

@@ -1,8 +1,8 @@
-"""Starts a Spark application that does nothing, so that its executors are nobody else's, and ends with its input.
+"""Starts a Spark application that does nothing but occupy its executors, and ends with its input.
 
 python spark_holder.py '{"spark.master": ...}'
 
-It writes a line when it has its executors.
+It prints a line when it has its executors.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Starts Spark's Java for drivers that come and go, and ends with its input.
+"""Starts a Spark JVM for drivers that come and go, and ends with its input.
 
 python spark_java.py '{"spark.master": ...}'
 
-It writes a line of JSON: the environment in which a driver finds it, instead of starting a Java of its own.
+It prints a line of JSON: the environment in which a driver finds this JVM instead of starting its own.
 """
 
 from __future__ import annotations

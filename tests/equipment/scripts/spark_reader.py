@@ -1,4 +1,4 @@
-"""Reads a table with Spark, in a process of its own: python spark_reader.py ORDER, which says what, and where.
+"""Reads a table with Spark, in its own process: python spark_reader.py ORDER.
 
 ORDER is JSON: {"props": ..., "source": "parquet", "place": ..., "columns": [...]}. The rows are the last line of the
 output, as JSON.

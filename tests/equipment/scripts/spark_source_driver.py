@@ -1,10 +1,10 @@
-"""Runs Spark source tasks as the worker does, in little: one after the other, each until there is nothing left.
+"""Runs Spark source tasks as the worker does, in small: one after the other, each until there is nothing left.
 
 python spark_source_driver.py '{"bootstrap": ..., "session": {...}, "sources": [{"class": ..., "props": {...}, ...}]}'
 
-A source has ``offsets``, a file, or ``transactions``, the topic of its offsets. ``first`` are statements of SQL that
-are run before it loads, and ``then`` some that are run when it has drained for the first time. In them ``c`` is the
-Iceberg catalog in the folder ``warehouse``.
+A source has ``offsets``, a file, or ``transactions``, the topic of its offsets. ``first`` are SQL statements to run
+before it loads, and ``then`` those to run when it has drained for the first time. In them, ``c`` is the Iceberg catalog
+in the folder ``warehouse``.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def run(session: Any, bootstrap: str, source: Mapping[str, Any]) -> None:
 
 
 def execute(sql: Any, statements: Iterable[str]) -> None:
-    """Run statements of SQL."""
+    """Run SQL statements."""
     for statement in statements:
         sql.sql(statement)
 

@@ -1,4 +1,4 @@
-"""One task in a process of its own, that can be killed, stopped for a while, and told where to crash."""
+"""One task in its own process, which can be killed, frozen, and told where to crash."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ run(Line(Connection(int(sys.argv[1]))), log_to_worker=True)
 
 
 class TaskProcess:
-    """Runs the code of a task's process; the test is in the place of the worker, and keeps its source offsets."""
+    """Runs the code of a task's process; the test acts as the worker, and keeps the source offsets."""
 
     def __init__(
         self,
@@ -63,19 +63,19 @@ class TaskProcess:
         self.join()
 
     def stop(self) -> None:
-        """Stop the task in good order; it must not fail while it does."""
+        """Stop the task cleanly; it must not fail meanwhile."""
         self._send(messages.Stop())
         self.join()
         assert self.seen(messages.Failed) == []
 
     def join(self) -> int:
-        """Wait until it has ended; its exit status."""
+        """Wait until it has ended, and return its exit status."""
         status = self._process.wait(180)
         self._listener.join(30)
         return status
 
     def close(self) -> None:
-        """Leave nothing running."""
+        """Stop everything that is running."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGCONT)
             self.kill()

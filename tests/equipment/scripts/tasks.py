@@ -1,4 +1,4 @@
-"""One task on a real broker: the code of its process in a thread, and the test in the place of the worker."""
+"""One task on a real broker: the code of its process runs in a thread, and the test acts as the worker."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ R = TypeVar("R")
 
 
 def class_name(plugin: type) -> str:
-    """How a configuration names a class."""
+    """The name of a class in a configuration."""
     return f"{plugin.__module__}.{plugin.__qualname__}"
 
 
 class RunningTask:
-    """Runs until it is stopped or fails. It keeps source offsets, and every report for the test to look at."""
+    """A task that runs until it is stopped or fails. Keeps source offsets, and every report for the test."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class RunningTask:
         self._listener.start()
 
     def send(self, command: Command) -> None:
-        """Tell the task something."""
+        """Send a command to the task."""
         self._ours.send_bytes(encode(command))
 
     def seen(self, kind: type[R]) -> list[R]:
@@ -72,22 +72,22 @@ class RunningTask:
         return [report for report in list(self.reports) if isinstance(report, kind)]
 
     def wait_for(self, kind: type[R], count: int = 1) -> R:
-        """Wait until there are so many reports of a kind; the last of them."""
+        """Wait for this many reports of a kind, and return the last one."""
         return wait_until(f"the task says {kind.__name__}", lambda: self._enough(kind, count))[count - 1]
 
     def trace(self) -> str:
-        """Wait until the task fails; why it did."""
+        """Wait until the task fails, and return its trace."""
         trace = self.wait_for(messages.Failed).trace
         self.join()
         return trace
 
     def metric(self, name: str) -> float:
-        """The newest value of a metric."""
+        """The latest value of a metric."""
         measured = self.seen(messages.Metrics)
         return measured[-1].values.get(name, 0.0) if measured else 0.0
 
     def stop(self) -> None:
-        """Stop the task in good order; it must not fail while it does."""
+        """Stop the task cleanly; it must not fail meanwhile."""
         self.send(messages.Stop())
         self.join()
         assert self.seen(messages.Failed) == []
@@ -98,7 +98,7 @@ class RunningTask:
         assert not self._child.is_alive(), "the task did not end"
 
     def close(self) -> None:
-        """Leave nothing running."""
+        """Stop everything that is running."""
         if self._child.is_alive():
             self.send(messages.Stop())
             self._child.join(30)

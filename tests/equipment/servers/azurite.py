@@ -1,4 +1,4 @@
-"""A server that speaks as Azure Blob Storage does: Azurite, a package of npm, in a process of Node."""
+"""An emulator of Azure Blob Storage: Azurite, an npm package, in a Node process."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["AzureServer", "running_azurite"]
 _FILES: Final = Path(__file__).with_name("azurite")
 _PROGRAM: Final = "node_modules/azurite/dist/src/blob/main.js"
 _ACCOUNT: Final = "devstoreaccount1"
-# The account that every Azurite has, and whose key everybody knows.
+# The well-known account of every Azurite, whose key is public.
 _KEY: Final = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 _READY_SECONDS: Final = 60.0
 
@@ -46,20 +46,20 @@ class AzureServer:
 
     @property
     def props(self) -> Mapping[str, str]:
-        """The keys of a connector that reach it."""
+        """The connector keys to reach it."""
         return {"azblob.endpoint": self.endpoint, "azblob.account.key": self.key}
 
     @property
     def connection_string(self) -> str:
-        """What Azure's portal would show."""
+        """The connection string that Azure's portal would show."""
         return f"AccountName={self.account};AccountKey={self.key};BlobEndpoint={self.endpoint};"
 
     def url(self, path: str, container: str | None = None) -> str:
-        """The URL of a folder, as ``store.url`` has it."""
+        """The URL of a folder, in the form of ``store.url``."""
         return f"abfs://{container or self.container}@{self.account}.dfs.core.windows.net/{path}"
 
     def token(self) -> str:
-        """A shared access signature of the account for an hour."""
+        """A shared access signature of the account, valid for an hour."""
         return generate_account_sas(
             self.account,
             self.key,
@@ -69,12 +69,12 @@ class AzureServer:
         )
 
     def client(self, container: str | None = None) -> Any:
-        """A client of a container."""
+        """A client for a container."""
         service = BlobServiceClient(self.endpoint, credential=self.key)
         return service.get_container_client(container or self.container)
 
     def make_container(self) -> str:
-        """Make another container."""
+        """Create another container."""
         name = f"test-{uuid4().hex[:12]}"
         self.client(name).create_container()
         return name
@@ -82,7 +82,7 @@ class AzureServer:
 
 @contextmanager
 def running_azurite() -> Iterator[AzureServer]:
-    """A server that keeps blobs in memory, while the ``with`` block runs. A ``ConnectError`` says why there is none."""
+    """A server that keeps blobs in memory, while the ``with`` block runs. A ``ConnectError`` says why it cannot run."""
     folder, port = installed_package("azurite", _FILES), own_port()
     # The client may be newer than the server.
     options = ["--inMemoryPersistence", "--silent", "--skipApiVersionCheck", "--disableTelemetry"]

@@ -1,4 +1,4 @@
-"""A server that speaks as Google Cloud Storage does: fake-gcs-server, whose program a package brings."""
+"""An emulator of Google Cloud Storage: fake-gcs-server, from a package that contains the program."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ class GcsServer:
 
     @property
     def props(self) -> dict[str, str]:
-        """The keys of a connector that reach it."""
+        """The connector keys to reach it."""
         return {"gcs.endpoint": self.endpoint}
 
     def client(self) -> Any:
-        """A client."""
+        """A client of the server."""
         options = {"api_endpoint": self.endpoint}
         return Client(project="test", credentials=AnonymousCredentials(), client_options=options)
 
     def make_bucket(self) -> str:
-        """Make another bucket."""
+        """Create another bucket."""
         name = f"test-{uuid4().hex[:12]}"
         self.client().create_bucket(name)
         return name
@@ -57,7 +57,7 @@ def running_gcs() -> Iterator[GcsServer]:
     """A server that keeps objects in memory, while the ``with`` block runs."""
     port = own_port()
     at = f"{HOST}:{port}"
-    # What it tells a client to go on with has this address.
+    # The URLs in its answers, with which a client continues, have this address.
     address = [
         "-scheme",
         "http",

@@ -36,11 +36,12 @@ class HdfsServer:
 
     @property
     def url(self) -> str:
-        """What a ``store.url`` in it begins with."""
+        """The beginning of a ``store.url`` in it."""
         return f"hdfs://{HOST}:{self.port}"
 
     def write_configuration(self, folder: Path, nameservice: str) -> None:
-        """Write the files of a Hadoop cluster in which a name stands for two name nodes, the first of which is down."""
+        """Write the configuration of a Hadoop cluster in which one name stands for two name nodes, of which the first
+        is down."""
         provider = "org.apache.hadoop.hdfs.server.namenode.ha.ConfiguredFailoverProxyProvider"
         _write(folder / "core-site.xml", {"fs.defaultFS": f"hdfs://{nameservice}"})
         nodes = {
@@ -55,7 +56,8 @@ class HdfsServer:
 
 @contextmanager
 def running_hdfs() -> Iterator[HdfsServer]:
-    """An HDFS, while the ``with`` block runs; :class:`~connect.errors.ConnectError` if it cannot be had."""
+    """An HDFS, while the ``with`` block runs; :class:`~connect.errors.ConnectError` if it cannot be installed or
+    started."""
     java = find_java(minimum=17)
     jars = resolve_jars(read_lock(_LOCK), home=sluice_home())
     shipped = Path(pyspark.__file__).parent / "jars"

@@ -1,4 +1,4 @@
-"""A Hive metastore of its own process, from the jars that come with PySpark, with a Derby database."""
+"""A Hive metastore in its own process, from the jars that come with PySpark, with a Derby database."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SITE: Final = """<?xml version="1.0"?>
 </configuration>
 """
 
-# What DataNucleus does not make, for it is no object of Hive's: the tables for locks, which Iceberg asks for.
+# The tables for locks, which Iceberg needs and DataNucleus does not create, since they are not objects of Hive.
 _LOCKS: Final = """
 CONNECT 'jdbc:derby:;databaseName={home}/db;create=true';
 CREATE TABLE TXNS (TXN_ID BIGINT PRIMARY KEY, TXN_STATE CHAR(1), TXN_STARTED BIGINT, TXN_LAST_HEARTBEAT BIGINT,

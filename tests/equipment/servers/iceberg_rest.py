@@ -1,4 +1,4 @@
-"""A REST catalog: the server of Iceberg's own tests, with its tables in a folder."""
+"""A REST catalog: the server from Iceberg's own tests, with its tables in a folder."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _JARS: Final = Path(__file__).with_suffix(".jars")
 def rest_catalog(folder: Path) -> Iterator[str]:
     """The URL of a REST catalog whose warehouse is this folder."""
     jars = list(resolve_jars(read_lock(_JARS), home=sluice_home()))
-    # A class of the tests has the name of one of the catalog's own.
+    # A test class has the same name as one of the catalog's own classes.
     jars.sort(key=lambda jar: "tests" in jar.name)
     hadoop = sorted((Path(pyspark.__file__).parent / "jars").glob("hadoop-client-*.jar"))
     port = _free_port()

@@ -1,6 +1,6 @@
-"""Runs one database server for as long as anybody holds a lease on it, and removes its data afterwards.
+"""Runs one database server as long as any process holds a lease on it, and removes its data afterwards.
 
-A process of its own, so that the server ends also when the test run is killed: leases end with their holders, and the
+It is a separate process, so that the server ends even if the test run is killed: leases end with their holders, and the
 server with this process. ``python -m equipment.servers.keeper FOLDER DATA USER COMMAND...``
 """
 
@@ -32,7 +32,7 @@ _SET_PARENT_DEATH_SIGNAL: Final = 1
 
 
 def identity(user: str) -> dict[str, Any]:
-    """The arguments of ``subprocess`` that run a command as ``user``; none if that is who we are."""
+    """The arguments of ``subprocess`` that run a command as ``user``; none if that is the current user."""
     account = pwd.getpwnam(user)
     if account.pw_uid == os.geteuid():
         return {}

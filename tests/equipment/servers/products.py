@@ -23,7 +23,7 @@ USER: Final = "sluice"
 PASSWORD: Final = "t0p/s&cret"
 
 RECIPE: Final = 1
-"""Counts the ways in which databases were initialised; those made in another way are not used again."""
+"""Counts the ways in which databases were initialised; databases made in another way are not reused."""
 
 _SYSTEM: Final = Path("/")
 _GRANTS: Final = (
@@ -37,16 +37,16 @@ class Product(Protocol):
 
     name: str
     scheme: str
-    """The part of a JDBC URL that names it."""
+    """The part of a JDBC URL that names the product."""
 
     def binary(self) -> Path:
-        """The server's program, fetched if it must be; a ``ConnectError`` says why it cannot be had."""
+        """The server's program, downloaded if necessary; a ``ConnectError`` says why that failed."""
 
     def user(self) -> str:
-        """The user of the system that it runs as."""
+        """The system user that it runs as."""
 
     def initialise(self, data: Path) -> None:
-        """Make an empty database in ``data``, which exists and belongs to the user."""
+        """Create an empty database in ``data``, which exists and belongs to the user."""
 
     def command(self, data: Path, port: int) -> Sequence[str]:
         """The command that serves ``data`` on a port of the loopback address."""
@@ -95,7 +95,8 @@ class _PostgreSQL:
         return [*_environ(_libraries(binary.parent)), str(binary), "-D", str(data / "data"), "-p", str(port), *options]
 
     def _reachable_binary(self, data: Path) -> Path:
-        """The program where its user may read it: what root unpacked in its home is copied beside the data."""
+        """The program where its user can read it: a program that root unpacked in its home is copied beside the
+        data."""
         binary = self.binary()
         if os.geteuid() or binary.is_relative_to("/usr"):
             return binary
@@ -173,7 +174,7 @@ class _MySQL:
         ]
 
     def _server(self, data: Path) -> list[str]:
-        """The server by the C library that came with it."""
+        """The command that runs the server with the C library that came with it."""
         binary = self.binary()
         root = binary.parent.parent.parent
         loader = _required(root, "usr/lib*/ld-linux-*.so.*")
@@ -193,7 +194,7 @@ MYSQL: Final[Product] = _MySQL()
 
 
 def _found(root: Path, pattern: str) -> Path | None:
-    """The last match, which is that of the newest version."""
+    """The last match, which belongs to the newest version."""
     return max(root.glob(pattern), default=None)
 
 

@@ -1,4 +1,4 @@
-"""Servers that speak S3: moto, which is always there, and versitygw, which keeps objects as files."""
+"""S3 servers: moto, which is always available, and versitygw, which stores objects as files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class S3Server:
 
     @property
     def props(self) -> dict[str, str]:
-        """The keys of a connector that reach it."""
+        """The connector keys to reach it."""
         return {
             "s3.endpoint": self.endpoint,
             "s3.region": _REGION,
@@ -47,7 +47,7 @@ class S3Server:
         }
 
     def client(self) -> Any:
-        """A client."""
+        """A client of the server."""
         return boto3.client(
             "s3",
             endpoint_url=self.endpoint,
@@ -57,7 +57,7 @@ class S3Server:
         )
 
     def make_bucket(self) -> str:
-        """Make another bucket."""
+        """Create another bucket."""
         name = f"test-{uuid4().hex[:12]}"
         self.client().create_bucket(Bucket=name, CreateBucketConfiguration={"LocationConstraint": _REGION})
         return name
@@ -73,7 +73,7 @@ def running_moto() -> Iterator[S3Server]:
 
 
 def versitygw() -> str | None:
-    """The program, if it is on the ``PATH`` or where ``SLUICE_TEST_VERSITYGW`` says."""
+    """The program, if it is on the ``PATH`` or at the path in ``SLUICE_TEST_VERSITYGW``."""
     return os.environ.get("SLUICE_TEST_VERSITYGW") or shutil.which("versitygw")
 
 

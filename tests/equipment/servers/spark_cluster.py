@@ -1,4 +1,4 @@
-"""A standalone cluster of Spark on loopback: a master, and workers with folders of their own for their executors."""
+"""A standalone Spark cluster on loopback: a master, and workers with separate folders for their executors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _WORKERS: Final = 2
 
 
 class SparkCluster:
-    """A master and two workers of one core each. The master may be ended and started again: it knows its workers."""
+    """A master and two workers of one core each. The master may be killed and restarted: it recovers its workers."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -48,7 +48,7 @@ class SparkCluster:
 
     @property
     def props(self) -> dict[str, str]:
-        """The keys of a connector that runs on it, with executors of one core."""
+        """The connector keys to run on it, with executors of one core."""
         return {
             "spark.master": self.url,
             "spark.driver.host": HOST,
@@ -72,13 +72,13 @@ class SparkCluster:
         self._wait("its workers are known", lambda state: state["aliveworkers"] == _WORKERS)
 
     def start_master(self) -> None:
-        """Start the master, which finds out what there was when it ended."""
+        """Start the master, which recovers its former state."""
         ports = ("--port", str(self._port), "--webui-port", str(self._page))
         self._master = self._launch("master.Master", self._folder / "master", "--host", HOST, *ports)
         self._wait("it answers", lambda state: state["status"] == "ALIVE")
 
     def kill_workers(self) -> None:
-        """Kill the workers, and all that runs on them."""
+        """Kill the workers, and everything that runs on them."""
         for worker in self._workers:
             kill_descendants(worker.pid)
             worker.kill()
@@ -86,32 +86,32 @@ class SparkCluster:
         self._workers.clear()
 
     def kill_master(self) -> None:
-        """Kill the master; the workers and what runs on them live on."""
+        """Kill the master; the workers, and everything that runs on them, keep running."""
         if self._master is not None:
             self._master.kill()
             self._master.wait()
 
     def executors(self) -> list[int]:
-        """The processes of the executors that run."""
+        """The processes of the running executors."""
         return [pid for worker in self._workers for pid in descendants(worker.pid) if _is_executor(pid)]
 
     def free_cores(self) -> int:
-        """How many cores no application has."""
+        """The number of free cores."""
         state = self.state()
         return int(state["cores"] - state["coresused"])
 
     def applications(self) -> list[dict[str, Any]]:
-        """The applications that the master knows as running or waiting."""
+        """The applications that the master reports as running or waiting."""
         return list(self.state()["activeapps"])
 
     def state(self) -> dict[str, Any]:
-        """What the master tells of itself."""
+        """The master's state, as it reports it."""
         answer = requests.get(f"http://{HOST}:{self._page}/json/", timeout=30)
         answer.raise_for_status()
         return dict(answer.json())
 
     def stop(self) -> None:
-        """Kill all of it."""
+        """Kill the whole cluster."""
         self.kill_workers()
         self.kill_master()
 
@@ -119,7 +119,7 @@ class SparkCluster:
         place.mkdir(exist_ok=True)
         home, java = sluice_home(), find_java(minimum=17)
         spark = Path(pyspark.__file__).parent
-        # As Spark puts it together for drivers and executors: the archive of classes is for this one alone.
+        # The class path as Spark builds it for drivers and executors: the archive of classes fits only this one.
         class_path = ":".join([f"{spark}/conf", *map(str, spark.glob("jars/slf4j-api-*.jar")), f"{spark}/jars/*"])
         recovery = ("-Dspark.deploy.recoveryMode=FILESYSTEM", f"-Dspark.deploy.recoveryDirectory={self._folder}/known")
         quick = ("-Dspark.worker.timeout=20", "-Dspark.master.rest.enabled=false")

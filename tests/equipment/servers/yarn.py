@@ -1,4 +1,4 @@
-"""A YARN of one node on loopback: a resource manager and a node manager, whose file system is this machine's."""
+"""A YARN cluster of one node on loopback: a resource manager and a node manager, on the local file system."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ _SERVER: Final = "org.apache.hadoop.yarn.server"
 _DAEMONS: Final = ("resourcemanager.ResourceManager", "nodemanager.NodeManager")
 _JAVA: Final = (
     *("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
-    # Its pages are put together by reflection.
+    # Its web pages use reflection.
     "--add-opens=java.base/java.lang=ALL-UNNAMED",
 )
 _READY_SECONDS: Final = 180.0
 
 
 class YarnCluster:
-    """A resource manager and a node manager, and the configuration with which they are found."""
+    """A resource manager, a node manager, and the client configuration to reach them."""
 
     def __init__(self, folder: Path) -> None:
         self.conf = folder / "conf"
-        """The folder of its configuration."""
+        """The folder of the client configuration."""
         self._folder = folder
         self._page = f"{HOST}:{own_port()}"
         self._daemons: list[subprocess.Popen[bytes]] = []
 
     @property
     def props(self) -> dict[str, str]:
-        """The keys of a connector with ``engine=spark`` that runs on it, with one executor of one core."""
+        """The connector keys to run ``engine=spark`` on it, with one executor of one core."""
         return {
             "spark.master": "yarn",
             "engine.hadoop.conf.dir": str(self.conf),
@@ -58,12 +58,12 @@ class YarnCluster:
             "spark.executor.cores": "1",
             "spark.executor.memory": "512m",
             "spark.yarn.am.memory": "512m",
-            # Otherwise its client copies all of Spark's jars for each application.
+            # Otherwise the client copies all of Spark's jars for each application.
             "spark.yarn.jars": f"local:{Path(pyspark.__file__).parent}/jars/*",
         }
 
     def start(self) -> None:
-        """Start both, and wait until the one knows the other."""
+        """Start both, and wait until the node manager is registered."""
         self._configure()
         home = java_home(find_java(minimum=17), sluice_home())
         jars = resolve_jars(read_lock(_LOCK), home=sluice_home())
@@ -81,11 +81,11 @@ class YarnCluster:
         wait_until("YARN has a node", self._has_node, seconds=_READY_SECONDS)
 
     def running_applications(self) -> int:
-        """How many applications run."""
+        """The number of running applications."""
         return self._metric("QueueMetrics,q0=default", "AppsRunning")
 
     def stop(self) -> None:
-        """Kill both, and all that runs on them."""
+        """Kill both, and everything that runs on them."""
         for daemon in self._daemons:
             kill_descendants(daemon.pid)
             daemon.kill()
@@ -119,7 +119,7 @@ class YarnCluster:
         return False
 
     def _metric(self, bean: str, name: str) -> int:
-        """A metric of the resource manager, 0 while it does not have it."""
+        """A metric of the resource manager; 0 while it is missing."""
         query = {"qry": f"Hadoop:service=ResourceManager,name={bean}"}
         answer = requests.get(f"http://{self._page}/jmx", params=query, timeout=30)
         answer.raise_for_status()
@@ -131,7 +131,8 @@ class YarnCluster:
 
 @contextmanager
 def running_yarn() -> Iterator[YarnCluster]:
-    """A YARN, while the ``with`` block runs; :class:`~connect.errors.ConnectError` if it cannot be had."""
+    """A YARN, while the ``with`` block runs; :class:`~connect.errors.ConnectError` if it cannot be installed or
+    started."""
     with tempfile.TemporaryDirectory(prefix="sluice-yarn-", ignore_cleanup_errors=True) as folder:
         cluster = YarnCluster(Path(folder))
         try:

@@ -1,4 +1,4 @@
-"""The contract of a store, as tests that each kind of store has to pass."""
+"""The contract of a store, as tests that every kind of store has to pass."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ TP = TopicPartition("t", 0)
 
 
 def unchecked() -> None:
-    """Nobody has taken over."""
+    """A fencing check that always passes."""
 
 
 class StoreContract:
-    """Give it a fixture ``store``, empty for each test, and say how a file is staged in it."""
+    """Subclasses define the fixture ``store``, empty for each test, and how a file is staged in it."""
 
     def stage(self, store: Store, folder: str, name: str, data: bytes, attempt: int = 0) -> None:
-        """Leave a file of a table in a folder as the successful attempt at a Spark task does."""
+        """Leave a file of a table in a folder as a successful attempt at a Spark task does."""
         raise NotImplementedError
 
     # -- files -----------------------------------------------------------------------------------------------
@@ -60,7 +60,7 @@ class StoreContract:
             try:
                 store.create("manifests/0000000001.json", data)
             except FileExistsError:
-                # Whoever lost finds the whole file of the one that won.
+                # The loser finds the complete file of the winner.
                 assert len(set(store.read("manifests/0000000001.json").decode())) <= 2
                 return None
             return data
@@ -131,7 +131,7 @@ class StoreContract:
     # -- loads -----------------------------------------------------------------------------------------------
 
     def staged(self, store: Store, ledger: Ledger, *names: str) -> tuple[str, dict[str, StagedFile]]:
-        """Files of a load, staged: the folder, and what the store says of them by their names."""
+        """Stage the files of a load; return the folder, and the store's description of each file by name."""
         staging = ledger.new_staging()
         folder = f"{staging}/t-1/t"
         store.begin(folder, TABLE)
@@ -140,14 +140,14 @@ class StoreContract:
         return staging, {(file.target or file.path).rpartition("/")[2]: file for file in store.staged(folder)}
 
     def moves(self, staging: str, files: dict[str, StagedFile]) -> list[Move]:
-        """Where the files of a load go."""
+        """The destinations of the files of a load."""
         return [
             Move(f"{staging}/t-1/t/{file.path}", file.target or f"{TABLE}/{name}", file.size, 1, file.upload)
             for name, file in files.items()
         ]
 
     def opened(self, store: Store) -> Ledger:
-        """A ledger in the store, taken over."""
+        """A ledger in the store, which this process has taken over."""
         ledger = Ledger(store, "sink")
         ledger.open()
         return ledger
@@ -194,11 +194,11 @@ class StoreContract:
     # -- the ledger on it --------------------------------------------------------------------------------------
 
     def commit(self, store: Store, ledger: Ledger, end: int) -> None:
-        """Load a file."""
+        """Commit a load of one file."""
         try:
             staging, files = self.staged(store, ledger, f"t+{end}")
         except OSError:
-            # As in a load: whoever takes over deletes what this driver is about to stage.
+            # As in a load: a driver that takes over deletes what this one is about to stage.
             ledger.check_fence()
             raise
         ledger.commit(staging, self.moves(staging, files), {TP: end}, {"t": Schema.struct({})})
@@ -239,7 +239,7 @@ class StoreContract:
             errors = list(threads.map(drive, range(4)))
         assert all(isinstance(error, FencedError) for error in errors if error is not None)
         committed = [f"t+{number + 1}" for number, error in enumerate(errors) if error is None]
-        # One that was overtaken after its commit has committed; whoever came later knows of it.
+        # A driver that was overtaken after its commit has committed, and its successor knows of it.
         assert committed
         assert list(store.files(TABLE)) == committed
         assert self.opened(store).offsets[TP] in {int(name.removeprefix("t+")) for name in committed}

@@ -1,4 +1,4 @@
-"""Stores of every kind for whole sinks: the keys that reach them, and what readers that are not ours see in them."""
+"""Stores of every kind for whole sinks: the connector keys to reach them, and third-party readers for their tables."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ __all__ = ["Lake", "azure_lake", "gcs_lake", "hdfs_lake", "local_lake", "s3_lake
 
 
 class Reader(Protocol):
-    """A reader of tables that is not ours."""
+    """A third-party reader of tables."""
 
     def __call__(self, table: str, schema: pa.Schema) -> pa.Table:
-        """The rows of a table, as it is at this moment."""
+        """Read the current rows of a table."""
 
 
 @dataclass(frozen=True)
@@ -42,15 +42,15 @@ class Lake:
     """A store for a sink."""
 
     props: Mapping[str, str]
-    """The keys of a connector that reach it."""
+    """The connector keys to reach it."""
     store: Store
-    """For looks behind the scenes."""
+    """The store itself, to look behind the scenes."""
     read: Reader
-    """By pyarrow."""
+    """Reads a table with pyarrow."""
     paths: Callable[[str], list[str]]
-    """All files below a folder, hidden ones too."""
+    """Lists all files below a folder, including hidden ones."""
     pause: float = 0.3
-    """Seconds between two looks of a reader, which costs as much as a load does, and more over a network."""
+    """Seconds between two reads of a reader. A read costs as much as a load, and more over a network."""
 
 
 @contextmanager
@@ -142,7 +142,7 @@ def azure_lake(server: AzureServer, folder: str) -> Iterator[Lake]:
 
 @contextmanager
 def hdfs_lake(server: HdfsServer, folder: str) -> Iterator[Lake]:
-    """A folder of HDFS, which this process reaches by a Spark of its own."""
+    """A folder of HDFS, which this process reaches through its own Spark."""
     props = {"store.url": f"{server.url}/{folder}"}
     with ExitStack() as stack:
         started: list[SparkSession] = []

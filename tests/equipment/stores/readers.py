@@ -1,4 +1,4 @@
-"""What DuckDB and Spark read of a table, for tests that read it with others already."""
+"""Reads tables with DuckDB and Spark, for tests that already use other readers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def rows_of_duckdb(files: Sequence[str], columns: Sequence[str]) -> list[tuple[A
 
 
 def rows_of_spark(props: Mapping[str, str], source: str, place: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
-    """The rows of the table of a sink with this configuration, sorted."""
+    """The rows of the table that a sink with this configuration writes, sorted."""
     order = {"props": dict(props), "source": source, "place": place, "columns": list(columns)}
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, str(Path(spark_reader.__file__)), json.dumps(order)]

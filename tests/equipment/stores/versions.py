@@ -1,4 +1,4 @@
-"""A store of versions that keeps them in memory, and fails when it is told to."""
+"""A store of versions in memory that fails on request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["MemoryVersionStore"]
 
 
 class MemoryVersionStore(VersionStore):
-    """Keeps versions for as long as it lives; ``fails`` makes it refuse everything."""
+    """Keeps versions in memory; ``fails`` makes every call fail."""
 
     def __init__(self) -> None:
         self.kept: dict[str, list[Version]] = {}

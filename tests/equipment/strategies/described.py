@@ -1,4 +1,4 @@
-"""Schemas with all that may be said of a schema besides its type, and columns of their values."""
+"""Schemas with all attributes that a schema may have besides its type, and columns of their values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAMES = TEXT.filter(bool)
 
 @st.composite
 def described(draw: st.DrawFn, schemas: st.SearchStrategy[Schema]) -> Schema:
-    """Schemas with whatever may be said of a schema besides its type."""
+    """Schemas with any attributes besides their type."""
     schema = draw(schemas)
     changes: dict[str, Any] = {"optional": draw(st.booleans())}
     if draw(st.integers(0, 3)) == 0:

@@ -1,7 +1,7 @@
 """Schemas for property tests.
 
-``schemas()`` draws any schema, ``schemas_and_values()`` a value with it. What the values are made of can be narrowed:
-``logical_types`` and ``maps`` leave those out.
+``schemas()`` draws any schema, ``schemas_and_values()`` a value with it. ``logical_types`` and ``maps`` can be
+excluded.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SCALARS = (*INTEGERS, Type.FLOAT32, Type.FLOAT64, Type.BOOLEAN, Type.STRING, Typ
 
 @st.composite
 def scalar_schemas(draw: st.DrawFn, *, logical_types: bool = True) -> Schema:
-    """A schema whose values hold no others."""
+    """A schema whose values contain no other values."""
     optional = draw(st.booleans())
     if logical_types and draw(st.integers(0, 2)) == 0:
         makers = (date_schema, time_schema, timestamp_schema)

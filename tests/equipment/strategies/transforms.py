@@ -1,4 +1,4 @@
-"""Every transformation with any options, and records with any names and values, fitting or not."""
+"""Every transformation with any options, and records with any names and values, valid or not."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ LEAVES: list[tuple[Callable[..., Schema], list[Any]]] = [
 
 @st.composite
 def typed(draw: st.DrawFn, depth: int = 2) -> tuple[Schema, st.SearchStrategy[Any]]:
-    """A schema, and values that mostly fit."""
+    """A schema, and values that mostly fit it."""
     optional = draw(st.booleans())
     kind = draw(st.integers(0, 3)) if depth else 0
     values: st.SearchStrategy[Any]

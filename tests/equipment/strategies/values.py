@@ -17,7 +17,7 @@ __all__ = ["DATES", "INTEGERS", "TIMES", "TIMESTAMPS", "decimals", "schemaless_v
 
 _STRATEGIES: Final = 2000
 _DIGITS: Final = 10**38 - 1
-"""Decimals of Arrow have as many digits."""
+"""The maximum number of digits of Arrow's decimals."""
 
 INTEGERS: Final = {kind: st.integers(*limits) for kind, limits in INTEGER_RANGES.items()}
 DATES: Final = st.dates()
@@ -47,8 +47,7 @@ def decimals(scale: int) -> st.SearchStrategy[Decimal]:
 def values_of(schema: Schema, *, comparable: bool = False) -> st.SearchStrategy[Any]:
     """The values a schema allows; null for a schema that is optional or has a default.
 
-    Those that are ``comparable`` are what they were after any round trip: none is NaN, and no default takes the place
-    of a null.
+    ``comparable`` values stay equal after any round trip: none is NaN, and no default replaces a null.
     """
     present = _present(schema, comparable)
     has_null = schema.optional or (schema.default is not None and not comparable)
@@ -96,7 +95,7 @@ def _scalars(kind: Type, comparable: bool) -> st.SearchStrategy[Any]:
 
 
 def _keys(schema: Schema) -> st.SearchStrategy[Any]:
-    """Values of a schema that may be keys of a dict: an array is a tuple."""
+    """Values of a schema that can be keys of a dict: arrays as tuples."""
     keys = values_of(schema.replace(optional=False), comparable=True).filter(lambda key: key is not None)
     return keys.map(tuple) if schema.type is Type.ARRAY else keys
 

@@ -1,4 +1,4 @@
-"""Plugins that tell all that they know, in every form, in the error that they raise where they are told to."""
+"""Plugins that reveal everything they know, in every form, in the error that they raise at a chosen place."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ from connect.transformation import Predicate, Transformation
 
 
 def everything(values: Mapping[str, str | None]) -> str:
-    """All values, as they are and as they are written in Python, in JSON, in a URL and line by line."""
+    """All values, as they are and in the notation of Python, JSON and URLs, and line by line."""
     given = {key: value for key, value in values.items() if value is not None}
     lines = "\n> ".join(line for value in given.values() for line in value.splitlines())
     return f"told {given!r}\n{json.dumps(given)}\n{urllib.parse.urlencode(given)}\n{' '.join(given.values())}\n{lines}"
 
 
 class TellingConfig(Config):
-    """Where to tell."""
+    """The place at which to raise."""
 
     tells_in: str = option(default="", importance=LOW, doc="Where.")
     own_password: Password | None = option(default=None, importance=LOW, doc="A secret.")
 
     def tell(self, where: str, kind: type[Exception] = ConnectError) -> None:
-        """Raise here, if this is where to tell."""
+        """Raise if this is the chosen place."""
         if self.tells_in == where:
             raise kind(everything(self.originals))
 
 
 class TellingConnectorConfig(TellingConfig):
-    """The same of a connector."""
+    """The same for a connector."""
 
     topic: str = option(default="", importance=LOW, doc="Where to write to.")
 
     def check(self) -> Iterable[Any]:
-        """Tell in the midst of a validation."""
+        """Raise in the middle of a validation."""
         if self.tells_in == "check":
             yield ConfigRuleError(everything(self.originals), "topic")
         if self.tells_in == "validate":
@@ -54,7 +54,7 @@ class TellingConnectorConfig(TellingConfig):
 
 
 class TellingSourceTask(SourceTask[TellingConnectorConfig]):
-    """Gives one record."""
+    """Returns one record."""
 
     def start(self) -> None:
         self.given = False
@@ -77,7 +77,7 @@ class TellingSourceTask(SourceTask[TellingConnectorConfig]):
 
 
 class TellingSourceConnector(SourceConnector[TellingConnectorConfig]):
-    """Tells all."""
+    """A connector that reveals everything."""
 
     task_class = TellingSourceTask
 
@@ -91,7 +91,7 @@ class TellingSourceConnector(SourceConnector[TellingConnectorConfig]):
 
 
 class TellingSinkTask(SinkTask[TellingConnectorConfig]):
-    """Takes records, or reports each."""
+    """Accepts records, or reports each."""
 
     def put(self, records: SinkBatch) -> None:
         if self.config.tells_in == "report":
@@ -104,13 +104,13 @@ class TellingSinkTask(SinkTask[TellingConnectorConfig]):
 
 
 class TellingSinkConnector(SinkConnector[TellingConnectorConfig]):
-    """Tells all."""
+    """A connector that reveals everything."""
 
     task_class = TellingSinkTask
 
 
 class TellingConverter(Converter[TellingConfig]):
-    """Tells instead of converting."""
+    """Raises instead of converting."""
 
     def from_connect(self, topic: str, schema: Any, value: Any) -> bytes | None:
         self.config.tell("convert", DataError)
@@ -122,7 +122,7 @@ class TellingConverter(Converter[TellingConfig]):
 
 
 class TellingTransformation(Transformation[TellingConfig]):
-    """Tells instead of transforming."""
+    """Raises instead of transforming."""
 
     def apply(self, record: Any) -> Any:
         self.config.tell("apply", DataError)
@@ -130,7 +130,7 @@ class TellingTransformation(Transformation[TellingConfig]):
 
 
 class TellingPredicate(Predicate[TellingConfig]):
-    """Tells instead of choosing."""
+    """Raises instead of choosing."""
 
     def test(self, record: Any) -> bool:
         self.config.tell("test", DataError)
@@ -138,7 +138,7 @@ class TellingPredicate(Predicate[TellingConfig]):
 
 
 class TellingProvider(ConfigProvider):
-    """Has what its parameters say, logs it, and does what the path says."""
+    """Returns the values in its parameters, logs them, and does what the path says."""
 
     def configure(self, props: Mapping[str, str]) -> None:
         self.values = dict(props)

@@ -1,4 +1,4 @@
-"""Connectors that go into a trap, a file whose text says what happens in it, at one of their calls."""
+"""Connectors that run into a trap at one of their calls: a file whose text says what happens then."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _FOR_EVER = 3600
 
 
 class TrapConfig(Config):
-    """Where the trap is."""
+    """The file of the trap, and the call that runs into it."""
 
     trap: str = option(importance=HIGH, doc="File; while it is there the call of trap.in does what its text says.")
     trap_in: str = option(importance=HIGH, doc="The call: connector, start, poll, put or commit.")
     secret: Password | None = option(default=None, importance=LOW, doc="What a print tells.")
 
     def go(self, call: str) -> None:
-        """Go into the trap, if it is in this call and there."""
+        """Run into the trap if this is its call and the file exists."""
         file = Path(self.trap)
         if call != self.trap_in or not file.exists():
             return
@@ -45,7 +45,7 @@ class TrapConfig(Config):
             case "hang once":
                 time.sleep(_FOR_EVER)
             case "hold":
-                # Unlike time.sleep this lets no other thread run Python.
+                # Unlike time.sleep, this lets no other thread run Python.
                 ctypes.PyDLL(None).sleep(_FOR_EVER)
             case "hold for a while":
                 ctypes.PyDLL(None).sleep(10)
@@ -60,13 +60,13 @@ class TrapConfig(Config):
 
 
 class CountConfig(TrapConfig):
-    """Where to count to."""
+    """The topic to which a source counts."""
 
     topic: str = option(importance=HIGH, doc="Topic to publish the numbers to.")
 
 
 class TrappingSourceTask(SourceTask[CountConfig]):
-    """Publishes the numbers from 1 on, and goes on where it stopped."""
+    """Publishes the numbers from 1 on, and continues where it stopped."""
 
     def start(self) -> None:
         self.config.go("start")
@@ -86,7 +86,7 @@ class TrappingSourceTask(SourceTask[CountConfig]):
 
 
 class TrappingSourceConnector(SourceConnector[CountConfig]):
-    """Counts."""
+    """A source that counts."""
 
     task_class = TrappingSourceTask
 
@@ -95,7 +95,7 @@ class TrappingSourceConnector(SourceConnector[CountConfig]):
 
 
 class WriteConfig(TrapConfig):
-    """Where to write to."""
+    """The file to which a sink writes."""
 
     file: str = option(importance=HIGH, doc="File to append the values to.")
 
@@ -113,6 +113,6 @@ class TrappingSinkTask(SinkTask[WriteConfig]):
 
 
 class TrappingSinkConnector(SinkConnector[WriteConfig]):
-    """Writes."""
+    """A sink that writes."""
 
     task_class = TrappingSinkTask

@@ -1,4 +1,4 @@
-"""What the worker gives a bulk sink task, in a process or test that is no worker."""
+"""The context of a bulk sink task, for a process or test that is not a worker."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class BulkContext:
         self.consumer_settings: Mapping[str, PropertyValue] = clients.sink_consumer_settings()
         self.producer_settings = {"bootstrap.servers": bootstrap}
         self.published: list[str] = []
-        """The topics of the records that the driver has published."""
+        """The topics of the published records."""
         self.stop = False
         self.told = Progress("nothing yet")
         self.counts = ErrorCounts()
@@ -69,7 +69,7 @@ class BulkContext:
         return self.stop
 
     def progress(self, progress: Progress) -> None:
-        """Keep what the task told last."""
+        """Keep the task's latest progress."""
         self.told = progress
 
     def publish(self, topic: str, key: bytes | None, value: bytes | None) -> None:

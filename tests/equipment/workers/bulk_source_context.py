@@ -1,4 +1,4 @@
-"""What the worker gives a bulk source task, in a process or test that is no worker."""
+"""The context of a bulk source task, for a process or test that is not a worker."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ __all__ = ["BulkSourceContext"]
 
 
 class BulkSourceContext:
-    """The context of the task of the connector ``name``. Its offsets are kept in a file, if one is named.
+    """The context of the task of the connector ``name``. Its offsets are kept in a file, if one is given.
 
-    With ``transactions`` they are kept there. ``is_lost`` says of offsets whether the driver goes away before it stores
-    them, and with transactions when it hears that a slot has committed them.
+    With ``transactions`` they are kept there. ``is_lost`` decides, for some offsets, whether the driver dies before it
+    stores them or, with transactions, when it learns that a slot has committed them.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class BulkSourceContext:
         return [self.offset(partition) for partition in partitions]
 
     def create_topics(self, topics: Iterable[str]) -> Mapping[str, int | None]:
-        """Create topics of one partition, each with the limit that brokers have."""
+        """Create topics of one partition, each with the default batch limit of brokers."""
         for topic, made in self._admin.create_topics([NewTopic(topic, 1, 1) for topic in topics]).items():
             try:
                 made.result()
@@ -88,7 +88,7 @@ class BulkSourceContext:
                 raise ConnectError(f"Tolerance exceeded in error handler: {failure.error}")
 
     def commit(self, offsets: ReachedOffsets) -> None:
-        """Keep offsets as the worker does: what cannot be written as JSON is refused."""
+        """Store offsets as the worker does: values that JSON cannot represent are refused."""
         if not offsets:
             return
         crash_point("before-offset-commit")
@@ -110,11 +110,11 @@ class BulkSourceContext:
             beside.replace(self._file)
 
     def committed(self, offsets: ReachedOffsets) -> None:
-        """Go away, if that is what is asked for."""
+        """Raise an error, as if the driver had died, if ``is_lost`` says so."""
         self._check_lost(offsets)
 
     def progress(self, progress: Progress) -> None:
-        """Keep what the task told last."""
+        """Keep the task's latest progress."""
         self.told = progress
 
     def wait(self, seconds: float) -> bool:

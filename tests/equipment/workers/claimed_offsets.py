@@ -1,4 +1,4 @@
-"""Source offsets on a topic, written in transactions by a driver and by processes that it has given slots."""
+"""Source offsets on a topic, written in transactions by a driver and by the processes of its slots."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["ClaimedOffsets"]
 
 
 class ClaimedOffsets:
-    """The offsets of one connector; a :class:`connect.bulk_source.BulkTransactions`, of one driver of it."""
+    """The offsets of one connector; the :class:`connect.bulk_source.BulkTransactions` of one of its drivers."""
 
     def __init__(self, bootstrap: str, connector: str, topic: str) -> None:
         self._bootstrap, self._connector, self._topic = bootstrap, connector, topic
@@ -49,7 +49,7 @@ class ClaimedOffsets:
         self._producer.commit_transaction(30)
 
     def stored(self) -> dict[str, dict[str, Any]]:
-        """The offsets that are committed, by their partitions as JSON."""
+        """The committed offsets, by source partition as JSON."""
         found: dict[str, dict[str, Any]] = {}
         for message in read_topic(self._bootstrap, self._topic):
             connector, partition = parse_offset_key(message.key())

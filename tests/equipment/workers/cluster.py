@@ -1,7 +1,7 @@
-"""A cluster of real ``sluice distributed`` processes, whose tasks tell where they run.
+"""A cluster of real ``sluice distributed`` processes, whose tasks show where they run.
 
-Its connectors are those of ``tests/cluster/plugins``: each task holds the lock of a file of its own as long as its
-thread or process lives, so that two processes that run one task are noticed at whatever moment that is.
+Its connectors are those of ``tests/cluster/plugins``: each task holds a lock on its own file as long as its thread or
+process lives, so that two processes that run the same task are detected at any moment.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ _TAKEN = re.compile(r"FLOCK .*:(\d+) 0 EOF")
 
 
 class ClusterWorker(DistributedWorker):
-    """One worker. It listens at the same address each time it is started."""
+    """One worker. It listens on the same address each time it is started."""
 
     def __init__(self, folder: Path, bootstrap: str, **props: str) -> None:
         self.address = f"{HOST}:{own_port()}"
         super().__init__(folder, bootstrap, **{"listeners": f"http://{self.address}", **props})
 
     def url(self) -> str:
-        """Where the REST API is."""
+        """The URL of the REST API."""
         return f"http://{self.address}/"
 
     @property
     def lives(self) -> bool:
-        """Whether its process is there."""
+        """Whether its process is running."""
         return self._process is not None and self._process.poll() is None
 
     def answers(self) -> bool:
@@ -57,10 +57,10 @@ class ClusterWorker(DistributedWorker):
 
 
 class Cluster:
-    """Workers of one group; those that are stopped or killed may be started again.
+    """The workers of one group; stopped or killed workers may be started again.
 
-    ``bootstrap`` is where the brokers are, or gives that for the number of each worker. ``folder`` has a name that no
-    other test uses: the group and its topics are named after it.
+    ``bootstrap`` has the brokers, or returns them for the number of a worker. ``folder`` has a unique name: the group
+    and its topics are named after it.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Cluster:
     # -- workers -------------------------------------------------------------------------------------------------------
 
     def start(self, environ: Mapping[str, str] | None = None) -> Cluster:
-        """Start those workers that do not run, and wait until they answer."""
+        """Start the workers that are not running, and wait until they answer."""
         for worker in self.workers:
             if not worker.lives:
                 worker.start(environ)
@@ -96,11 +96,11 @@ class Cluster:
 
     @property
     def live(self) -> list[ClusterWorker]:
-        """The workers whose processes run, and are not frozen."""
+        """The workers whose processes are running and not frozen."""
         return [worker for worker in self.workers if worker.lives and worker not in self._frozen]
 
     def leader(self) -> ClusterWorker:
-        """The worker that leads, as the logs say; if the one that led has ended, the one that follows it."""
+        """The leader, according to the logs; if the leader has ended, its successor."""
         return wait_until("a live worker leads", self._leader, _PATIENCE)
 
     def _leader(self) -> ClusterWorker | None:
@@ -114,17 +114,17 @@ class Cluster:
         return [worker for worker in self.live if worker is not leader]
 
     def freeze(self, worker: ClusterWorker) -> None:
-        """Stop the process of a worker as a paused machine is, but not those of its tasks."""
+        """Freeze the process of a worker, but not those of its tasks."""
         worker.signal(signal.SIGSTOP)
         self._frozen.add(worker)
 
     def thaw(self, worker: ClusterWorker) -> None:
-        """Let it go on."""
+        """Let a frozen worker continue."""
         worker.signal(signal.SIGCONT)
         self._frozen.discard(worker)
 
     def close(self) -> None:
-        """Leave nothing running."""
+        """Stop everything that is running."""
         for worker in list(self._frozen):
             self.thaw(worker)
         for worker in self.workers:
@@ -133,7 +133,7 @@ class Cluster:
     # -- REST ----------------------------------------------------------------------------------------------------------
 
     def ask(self, method: str, path: str, body: Any = None, worker: ClusterWorker | None = None) -> Any:
-        """What a worker answers, by default one after the other; asked again while the cluster rebalances (409)."""
+        """Send a request to a worker, by default to each in turn; retry while the cluster rebalances (409)."""
 
         def answered() -> list[requests.Response]:
             response = self.request(method, path, body, worker)
@@ -148,12 +148,12 @@ class Cluster:
     def request(
         self, method: str, path: str, body: Any = None, worker: ClusterWorker | None = None
     ) -> requests.Response:
-        """One request to a worker, whatever the answer."""
+        """Send one request to a worker, and return any answer."""
         asked = worker or self.live[next(self._next) % len(self.live)]
         return requests.request(method, asked.url() + path, json=body, timeout=_PATIENCE)
 
     def create(self, name: str, plugin: str, tasks: int = 1, **config: str) -> None:
-        """Create a watched connector, or change it."""
+        """Create or change a watched connector."""
         self.ask("PUT", f"connectors/{name}/config", self.config(plugin, tasks, **config))
         self.expected[name] = tasks
 
@@ -179,7 +179,7 @@ class Cluster:
         del self.expected[name]
 
     def delete_all(self) -> None:
-        """Delete every connector. The leader is asked, since others may list some that were deleted a moment ago."""
+        """Delete every connector. Asks the leader, since others may list connectors that were just deleted."""
         leader = self.leader()
         for name in self.ask("GET", "connectors", worker=leader):
             self.ask("DELETE", f"connectors/{name}", worker=leader)
@@ -188,7 +188,8 @@ class Cluster:
     # -- where tasks run -----------------------------------------------------------------------------------------------
 
     def wait_until_all_run(self, seconds: float = _PATIENCE) -> None:
-        """Wait until every worker says that all expected tasks run, on live workers, and each does in one process."""
+        """Wait until every worker reports that all expected tasks run on live workers, and each task has one
+        process."""
         seen: list[str] = []
 
         def wrong() -> bool:
@@ -202,7 +203,7 @@ class Cluster:
         self.check_overlaps()
 
     def wait_until_balanced(self, seconds: float = _PATIENCE) -> None:
-        """Wait until all tasks run and the live workers have as many of them each, but for one."""
+        """Wait until all tasks run, and the live workers' numbers of tasks differ by at most one."""
 
         def balanced() -> bool:
             counts = [len(units) for units in self.placed().values()]
@@ -212,7 +213,7 @@ class Cluster:
         self.wait_until_all_run(seconds)
 
     def check_overlaps(self) -> None:
-        """See that no task was ever run by two processes at once."""
+        """Check that no task was ever run by two processes at once."""
         overlaps = self.watched / "overlaps"
         assert not overlaps.exists(), overlaps.read_text() + self.tails()
 
@@ -224,7 +225,7 @@ class Cluster:
         return {unit: pid for unit, pid in found.items() if pid and runs(pid)}
 
     def placed(self) -> dict[ClusterWorker, set[str]]:
-        """The tasks that run on each live worker, by their processes."""
+        """The tasks on each live worker, found by their processes."""
         holders = self.holders()
         below = {worker: set(descendants(worker.pid)) for worker in self.live}
         return {worker: {unit for unit, pid in holders.items() if pid in pids} for worker, pids in below.items()}
@@ -235,7 +236,7 @@ class Cluster:
         return file.read_text().splitlines() if file.exists() else []
 
     def tails(self) -> str:
-        """The end of each worker's log, but for its lines of progress."""
+        """The end of each worker's log, without its progress lines."""
         logs = {
             worker: [line for line in worker.log().splitlines() if "(worker.metrics.progress)" not in line]
             for worker in self.workers

@@ -1,6 +1,6 @@
-"""The real ``kafka-connect-watcher`` from PyPI, which puts failed connectors right over the REST API.
+"""The real ``kafka-connect-watcher`` from PyPI, which restarts failed connectors over the REST API.
 
-It lives in a virtual environment of its own: the versions it pins are not ours to follow.
+It has its own virtual environment: it pins versions that Sluice does not use.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _REQUIREMENT: Final = "kafka-connect-watcher==0.6.0"
 
 
 def install_watcher() -> Path:
-    """Its program, installed when it is first asked for; ``CalledProcessError`` tells why it cannot be had."""
+    """Its program, installed on first use; a ``CalledProcessError`` says why that failed."""
     folder = sluice_home() / "tools" / _REQUIREMENT
     program = folder / "bin" / "kafka-connect-watcher"
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -35,7 +35,7 @@ def install_watcher() -> Path:
 
 @contextmanager
 def watching(program: Path, folder: Path, config: Mapping[str, Any]) -> Iterator[Path]:
-    """Run it with a configuration; gives the file it logs to."""
+    """Run it with a configuration; yields its log file."""
     (folder / "watcher.json").write_text(json.dumps(config))
     log = folder / "watcher.log"
     with log.open("wb") as out:

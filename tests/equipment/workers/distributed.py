@@ -10,15 +10,15 @@ __all__ = ["DistributedWorker"]
 
 
 class DistributedWorker(StandaloneWorker):
-    """One worker of a cluster. Those whose ``group.id`` is the same are of one cluster, by default each is of its own.
+    """One worker of a cluster. Workers with the same ``group.id`` form a cluster; by default, each forms its own.
 
-    Its timeouts are short, so that what it left is soon taken over.
+    Its timeouts are short, so that its work is soon taken over.
     """
 
     mode: ClassVar = "distributed"
 
     def mode_props(self) -> dict[str, str]:
-        """The group and its topics: replicated once, as there is one broker."""
+        """The group and its topics, with one replica since there is one broker."""
         topics = {
             f"{kind}.storage.{key}": value
             for kind in ("config", "offset", "status")

@@ -1,4 +1,4 @@
-"""A real Apache Kafka Connect worker, distributed or standalone, with its files in a folder of its own.
+"""A real Apache Kafka Connect worker, distributed or standalone, with its files in its own folder.
 
 Its jars are pinned in ``java_connect.jars`` and kept beside those of the embedded broker.
 """
@@ -27,14 +27,14 @@ from worker.embedded.ports import HOST
 __all__ = ["DEFAULT_JVM", "QUICK_JVM", "JavaConnect", "JavaConnectJars", "resolve_java_connect"]
 
 QUICK_JVM: Final = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
-"""For tests: a small heap, and no compiler that is still at work when the test is over."""
+"""For tests: a small heap, and no compiler that is still working when the test is over."""
 
 DEFAULT_JVM: Final = (
     *("-Xms256M", "-Xmx2G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"),
     *("-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent", "-XX:MaxInlineLevel=15"),
     "-Djava.awt.headless=true",
 )
-"""What Kafka's own start scripts give it."""
+"""The options of Kafka's own start scripts."""
 
 _LOCK: Final = Path(__file__).with_name("java_connect.jars")
 _MAIN: Final = "org.apache.kafka.connect.cli.Connect"
@@ -51,7 +51,7 @@ appender.console.layout.pattern = [%d] %p %m (%c:%L)%n
 
 @dataclass(frozen=True, slots=True)
 class JavaConnectJars:
-    """The class path of the worker, and the jars of the plugin that lies in a folder of ``plugin.path``."""
+    """The class path of the worker, and the jars of the plugin in a folder of ``plugin.path``."""
 
     java: Java
     class_path: tuple[Path, ...]
@@ -59,7 +59,7 @@ class JavaConnectJars:
 
 
 def resolve_java_connect() -> JavaConnectJars:
-    """Java and the jars, fetched if they are missing; a ``ConnectError`` says why they cannot be had."""
+    """Java and the jars, downloaded if missing; a ``ConnectError`` says why that failed."""
     java = find_java()
     lock = read_lock(_LOCK)
     paths = dict(zip(lock, resolve_jars(lock, home=sluice_home()), strict=True))
@@ -70,9 +70,9 @@ def resolve_java_connect() -> JavaConnectJars:
 class JavaConnect:
     """One worker: distributed if its properties have a ``group.id``, else standalone with ``connectors``.
 
-    It may be started again after it has ended, and then goes on where it stopped, under the same address. In the folder
-    ``classes``, if there is one, the first that is stopped leaves an archive of its classes, with which others start in
-    half the time.
+    It may be started again after it has ended, and then continues where it stopped, on the same address. If there is a
+    folder ``classes``, the first worker that is stopped leaves an archive of its classes there, with which others start
+    in half the time.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class JavaConnect:
         return self
 
     def stop(self) -> None:
-        """Stop the process as an operator does, with SIGTERM."""
+        """Stop the process with SIGTERM, as an operator would."""
         assert self._process is not None
         self._process.send_signal(signal.SIGTERM)
         self._process.wait(90)
@@ -136,7 +136,7 @@ class JavaConnect:
         self._process.wait(30)
 
     def close(self) -> None:
-        """Leave nothing running."""
+        """Stop everything that is running."""
         if self._process is not None and self._process.poll() is None:
             self.kill()
 
@@ -151,12 +151,12 @@ class JavaConnect:
         return requests.request(method, self.url + path.lstrip("/"), json=body, timeout=30)
 
     def create(self, name: str, props: Mapping[str, str], state: str = "RUNNING") -> None:
-        """Create a connector in an initial state, again while the cluster rebalances."""
+        """Create a connector in an initial state; retry while the cluster rebalances."""
         body = {"name": name, "config": dict(props), "initial_state": state}
         wait_until(f"{name} is created", lambda: self._succeeds("POST", "connectors", body))
 
     def delete(self, name: str) -> None:
-        """Delete a connector, again while the cluster rebalances."""
+        """Delete a connector; retry while the cluster rebalances."""
         wait_until(f"{name} is deleted", lambda: self._succeeds("DELETE", f"connectors/{name}"))
 
     def status(self, name: str) -> dict[str, Any]:

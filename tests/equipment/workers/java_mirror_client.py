@@ -1,4 +1,4 @@
-"""Java's ``MirrorClient``, run by the JDK's source launcher: what it answers about a cluster."""
+"""Java's ``MirrorClient``, run by the JDK's source launcher."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ public class Answers {
 
 
 def java_mirror_client(jars: JavaConnectJars, folder: Path, bootstrap: str, alias: str, group: str) -> dict[str, Any]:
-    """Ask the cluster what was mirrored from ``alias``, and where a group continues; skips without a compiler."""
+    """Ask a cluster what was mirrored from ``alias``, and where a group continues; skips the test without a
+    compiler."""
     modules = subprocess.run([jars.java.executable, "--list-modules"], capture_output=True, text=True, check=True)
     if "jdk.compiler@" not in modules.stdout:
         pytest.skip("this Java has no compiler")

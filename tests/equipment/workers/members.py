@@ -1,4 +1,4 @@
-"""Members of a ``connect`` group that do as they are told, with a store of configurations that is a dictionary."""
+"""Scripted members of a ``connect`` group, with a dictionary as the store of configurations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Configs", "MemberWorker", "distributed_props", "main"]
 
 
 class Configs:
-    """The configurations that all members know, as new as the last change."""
+    """The configurations, which all members see at once."""
 
     def __init__(self, tasks: dict[str, int] | None = None) -> None:
         self._snapshot = ConfigSnapshot(0, dict(tasks or {}))
@@ -33,14 +33,14 @@ class Configs:
         return self._snapshot.offset
 
     def snapshot(self, _offset: int) -> Future[ConfigSnapshot]:
-        """All there is."""
+        """All connectors and tasks."""
         answer: Future[ConfigSnapshot] = Future()
         answer.set_result(self._snapshot)
         return answer
 
 
 def distributed_props(bootstrap: str, group: str, **keys: str) -> dict[str, str]:
-    """A distributed worker's properties with short times; keys have underscores for dots."""
+    """A distributed worker's properties with short timeouts; keys have underscores instead of dots."""
     props = {
         "bootstrap.servers": bootstrap,
         "group.id": group,
@@ -57,10 +57,10 @@ def distributed_props(bootstrap: str, group: str, **keys: str) -> dict[str, str]
 
 
 class MemberWorker:
-    """A member and the part of a herder that answers it, in a thread of its own.
+    """A member, and the part of a herder that answers it, in its own thread.
 
-    ``running`` is what this one runs: it changes as the herder's units would. ``sessions`` has until when its session
-    was said to last, and ``clock`` is its clock.
+    ``running`` has the units of this member, and changes as the herder's would. ``sessions`` has the reported ends of
+    its session, and ``clock`` is its clock.
     """
 
     def __init__(
@@ -102,17 +102,17 @@ class MemberWorker:
 
     @property
     def joined(self) -> list[Joined]:
-        """The rounds that were told of."""
+        """The rounds that it joined."""
         return [event for event in self.events if isinstance(event, Joined)]
 
     @property
     def lost(self) -> list[Lost]:
-        """The losses that were told of."""
+        """The times that it lost the group."""
         return [event for event in self.events if isinstance(event, Lost)]
 
     @property
     def refused(self) -> list[Refused]:
-        """The refusals that were told of."""
+        """The refusals that it got."""
         return [event for event in self.events if isinstance(event, Refused)]
 
     def _run(self) -> None:
@@ -136,13 +136,13 @@ class MemberWorker:
                 self.running = frozenset()
 
     def release(self, event: Joined) -> None:
-        """What was revoked is stopped."""
+        """Stop the revoked units."""
         self.running -= event.revoked
         self.membership.rejoin("what was revoked is stopped")
 
 
 def main(url: str, bootstrap: str, group: str, connector: str, tasks: int, *keys: str) -> None:
-    """A member as a process. It writes a line whenever what it runs has changed: the time and the units."""
+    """Run a member as a process. It prints a line whenever its units have changed: the time and the units."""
     numbers = itertools.count()
 
     def seen(event: Event) -> None:

@@ -1,4 +1,4 @@
-"""The memory of processes that work for a test, by what they are."""
+"""The memory of a test's processes, by kind."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _OTHER = "other"
 
 
 class MemoryWatch(threading.Thread):
-    """Looks five times a second at the processes below one.
+    """Checks the processes below a process five times a second.
 
-    ``kinds`` says what of a command line makes a process of which kind; the first that is found counts. Memory is the
-    resident set, pages that are shared among it.
+    ``kinds`` has a part of the command line for each kind of process; the first match counts. Memory is the resident
+    set, including shared pages.
     """
 
     def __init__(self, root: int, kinds: Mapping[str, str]) -> None:
         super().__init__(daemon=True)
         self.largest: dict[str, int] = {}
-        """The most bytes that one process of a kind had."""
+        """The largest number of bytes of one process of each kind."""
         self._root = root
         self._kinds = kinds
         self._over = threading.Event()
@@ -40,14 +40,14 @@ class MemoryWatch(threading.Thread):
                 self.largest[kind] = max(self.largest.get(kind, 0), found[1])
 
     def end(self) -> None:
-        """Look no more."""
+        """Stop checking."""
         self._over.set()
         self.join()
 
 
 @contextmanager
 def watched_memory(root: int, kinds: Mapping[str, str]) -> Iterator[MemoryWatch]:
-    """Look at the processes below one for as long as the block takes."""
+    """Watch the processes below a process during the block."""
     watch = MemoryWatch(root, kinds)
     watch.start()
     try:

@@ -16,7 +16,7 @@ __all__ = ["MirrorNode"]
 
 
 class MirrorNode:
-    """The driver of one file, which it writes to a folder of its own."""
+    """The driver of one configuration file, which it writes to its own folder."""
 
     def __init__(self, folder: Path, props: dict[str, str]) -> None:
         folder.mkdir()
@@ -37,7 +37,7 @@ class MirrorNode:
         return self._log.read_text()
 
     def url(self) -> str | None:
-        """Where it serves its flows."""
+        """The URL at which it serves its flows."""
         found = re.search(r"The REST API of the flows is at (\S+)/ ", self.log)
         return found[1] if found else None
 
@@ -50,12 +50,12 @@ class MirrorNode:
             return None
 
     def stop(self) -> int:
-        """Stop it by a signal; its exit status."""
+        """Stop it with a signal, and return its exit status."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(90)
 
     def close(self) -> None:
-        """Leave nothing running."""
+        """Stop everything that is running."""
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait(30)

@@ -1,6 +1,6 @@
-"""A worker for looking at its web page: a real herder and a real server, whose connectors only say that they run.
+"""A worker to view its web page: a real herder and a real server, whose connectors only report that they run.
 
-Their plugins are real where a configuration is validated. ``python -m equipment.workers.page_worker`` serves one.
+Configurations are validated by the real plugins. ``python -m equipment.workers.page_worker`` serves one.
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ _TABLE: dict[str, Any] = {
 
 
 class PageWorker:
-    """Serves at a port of its own. ``stopped`` are the configurations of sinks that are there at first, and stopped;
-    ``guards`` decide who may ask for what, ``configs`` keeps configurations.
+    """A worker on its own port. ``stopped`` has the configurations of sinks that exist at the start, stopped;
+    ``guards`` decide who may do what, and ``configs`` stores configurations.
     """
 
     def __init__(
@@ -138,13 +138,13 @@ class PageWorker:
         self.client = RestClient(self.url)
 
     def close(self) -> None:
-        """Stop it, as a worker that dies does: who asks is refused."""
+        """Stop it like a worker that dies: it refuses connections."""
         self._server.close()
         self.herder.close()
 
 
 def demo_connectors(client: RestClient, folder: Path) -> None:
-    """Make connectors of every state."""
+    """Create connectors in every state."""
     for name, config, state in (
         ("orders-sink", _SINK, "RUNNING"),
         ("lines", {"connector.class": "FileStreamSource", "file": str(folder / "i"), "topic": "lines"}, "RUNNING"),
@@ -186,7 +186,7 @@ _SOURCE = {"connector.class": "FileStreamSource", "file": "/tmp/in", "topic": "t
 
 
 class _Offsets:
-    """The source offsets of every connector: one partition, far along."""
+    """The source offsets of every connector: one partition with a large offset."""
 
     def of_connector(self, _connector: str) -> Future[OffsetPairs]:
         return _done([({"filename": "/tmp/in"}, {"position": BEYOND_DOUBLES})])

@@ -1,4 +1,4 @@
-"""Lines that go through a cluster all the time: files, topics, files; and ticks of many tasks."""
+"""A continuous load on a cluster: lines from files through topics to files, and ticks of many tasks."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _PERIOD = 0.2
 
 
 class Pipelines:
-    """``pipelines`` times a file source, a topic and a file sink, and one source of so many ``ticks`` tasks.
+    """This many ``pipelines`` of a file source, a topic and a file sink, and one source with ``ticks`` tasks.
 
-    While it is entered lines are added to the files. Afterwards :meth:`check` says what was lost.
+    Lines are added to the files inside the ``with`` block. Afterwards :meth:`check` finds out whether any were lost.
     """
 
     def __init__(self, cluster: Cluster, bootstrap: str, pipelines: int, ticks: int) -> None:
@@ -68,7 +68,7 @@ class Pipelines:
         self._writer.join()
 
     def check(self) -> None:
-        """Wait until every line that was written has come out at the far end, and see that no tick is missing."""
+        """Wait until every written line has arrived at the far end, and check that no tick is missing."""
         wanted = {str(number) for number in range(self._written)}
         for name in self._names:
             try:

@@ -28,7 +28,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def runs(pid: int) -> bool:
-    """Whether a process is there and not a zombie."""
+    """Whether a process exists and is not a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
@@ -38,7 +38,7 @@ def runs(pid: int) -> bool:
 def command_line(pid: int) -> str:
     """The command line of a process, with spaces; empty if the process has ended.
 
-    That of a process that begins another program is empty for a moment: it is waited for.
+    It is empty for a moment while a process executes another program; this waits for it.
     """
 
     def read() -> list[str]:

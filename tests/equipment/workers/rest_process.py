@@ -1,4 +1,4 @@
-"""A REST server in a process of its own, whose memory can be measured: ``python -m equipment.workers.rest_process``."""
+"""A REST server in its own process, whose memory can be measured: ``python -m equipment.workers.rest_process``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HANGS_SECONDS = 600.0
 
 
 class RestProcess:
-    """Runs the server. ``/connectors/hang`` never answers, and what else there is does at once."""
+    """Runs the server. ``/connectors/hang`` never answers, all other paths answer at once."""
 
     def __init__(self) -> None:
         paths = os.pathsep.join((str(_TESTS.parent), str(_TESTS)))
@@ -33,12 +33,12 @@ class RestProcess:
         self.port = int(self._process.stdout.readline())
 
     def peak(self) -> int:
-        """The most memory it ever had, in bytes."""
+        """Its peak memory in bytes."""
         status = Path(f"/proc/{self._process.pid}/status").read_text()
         return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM"))
 
     def cpu(self) -> float:
-        """The processor's seconds that it has had."""
+        """Its CPU seconds."""
         fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -49,7 +49,7 @@ class RestProcess:
 
 
 def app() -> Flask:
-    """Says how much it was sent."""
+    """Answers with the size of the request body."""
     made = Flask("rest_process", static_folder=None)
 
     @made.route("/<path:path>", methods=["GET", "POST", "PUT"])

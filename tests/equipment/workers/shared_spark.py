@@ -1,4 +1,4 @@
-"""One Java of Spark for the sessions of many test files: it is warm after the first of them."""
+"""One Spark JVM for the sessions of many test files: it is warm after the first of them."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def all_jars() -> list[Path]:
 
 
 class SharedJava:
-    """A Java that the sessions of this process are started in, one after the other, with the jars of all of them.
+    """A JVM in which the sessions of this process are started, one after the other, with the jars of all of them.
 
-    A file whose tests end Java, or look at how it was started, has one of its own.
+    A file whose tests end the JVM, or check how it was started, has its own.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class SharedJava:
 
     @contextmanager
     def lent(self) -> Iterator[None]:
-        """Have the sessions that are started now be in this Java; the last of them is ended with that."""
+        """Start the sessions inside the block in this JVM; the last one ends with the block."""
         from pyspark import SparkContext  # noqa: PLC0415 - most tests never need it
 
         if self._gateway is None or self._gateway.proc.poll() is not None:
@@ -69,7 +69,7 @@ class SharedJava:
         from pyspark import SparkContext  # noqa: PLC0415 - as above
 
         with warnings.catch_warnings():
-            # What PySpark leaves to the garbage collector is not to be told of in another test.
+            # Objects that PySpark leaves to the garbage collector must not be reported in another test.
             warnings.simplefilter("ignore")
             if SparkContext._active_spark_context is not None:
                 SparkContext._active_spark_context.stop()

@@ -1,4 +1,4 @@
-"""A small Spark, for tests that start it again and again."""
+"""A small Spark, for tests that start it often."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 DRIVER: Final = Path(spark_driver.__file__)
-"""A process that loads a topic as the worker does."""
+"""The script of a process that loads a topic as the worker does."""
 
 _JAVA: Final = Path(spark_java.__file__)
 # Hadoop starts thousands of little processes, such as chmod: without VFORK each of them is two. With the quick compiler
@@ -38,36 +38,36 @@ SMALL_JAVA: Final = (
     "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:-UsePerfData "
     "-Djdk.lang.Process.launchMechanism=VFORK"
 )
-"""The options of any Java of Spark that is to start quickly."""
+"""The options of a Spark JVM that should start quickly."""
 # Compiling code for each of a few small loads takes longer than it saves.
 _SPARK_OPTIONS: Final = f"{SMALL_JAVA} -Dspark.sql.codegen.wholeStage=false -Dspark.sql.codegen.factoryMode=NO_CODEGEN"
 SPARK_ENVIRON: Final = {
     "SPARK_SUBMIT_OPTS": f"{_SPARK_OPTIONS} {ARCHIVE_OPTIONS}",
     "SPARK_LAUNCHER_OPTS": SMALL_JAVA,
 }
-"""The environment in which each Java of Spark is a small one, whoever starts it."""
+"""The environment in which every Spark JVM is a small one, whoever starts it."""
 SMALL_SPARK: Final = {"spark.master": "local[2]", "spark.driver.memory": "512m"}
 COMPILING_SPARK: Final = {
     **SMALL_SPARK,
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.codegen.factoryMode": "FALLBACK",
 }
-"""A small Spark that compiles code for each query, as that of users does."""
+"""A small Spark that compiles code for each query, as users' Sparks do."""
 SMALL_DELTA: Final = {
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.adaptive.enabled": "false",
 }
-"""Settings besides for logs of Delta that have few entries: each look at one is a query."""
+"""Additional settings for Delta logs with few entries: each read of a log is a query."""
 
 
 def prepare_spark() -> None:
-    """Have what makes a small Spark start quickly, before the first one starts."""
+    """Prepare what makes a small Spark start quickly, before the first one starts."""
     make_archive(_SPARK_OPTIONS)
 
 
 def sink_props(store: Mapping[str, str]) -> dict[str, str]:
-    """The configuration of a Spark sink that loads JSON into the store that these keys reach."""
+    """The configuration of a Spark sink that loads JSON into the store of these keys."""
     return {
         **store,
         "key.converter": "converters.byte_array.ByteArrayConverter",
@@ -79,7 +79,7 @@ def sink_props(store: Mapping[str, str]) -> dict[str, str]:
 
 @contextmanager
 def spark_java_for(props: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """The environment of drivers that share one Java, which survives them; starting it is most of what they do."""
+    """The environment of drivers that share one JVM, which survives them; starting it would take most of their time."""
     with subprocess.Popen(
         [sys.executable, str(_JAVA), json.dumps(dict(props))],
         stdin=subprocess.PIPE,
@@ -92,7 +92,7 @@ def spark_java_for(props: Mapping[str, str]) -> Iterator[dict[str, str]]:
 
 
 def end_spark() -> None:
-    """End the Java of this process, if Spark has started one: it has the jars and settings of its first session."""
+    """End the JVM of this process, if Spark has started one: it has the jars and settings of its first session."""
     if "pyspark" not in sys.modules:
         return
     from pyspark import SparkContext  # noqa: PLC0415 - most tests never need it
@@ -102,7 +102,7 @@ def end_spark() -> None:
     if gateway is None:
         return
     with warnings.catch_warnings():
-        # PySpark and py4j leave sockets and pipes to the garbage collector, which would tell of them in another test.
+        # PySpark and py4j leave sockets and pipes to the garbage collector, which would report them in another test.
         warnings.simplefilter("ignore")
         with suppress(Exception):
             if SparkContext._active_spark_context is not None:

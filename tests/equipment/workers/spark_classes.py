@@ -26,17 +26,17 @@ def _digest(*parts: str) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
-# The place of the jars is a part of what an archive is for.
+# An archive is valid only for jars in this location.
 _ARCHIVE: Final = sluice_home() / "tests" / f"spark-{version('pyspark')}-{_digest(sys.prefix)}.jsa"
 ARCHIVE_OPTIONS: Final = f"-XX:SharedArchiveFile={_ARCHIVE} {_QUIET}"
-"""The options of Java that use the archive, if there is one that fits."""
+"""The Java options to use the archive, if there is one that fits."""
 
 
 @cache
 def make_archive(java_options: str) -> None:
-    """Begin to make the archive for Javas with these options, unless there is one; it is kept in Sluice's home.
+    """Begin to create the archive for JVMs with these options, unless it exists; it is stored in Sluice's home.
 
-    Nobody waits for it: a Java that starts before it is there does without. What makes it may outlive this process.
+    Nothing waits for it: a JVM that starts earlier does without. The process that creates it may outlive this one.
     """
     wanted = _made_for(find_java(minimum=17), java_options)
     made_for = _ARCHIVE.with_suffix(".for")
@@ -50,7 +50,7 @@ def make_archive(java_options: str) -> None:
             return
         _ARCHIVE.unlink(missing_ok=True)
         made_for.write_text(wanted)
-        # It goes on in the background, and has the lock as long as it lives.
+        # It continues in the background, and holds the lock as long as it runs.
         subprocess.run(
             [sys.executable, str(_MAKER), str(_ARCHIVE), f"{java_options} {_QUIET}"],
             env={key: value for key, value in os.environ.items() if key != "SPARK_SUBMIT_OPTS"},

@@ -1,4 +1,4 @@
-"""Drivers of a Spark sink that are killed while they load a topic, and a reader that looks all the while."""
+"""Drivers of a Spark sink that are killed while they load a topic, and a reader that checks the table all the time."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ __all__ = [
 CONNECTOR: Final = "kills"
 """The name of the sink."""
 EVERY_KILL: Final = bool({"SLUICE_EVERY_KILL", "SLUICE_LAKE_KILLS"} & os.environ.keys())
-"""Whether each point is killed at with everything that comes by it, as by `make kills` and `make lake-kills`; or once
-with each mechanism, as by `make test`."""
+"""Whether to kill at each point in every combination, as `make kills` and `make lake-kills` do, or once for each
+mechanism, as `make test` does."""
 PARTITIONS: Final = 2
 PATIENCE: Final = 300.0
 """Seconds: on a busy machine the first load after a start of Spark takes two minutes."""
 VICTIMS: Final = ("driver", "jvm", "python worker")
-"""What is killed in turn."""
+"""The victims, in turn."""
 
 
 def fill(bootstrap: str, topic: str, records: Sequence[tuple[bytes | None, bytes | None]]) -> None:
-    """Make a topic and produce records, keys and values, to its partitions in turn."""
+    """Create a topic and produce records, keys and values, to its partitions in turn."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result()
     producer = Producer({"bootstrap.servers": bootstrap, "queue.buffering.max.messages": len(records) + 1})
@@ -62,7 +62,7 @@ def fill(bootstrap: str, topic: str, records: Sequence[tuple[bytes | None, bytes
 
 @dataclass
 class Loading:
-    """A topic, and the configuration with which drivers load it."""
+    """A topic, and the configuration of the drivers that load it."""
 
     bootstrap: str
     topic: str
@@ -72,9 +72,9 @@ class Loading:
     def driver(
         self, flush: int, crash: str | None = None, java: Mapping[str, str] | None = None
     ) -> Iterator[subprocess.Popen[str]]:
-        """A driver that has its task started, or has died of it; without ``java`` it starts a Java of its own.
+        """A driver that has started its task, or has died in the attempt; without ``java`` it starts its own JVM.
 
-        It loads so many records of each partition at a time.
+        It loads this many records of each partition at a time.
         """
         order = {
             "name": CONNECTOR,
@@ -90,7 +90,7 @@ class Loading:
         )
         try:
             assert process.stdout is not None
-            # A crash point may be met on the way already, while the load of the driver before is finished.
+            # A crash point may be reached early, while the load of the previous driver is being finished.
             assert process.stdout.readline() == "ready\n" or crash
             yield process
         finally:
@@ -99,12 +99,12 @@ class Loading:
             process.stdout.close()
 
     def drain(self, flush: int, java: Mapping[str, str] | None = None) -> None:
-        """Load all that is left."""
+        """Load everything that is left."""
         with self.driver(flush, java=java) as process:
             assert process.wait(timeout=PATIENCE) == 0
 
     def group_offset(self) -> int:
-        """The offsets that Kafka has of the group, added up."""
+        """The sum of the group's committed offsets."""
         consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": f"connect-{CONNECTOR}"})
         try:
             partitions = [confluent_kafka.TopicPartition(self.topic, number) for number in range(PARTITIONS)]
@@ -114,7 +114,7 @@ class Loading:
 
 
 class Reader(threading.Thread):
-    """Looks over and over, and keeps what it saw amiss."""
+    """Checks repeatedly, and keeps the errors that it found."""
 
     def __init__(self, look: Callable[[], object], pause: float) -> None:
         super().__init__(daemon=True)
@@ -133,23 +133,23 @@ class Reader(threading.Thread):
             except Exception as error:
                 self.amiss.append(repr(error))
             self.looks += 1
-            # Looks that cost much leave the machine to those who are looked at.
+            # After expensive checks, pause longer: the drivers need the machine.
             pause = max(self._pause, 19 * (time.monotonic() - began))
 
     def end(self) -> None:
-        """Look no more."""
+        """Stop checking."""
         self._over.set()
         self.join()
 
 
 @contextmanager
 def watched(look: Callable[[], object], pause: float = 0.1) -> Iterator[Reader]:
-    """A reader that looks all the while, and must never see anything amiss: ``look`` raises an error then."""
+    """A reader that checks during the block; the block fails if any ``look`` raised an error."""
     reader = Reader(look, pause)
     reader.start()
     try:
         yield reader
-        # How often it can look is up to the machine; that it looks at all is not.
+        # How often it checks depends on the machine, but it must check at least once.
         wait_until("the reader has looked", lambda: reader.looks)
     finally:
         reader.end()
@@ -157,7 +157,8 @@ def watched(look: Callable[[], object], pause: float = 0.1) -> Iterator[Reader]:
 
 
 def kill_soon(process: subprocess.Popen[str], kind: str, seconds: float) -> str:
-    """Kill a victim of that kind after so many seconds; which it was: the driver, if there was none of the kind."""
+    """Kill a victim of that kind after this many seconds, or the driver if there is none; return the kind that was
+    killed."""
     time.sleep(seconds)
     pid = _victim(process.pid, kind)
     if pid is None:
@@ -177,7 +178,7 @@ def _victim(driver: int, kind: str) -> int | None:
 
 
 def seeded() -> random.Random:
-    """Random numbers whose seed is printed, and taken from the environment to have them again."""
+    """Random numbers whose seed is printed, and can be set in the environment to repeat them."""
     seed = int(os.environ.get("SLUICE_TEST_SEED", random.randrange(2**32)))
     print(f"SLUICE_TEST_SEED={seed}")
     return random.Random(seed)

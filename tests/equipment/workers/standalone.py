@@ -1,4 +1,4 @@
-"""A real ``sluice standalone`` process, with its files in a folder of its own."""
+"""A real ``sluice standalone`` process, with its files in its own folder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _UP = re.compile(r"REST API is at (https?://[^ ]+:\d+/)")
 
 
 class StandaloneWorker:
-    """One worker. It may be started again after it has ended, and then goes on where it stopped."""
+    """One worker. It may be started again after it has ended, and then continues where it stopped."""
 
     mode: ClassVar = "standalone"
 
@@ -39,7 +39,7 @@ class StandaloneWorker:
             "value.converter": "StringConverter",
             "offset.flush.interval.ms": "100",
             "listeners": "http://127.0.0.1:0",
-            # A killed consumer is missed after this; by default that takes 45 s.
+            # A killed consumer is removed after this time; by default 45 s.
             "consumer.session.timeout.ms": "2000",
             "consumer.heartbeat.interval.ms": "500",
         }
@@ -48,7 +48,7 @@ class StandaloneWorker:
         self._worker_file = self._write("worker.properties", defaults | self.mode_props() | _dotted(props))
 
     def mode_props(self) -> dict[str, str]:
-        """What a worker of this mode needs beside what all need."""
+        """The properties that a worker of this mode needs in addition to the common ones."""
         return {"offset.storage.file.filename": str(self.folder / "offsets")}
 
     def connector(self, name: str, **props: str) -> None:
@@ -58,7 +58,7 @@ class StandaloneWorker:
             self._connectors.append(file)
 
     def connector_file(self, name: str, text: str) -> None:
-        """Add a connector by a file with this text."""
+        """Add a connector with a file of this text."""
         self._connectors.append(self.folder / name)
         self._connectors[-1].write_text(text)
 
@@ -88,19 +88,19 @@ class StandaloneWorker:
         return self.start(environ).wait(seconds)
 
     def terminate(self) -> int:
-        """Stop the process as an operator does, with SIGTERM."""
+        """Stop the process with SIGTERM, as an operator would."""
         self.signal(signal.SIGTERM)
         return self.wait()
 
     def kill(self) -> None:
-        """Kill the worker's process alone; returns when its children are gone, too."""
+        """Kill only the worker's process; returns when its children are gone too."""
         orphans = descendants(self.pid)
         self.signal(signal.SIGKILL)
         self.wait()
         wait_until("the children of a killed worker are gone", lambda: not any(map(runs, orphans)))
 
     def close(self) -> None:
-        """Leave nothing running."""
+        """Stop everything that is running."""
         if self._process is not None and self._process.poll() is None:
             self.kill()
 
@@ -120,7 +120,7 @@ class StandaloneWorker:
         return requests.get(self.url() + path.lstrip("/"), timeout=seconds)
 
     def url(self) -> str:
-        """Where the REST API is."""
+        """The URL of the REST API."""
         match = wait_until("the worker is up", lambda: _UP.findall(self.log()))
         return str(match[-1])
 

@@ -86,7 +86,7 @@ def test_no_spelling_of_a_cloud_s_own_address_is_reached(
         assert "does not answer" in str(raised.value)
         assert target == "http://169.254.169.254./"
     else:
-        assert "where clouds keep credentials" in str(raised.value)
+        assert "where clouds serve credentials" in str(raised.value)
 
 
 def test_every_hop_of_a_redirect_is_checked(api: HttpApi, client: Callable[..., HttpClient]) -> None:
@@ -96,7 +96,7 @@ def test_every_hop_of_a_redirect_is_checked(api: HttpApi, client: Callable[..., 
     refusing = client(http_denied_hosts="localhost")
     with pytest.raises(HostDeniedError, match=r"http\.denied\.hosts in the worker's file"):
         get(refusing, f"{api.url}/one")
-    with pytest.raises(HostDeniedError, match=r"http\.allowed\.hosts in the worker's file does not allow it"):
+    with pytest.raises(HostDeniedError, match=r"http\.allowed\.hosts in the worker's file does not list it"):
         get(client(http_allowed_hosts="example.com,10.0.0.0/8"), f"{api.url}/ok")
     assert get(client(http_allowed_hosts="127.0.0.0/8"), f"{api.url}/ok").status == 200
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["apply"]
 
 _CHANGES: Final = 3
-"""The exit status of a dry run that finds something to do."""
+"""The exit status of a dry run that finds changes to make."""
 
 _REFUSED: Final = 1
 _REBALANCED: Final = 60.0
@@ -131,7 +131,7 @@ def _passwords(infos: Mapping[str, Any]) -> set[str]:
 
 
 def _done(client: RestClient, item: Planned) -> bool:
-    """Do what is planned for one connector; a refusal is shown, and the other connectors are still changed."""
+    """Carry out the plan for one connector. A refusal is shown, and the other connectors are still changed."""
     from rest.client import RestError  # noqa: PLC0415 - see above
 
     try:

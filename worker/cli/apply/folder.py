@@ -22,10 +22,10 @@ _INITIAL: Final = {TargetState.STARTED: "RUNNING", TargetState.PAUSED: "PAUSED",
 
 
 class _Texts(yaml.SafeLoader):
-    """Reads every value as text, except null, because a configuration holds nothing else."""
+    """Reads every value except null as text, because configurations hold only text."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """A mapping; a duplicate key is an error, because one of its values would be lost."""
+        """Build a mapping. A duplicate key is an error, because one of its values would be lost."""
         keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
         if twice := sorted({key for key in keys if keys.count(key) > 1 and key != "<<"}):
             raise yaml.constructor.ConstructorError(None, None, f"the key {twice[0]} appears twice", node.start_mark)

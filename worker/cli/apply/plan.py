@@ -14,7 +14,7 @@ from connect.config import HIDDEN
 __all__ = ["STATES", "Action", "Change", "Desired", "Existing", "Planned", "plan", "plan_text"]
 
 STATES: Final = ("RUNNING", "PAUSED", "STOPPED")
-"""The states that a file may ask for."""
+"""The states that a file may request."""
 
 _SECRET: Final = re.compile(
     r"passw|passphrase|secret|token|credential|jaas|api.?key|private.?key|\.pem$|keystore.key$", re.IGNORECASE
@@ -78,7 +78,7 @@ class Planned:
         return self.action is not Action.NONE or self.state_after is not None
 
     def document(self, secret_keys: Collection[str]) -> dict[str, Any]:
-        """The plan as a JSON object, without secrets."""
+        """Return the plan as a JSON object, without secrets."""
         return {
             "name": self.name,
             "file": None if self.desired is None else str(self.desired.file),
@@ -92,7 +92,7 @@ class Planned:
 
 
 def plan(desired: Iterable[Desired], existing: Mapping[str, Existing], *, prune: bool) -> list[Planned]:
-    """The changes, in order; with ``prune``, connectors that no file describes are deleted last."""
+    """Return the changes, in order; with ``prune``, connectors that no file describes are deleted last."""
     wanted = list(desired)
     planned = [_planned(item, existing.get(item.name)) for item in wanted]
     if prune:
@@ -117,14 +117,14 @@ def _planned(desired: Desired, existing: Existing | None) -> Planned:
 
 
 def _differs(desired: str | None, existing: str | None) -> bool:
-    """Whether to request the state; a failed connector that should run is not stopped, so nothing is requested."""
+    """Return whether to request the state. It is not for a failed connector that should run, which is not stopped."""
     if desired is None:
         return False
     return existing in _HALTED if desired == "RUNNING" else existing != desired
 
 
 def plan_text(planned: Sequence[Planned], secret_keys: Mapping[str, Collection[str]]) -> str:
-    """The plan as text; ``secret_keys`` are those of each connector."""
+    """Return the plan as text; ``secret_keys`` are those of each connector."""
     lines = [line for item in planned if item.changes_something for line in _lines(item, secret_keys)]
     unchanged = [item.name for item in planned if not item.changes_something]
     if unchanged:
@@ -156,7 +156,7 @@ def _without_secrets(
 
 
 def _shown(value: str | None, secret: bool) -> str | None:
-    """A value as shown: a mere reference to a config provider reveals nothing."""
+    """Return a value as shown: a mere reference to a config provider reveals nothing."""
     if value is None or not secret:
         return value
     return value if _REFERENCE.fullmatch(value) else HIDDEN

@@ -77,7 +77,7 @@ def cut_over(file: Path, flow: str | None, back: bool, seconds: int, dry_run: bo
 
 
 def _drained(props: Mapping[str, str], seconds: float) -> Mapping[TopicPartition, int]:
-    """Return what is left to mirror after so many seconds, or as soon as nothing is."""
+    """Return the records left to mirror after this many seconds, or as soon as there are none."""
     from connectors.mirror.verification.drain import Drain  # noqa: PLC0415 - only this command needs it
 
     deadline = time.monotonic() + seconds

@@ -36,7 +36,7 @@ class FlowFile:
 
     @classmethod
     def read(cls, path: Path) -> FlowFile:
-        """Read a file; a mistake in it ends the command."""
+        """Read a file. A mistake in it ends the command."""
         configure_logging(logging.WARNING)
         try:
             props = WorkerProperties.read(path)

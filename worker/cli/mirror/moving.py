@@ -111,7 +111,7 @@ def moves_text(moves: Mapping[str, Sequence[Move]]) -> str:
 
 
 def _verified(props: Mapping[str, str]) -> dict[tuple[str, int], str]:
-    """Return when partitions of the source were last verified; a failure only leaves that out."""
+    """Return when partitions of the source were last verified. A failure merely leaves that out."""
     from connect.errors import ConnectError  # noqa: PLC0415 - only this command needs it
     from connectors.mirror.verification.results import VerifiedTopic  # noqa: PLC0415
 

@@ -56,7 +56,7 @@ def verify(file: Path, flow: str | None, last: int | None, kept: bool, output: O
 
 
 def _keep(props: Mapping[str, str], reports: Sequence[PartitionReport], last: int | None) -> None:
-    """Store the results; a failure changes nothing about them."""
+    """Store the results. A failure to do so does not affect them."""
     from connect.errors import ConnectError  # noqa: PLC0415 - only this command needs it
     from connectors.mirror.verification.results import Verified, VerifiedTopic  # noqa: PLC0415
 

@@ -22,7 +22,7 @@ _PREFIX = "broker-"
 
 @dataclass(frozen=True, slots=True)
 class ClassArchive:
-    """The archive at ``path`` or, if there is none yet, the one being created as ``partial``."""
+    """The archive at ``path`` or, if it does not exist yet, the one being created as ``partial``."""
 
     path: Path
     partial: Path | None
@@ -30,7 +30,7 @@ class ClassArchive:
 
 
 def class_archive(folder: Path, java: Java, arguments: Sequence[str]) -> ClassArchive:
-    """The archive in ``folder`` for ``java`` and its ``arguments``, with the JVM flags that use or create it."""
+    """Return the archive in ``folder`` for ``java`` and its ``arguments``, with the JVM flags that use or create it."""
     aot = java.version >= _AOT_CACHE_SINCE
     path = folder / f"{_PREFIX}{_key(java, arguments)}.{'aot' if aot else 'jsa'}"
     if path.is_file():

@@ -32,18 +32,18 @@ class BrokerState:
     ports: Ports
     version: str
     explicit: bool = False
-    """Whether it was started to stay: the end of the last lease does not stop it."""
+    """Whether it was started explicitly, so that the end of the last lease does not stop it."""
     properties: dict[str, str] = field(default_factory=dict)
     archive: str = ""
     """The class data archive to keep when the broker has left ``partial_archive``."""
     partial_archive: str = ""
 
     def as_explicit(self) -> BrokerState:
-        """The state of the same broker, started to stay."""
+        """Return the state of the same broker, started explicitly."""
         return replace(self, explicit=True)
 
     def as_stopped(self) -> BrokerState:
-        """The state to keep after the broker has stopped: its address and settings."""
+        """Return the state to keep after the broker has stopped: its address and settings."""
         return replace(self, explicit=False, archive="", partial_archive="")
 
 
@@ -68,7 +68,7 @@ def format_storage(data: Path) -> None:
         f"cluster.id={_kafka_uuid()}",
         f"directory.id={_kafka_uuid()}",
     )
-    # Written last and renamed: its presence says that the folder is whole.
+    # Written last and renamed, so its presence means that the folder is complete.
     partial = meta.with_name(meta.name + ".partial")
     partial.write_text("\n".join(lines) + "\n", encoding="ascii")
     partial.replace(meta)
@@ -79,7 +79,7 @@ def _parse(fields: Mapping[str, Any]) -> BrokerState:
 
 
 def _kafka_uuid() -> str:
-    """A random UUID in Kafka's form; without a leading dash, which its command line tools would take for an option."""
+    """Return a random UUID in Kafka's form. A leading dash is avoided: Kafka's tools would take it for an option."""
     while True:
         text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii").rstrip("=")
         if not text.startswith("-"):

@@ -53,7 +53,7 @@ def launch_broker(
 
 
 def becomes_ready(state: BrokerState, folder: BrokerFolder, config: BrokerConfig) -> bool:
-    """Wait until the broker is ready; return whether it is, or has ended.
+    """Wait until the broker is ready; return false if its process has ended.
 
     If it does neither in time, it is killed, and the ``ConnectError`` has the end of its log.
     """
@@ -78,7 +78,7 @@ def choose_ports(wanted: int | None, last: Ports | None) -> Ports:
 
 
 def is_ready(port: int, *, plaintext: bool = True) -> bool:
-    """Whether the broker on ``port`` lists itself as alive, or accepts connections if not ``plaintext``.
+    """Return whether the broker on ``port`` lists itself as alive, or accepts connections if not ``plaintext``.
 
     This sends one hand-made Metadata request.
     """

@@ -31,7 +31,7 @@ _LISTENER_PROTOCOLS = "listener.security.protocol.map"
 _PROTOCOLS = {
     "CLIENT": "PLAINTEXT",
     "CONTROLLER": "PLAINTEXT",
-    # Kafka's own, which it forgets when it is given any.
+    # Kafka's own defaults, which it drops as soon as any value is given.
     **{name: name for name in ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")},
 }
 
@@ -61,13 +61,13 @@ _SINGLE_NODE = {
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
     "share.coordinator.state.topic.num.partitions": "1",
-    # Records may carry timestamps of years ago, which time retention would delete at once.
+    # Records may carry timestamps from years ago, which time retention would delete at once.
     "log.retention.ms": "-1",
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1000",
     "group.consumer.min.session.timeout.ms": "1000",
     "group.consumer.min.heartbeat.interval.ms": "200",
-    # After kill -9 the controller refuses the broker until the session of the killed one has timed out.
+    # After kill -9 the controller rejects the broker until the killed one's session has timed out.
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "500",
     # The default of 128 MiB would be half of the heap.
@@ -91,7 +91,7 @@ class BrokerConfig:
     properties: Mapping[str, str] = field(default_factory=dict)
     """Server properties on top of, or in place of, those of a small single node."""
     start_timeout: float = 90.0
-    """The seconds that it may take to get ready after its launch."""
+    """How many seconds the broker may take to get ready after its launch."""
 
     def __post_init__(self) -> None:
         if _HEAP.fullmatch(self.heap) is None:
@@ -137,7 +137,7 @@ def server_properties(ports: Ports, data: Path, extra: Mapping[str, str]) -> dic
 
 
 def is_plaintext(extra: Mapping[str, str]) -> bool:
-    """Whether clients connect without TLS and SASL, which is the default unless ``extra`` changes it."""
+    """Return whether clients connect without TLS and SASL, which is the default unless ``extra`` changes it."""
     return _protocols(extra)["CLIENT"] == "PLAINTEXT"
 
 

@@ -20,7 +20,7 @@ _MAIN = "quarkus-run.jar"
 
 
 def registry_archive() -> Jar:
-    """The pinned archive."""
+    """Return the pinned archive."""
     (archive,) = read_lock(_LOCK)
     return archive
 

@@ -22,14 +22,14 @@ class RegistryState:
     version: str
     storage: Storage = Storage.FILE
     explicit: bool = False
-    """Whether it was started to stay: the end of the last lease does not stop it."""
+    """Whether it was started explicitly, so that the end of the last lease does not stop it."""
 
     def as_explicit(self) -> RegistryState:
-        """The state of the same registry, started to stay."""
+        """Return the state of the same registry, started explicitly."""
         return replace(self, explicit=True)
 
     def as_stopped(self) -> RegistryState:
-        """The state to keep after the registry has stopped: its address and storage."""
+        """Return the state to keep after the registry has stopped: its address and storage."""
         return replace(self, explicit=False)
 
 

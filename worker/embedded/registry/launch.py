@@ -45,7 +45,7 @@ def launch_registry(
 
 
 def becomes_ready(state: RegistryState, folder: RegistryFolder, config: RegistryServerConfig) -> bool:
-    """Wait until the registry is ready; return whether it is, or has ended."""
+    """Wait until the registry is ready; return false if its process has ended."""
     return wait_ready(
         state.pid,
         server_mark("registry", folder.data),

@@ -40,7 +40,7 @@ class RegistryServerConfig:
     heap: str = DEFAULT_HEAP
     """The maximum heap of the JVM, as ``-Xmx`` takes it."""
     start_timeout: float = 120.0
-    """The seconds that it may take to get ready after its launch."""
+    """How many seconds the registry may take to get ready after its launch."""
 
     def __post_init__(self) -> None:
         if _HEAP.fullmatch(self.heap) is None:
@@ -61,6 +61,6 @@ def system_properties(config: RegistryServerConfig, port: int, management_port: 
         "apicurio.storage.sql.kind": "h2",
     }
     if config.storage is Storage.FILE:
-        # Without a delay: a schema that was acknowledged is there after a kill, and its id is given to no other.
+        # Without a delay, so that an acknowledged schema survives a kill and its id is not assigned again.
         properties["apicurio.datasource.url"] = f"jdbc:h2:file:{data / 'registry'};WRITE_DELAY=0"
     return [f"-D{key}={value}" for key, value in properties.items()]

@@ -39,7 +39,7 @@ __all__ = ["PUBLICATION_HEADER", "Leader", "Publication", "Publications", "Publi
 logger = logging.getLogger(__name__)
 _FIRST_BACKOFF: Final = 0.25
 _LONGEST_BACKOFF: Final = 60.0
-# A connector loses its task configs before it is stopped; by then it mostly is.
+# A connector loses its task configs just before it is stopped; after this time it usually is.
 _LOOK_AGAIN: Final = 1.0
 _PROCESS_BYTES: Final = 8
 

@@ -81,7 +81,7 @@ def _state(status: Status) -> dict[str, Any]:
 
 
 Views: TypeAlias = dict[str, dict[str, Any]]
-"""The ``status`` and the ``info`` of a connector. They are shared with whoever asked before: nobody changes them."""
+"""The ``status`` and the ``info`` of a connector. They are shared with former callers and must not be changed."""
 
 
 @dataclass(frozen=True, slots=True)

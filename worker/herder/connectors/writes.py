@@ -45,7 +45,7 @@ __all__ = [
 T = TypeVar("T")
 Document: TypeAlias = dict[str, Any]
 GivenConfig: TypeAlias = Mapping[str, str | None]
-"""A configuration as a user gives it: null is a mistake, or removes a key where a configuration is patched."""
+"""A configuration as a user gives it: null is an error or, in a patch, removes a key."""
 
 _NAME: Final = "name"
 _CLASS: Final = "connector.class"

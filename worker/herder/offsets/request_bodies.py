@@ -33,7 +33,7 @@ _LARGEST_PARTITION: Final = 2**31 - 1
 _LARGEST_OFFSET: Final = 2**63 - 1
 _WAYS: Final = ("to", "to_offset", "shift_by", "to_datetime", "by_duration")
 FIELDS: Final = frozenset((*_WAYS, "topics"))
-"""The members a request may have."""
+"""The members that a request may have."""
 
 _NAMED: Final = ("earliest", "latest", "current")
 _DURATION: Final = re.compile(

@@ -20,7 +20,7 @@ from connect.config.url import shown_url
 __all__ = ["token_provider"]
 
 _TIMEOUT_SECONDS: Final = 2.0
-"""Short, because nothing else is done while a token is fetched."""
+"""Short, because the client does nothing else while it fetches a token."""
 
 _USED_UP: Final = 0.8
 _UNSIGNED_SECONDS: Final = 3600

@@ -1,8 +1,8 @@
-"""A producer of which a cluster has only one: a worker that claims it fences the previous owner (KIP-618).
+"""A producer that is unique in a cluster: a worker that claims it fences the previous owner (KIP-618).
 
 Crash point: records that are written together are one transaction. If the worker is killed within it, none of them
-counts, and the next claim ends it. A broker that is killed may have decided a transaction without writing so to the
-topic, where it stays open for ``read_committed``; the end of the writer's next transaction ends both.
+counts, and the next claim aborts it. A broker that is killed may have decided a transaction without writing the marker
+to the topic, where it stays open for ``read_committed`` consumers; the end of the writer's next transaction ends both.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class FencingProducer:
         timeout: float,
         on_lost: Callable[[], None] = lambda: None,
     ) -> None:
-        """``on_lost`` is called, in the producer's thread, when nothing can be written before the next claim."""
+        """``on_lost`` is called in the producer's thread when nothing can be written before the next claim."""
         self._topic = topic
         self._on_lost = on_lost
         self._timeout = timeout
@@ -74,7 +74,7 @@ class FencingProducer:
     def claim(self, record: tuple[bytes, bytes | None]) -> Future[None]:
         """Fence the worker that wrote with this id before, and write a record that changes nothing.
 
-        After that, no transaction is open, whatever happened to the last one: this record has ended it.
+        After that, no transaction is open, whatever happened to the last one, because this record has ended it.
         """
         return self._ask(partial(self._claim, [record]))
 
@@ -151,7 +151,7 @@ class FencingProducer:
             self._give_up(self._producer, error, failures)
 
     def _give_up(self, producer: Producer, error: Exception, failures: list[KafkaError]) -> None:
-        """Discard a producer that failed: whether its transaction was committed can be seen in the topic."""
+        """Discard a producer that failed: the topic shows whether its transaction was committed."""
         self._producer = None
         causes: list[Any] = [*error.args[:1], *failures]
         if any(isinstance(cause, KafkaError) and cause.code() in _FENCED for cause in causes):

@@ -89,7 +89,7 @@ def _identify(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
         chain = properties.get("ssl.certificate.location") or _file(files, properties.get("ssl.certificate.pem"))
         key = properties.get("ssl.key.location") or _file(files, properties.get("ssl.key.pem"))
         if chain is not None:
-            # With an empty one it does not ask for the password at the terminal.
+            # With an empty password, OpenSSL does not prompt for one at the terminal.
             password = properties.get("ssl.key.password", "")
             _read("ssl.keystore.location", lambda: context.load_cert_chain(chain, key, password))
 
@@ -107,7 +107,7 @@ def _read(key: str, load: Any) -> None:
             key,
             HIDDEN,
             f"OpenSSL refuses it: {reason}. Use PEM, and set the key's password in ssl.key.password",
-        ) from None  # I8: the original may hold a secret
+        ) from None  # I8: the original may contain a secret
 
 
 def _sasl(properties: Mapping[str, str]) -> dict[str, Any]:

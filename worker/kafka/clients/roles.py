@@ -38,15 +38,15 @@ __all__ = [
 
 _OUR_DEFAULTS: Mapping[ClientKind, Mapping[str, str]] = MappingProxyType(
     {
-        # I9: a producer holds 32 MiB of records, as Java's does, and no more than 100,000 of them, for each
-        # costs some hundred bytes beside its own.
+        # I9: like Java's, a producer buffers 32 MiB of records, but no more than 100,000 of them, because each has an
+        # overhead of some hundred bytes.
         ClientKind.PRODUCER: {
             "buffer.memory": str(32 * 1024 * 1024),
             "queue.buffering.max.messages": "100000",
             "linger.ms": "5",
         },
-        # I9: 32 MiB wait to be consumed and 16 MiB are being fetched from a broker. A back-off of 10 ms in
-        # place of 1,000 triples the rate of a consumer whose queue is full.
+        # I9: 32 MiB may be queued for consumption and 16 MiB being fetched from a broker. A back-off of 10 ms in place
+        # of 1,000 triples the rate of a consumer whose queue is full.
         ClientKind.CONSUMER: {
             "queued.max.messages.kbytes": str(32 * 1024),
             "queued.min.messages": "5000",
@@ -61,29 +61,32 @@ _IN_FLIGHT = "max.in.flight.requests.per.connection"
 _INT_MAX = str(2**31 - 1)
 _LONG_MAX = str(2**63 - 1)
 
-# Of the worker's own membership, though a consumer has settings of the same names.
+# These belong to the worker's own membership, although consumers have settings with the same names.
 _WORKER_GROUP_KEYS = frozenset(("group.id", "session.timeout.ms", "heartbeat.interval.ms"))
 
 _WORKER_PREFIXES = tuple(kind.worker_prefix for kind in ClientKind)
 
 
 def sink_group_id(connector_name: str) -> str:
-    """The default consumer group of a sink connector."""
+    """Return the default consumer group of a sink connector."""
     return f"connect-{connector_name}"
 
 
 def dlq_group_id(connector_name: str) -> str:
-    """The group for a sink's positions in its dead letter queue, also the transactional id of the queue's writer."""
+    """Return the group of a sink's positions in its dead letter queue.
+
+    It is also the transactional id of the queue's writer.
+    """
     return f"{sink_group_id(connector_name)}-dlq"
 
 
 def transactional_id(group_id: str, connector_name: str, task: int) -> str:
-    """The transactional id of an exactly-once source task in the cluster ``group_id``."""
+    """Return the transactional id of an exactly-once source task in the cluster ``group_id``."""
     return f"{group_id}-{connector_name}-{task}"
 
 
 def client_id_base(worker: Mapping[str, str]) -> str:
-    """The prefix of the client ids of a worker's own clients."""
+    """Return the prefix of the client ids of a worker's own clients."""
     base = worker.get("group.id", "").strip() or "connect"
     own = worker.get("client.id", "").strip()
     return f"{base}-{own}-" if own else f"{base}-"
@@ -92,7 +95,7 @@ def client_id_base(worker: Mapping[str, str]) -> str:
 def source_producer_properties(
     worker: Mapping[str, str], connector: Mapping[str, str], task: int, *, exactly_once: bool = False
 ) -> ClientProperties:
-    """The producer of a source task; ``exactly_once`` makes it transactional."""
+    """Return the settings of a source task's producer; ``exactly_once`` makes it transactional."""
     name = connector["name"]
     forced: dict[str, str] = {}
     if exactly_once:
@@ -104,14 +107,14 @@ def source_producer_properties(
 
 
 def keeps_order(properties: ClientProperties) -> bool:
-    """Whether a producer always writes the records of a partition in the order it got them."""
+    """Return whether a producer always writes the records of a partition in the order in which it got them."""
     return bool(properties.properties["enable.idempotence"]) or properties.properties.get(_IN_FLIGHT) == 1
 
 
 def dlq_producer_properties(
     worker: Mapping[str, str], connector: Mapping[str, str], task: int, *, exactly_once: bool = False
 ) -> ClientProperties:
-    """The producer for a sink task's dead letter queue; it may be transactional."""
+    """Return the settings of the producer for a sink task's dead letter queue, which may be transactional."""
     client_id = f"connector-dlq-producer-{connector['name']}-{task}"
     forced: dict[str, str] = {}
     if exactly_once:
@@ -131,12 +134,12 @@ def _task_producer_properties(
     properties = _task_client(ClientKind.PRODUCER, role, worker, connector, forced)
     if properties.properties["enable.idempotence"] or _IN_FLIGHT in properties.properties:
         return properties
-    # Idempotence keeps the order of records with many in flight; without it there may be only one.
+    # Idempotence keeps the order of records with many requests in flight; without it there may be only one.
     return _task_client(ClientKind.PRODUCER, {**role, _IN_FLIGHT: "1"}, worker, connector, forced)
 
 
 def sink_consumer_properties(worker: Mapping[str, str], connector: Mapping[str, str], task: int) -> ClientProperties:
-    """The consumer of a sink task."""
+    """Return the settings of a sink task's consumer."""
     role = _bootstrap(worker) | {
         "auto.offset.reset": "earliest",
         "client.id": f"connector-consumer-{connector['name']}-{task}",
@@ -144,13 +147,13 @@ def sink_consumer_properties(worker: Mapping[str, str], connector: Mapping[str, 
     }
     if connector.get("topics.regex", "").strip():
         role["exclude.internal.topics"] = "true"
-    # I2: an offset is committed by the worker, when the task says that its data is durable.
+    # I2: the worker commits an offset when the task says that its data is durable.
     forced = {"enable.auto.commit": "false", "enable.auto.offset.store": "false"}
     return _task_client(ClientKind.CONSUMER, role, worker, connector, forced)
 
 
 def dlq_consumer_properties(worker: Mapping[str, str], connector: Mapping[str, str], task: int) -> ClientProperties:
-    """The consumer for a sink's dead letter queue; it does not read uncommitted records."""
+    """Return the settings of the consumer for a sink's dead letter queue, which does not read uncommitted records."""
     properties = sink_consumer_properties(worker, connector, task)
     own = {"group.id": dlq_group_id(connector["name"]), "isolation.level": "read_committed"}
     return replace(properties, properties={**properties.properties, **own})
@@ -159,7 +162,7 @@ def dlq_consumer_properties(worker: Mapping[str, str], connector: Mapping[str, s
 def source_offsets_consumer_properties(
     worker: Mapping[str, str], connector: Mapping[str, str], task: int | None, *, exactly_once: bool = False
 ) -> ClientProperties:
-    """The consumer that reads the offsets topic for a source connector or one of its tasks."""
+    """Return the settings of the consumer that reads the offsets topic for a source connector or one of its tasks."""
     client_id = f"connector-consumer-{_numbered(connector, task)}"
     role = _bootstrap(worker) | {"client.id": client_id}
     forced = _reads_a_whole_topic(client_id)
@@ -171,12 +174,12 @@ def source_offsets_consumer_properties(
 def admin_properties(
     worker: Mapping[str, str], connector: Mapping[str, str], task: int | None = None
 ) -> ClientProperties:
-    """The admin client of a connector or one of its tasks."""
+    """Return the settings of the admin client of a connector or one of its tasks."""
     return _admin_properties(worker, connector, f"connector-adminclient-{_numbered(connector, task)}")
 
 
 def dlq_admin_properties(worker: Mapping[str, str], connector: Mapping[str, str], task: int) -> ClientProperties:
-    """The admin client that creates a sink task's dead letter queue."""
+    """Return the settings of the admin client that creates a sink task's dead letter queue."""
     return _admin_properties(worker, connector, f"connector-dlq-adminclient-{_numbered(connector, task)}")
 
 
@@ -188,7 +191,7 @@ def _admin_properties(worker: Mapping[str, str], connector: Mapping[str, str], c
 def internal_properties(
     worker: Mapping[str, str], kind: ClientKind, purpose: str, settings: Mapping[str, str] | None = None
 ) -> ClientProperties:
-    """A client of the worker itself, from the worker's settings without a prefix.
+    """Return the settings of a client of the worker itself, from the worker's settings without a prefix.
 
     ``purpose`` completes its client id: ``configs``, ``offsets``, ``statuses``, ``leader``, ``shared-admin``.
     ``settings`` override the worker's.
@@ -211,7 +214,7 @@ def internal_properties(
 
 
 def _worker_own(worker: Mapping[str, str], kind: ClientKind) -> dict[str, str]:
-    """The worker's settings without a prefix that apply to such a client."""
+    """Return the worker's settings without a prefix that apply to such a client."""
     return {
         key: value
         for key, value in worker.items()
@@ -227,7 +230,7 @@ def _is_meant_for_clients(key: str, kind: ClientKind) -> bool:
 
 
 def _reads_a_whole_topic(client_id: str) -> dict[str, str]:
-    # librdkafka makes no consumer without a group; this one is never joined and nothing is committed to it.
+    # librdkafka creates no consumer without a group. This group is never joined, and nothing is committed to it.
     return {
         "allow.auto.create.topics": "false",
         "auto.offset.reset": "earliest",
@@ -274,7 +277,7 @@ def _task_client(
 
 
 def _as_written(error: ConfigError, sources: Mapping[str, Mapping[str, str]]) -> ConfigError:
-    """The error with its keys as the user wrote them; ``sources`` has the configurations by key prefix."""
+    """Return the error with its keys as the user wrote them. ``sources`` has the configurations by key prefix."""
     keys = {key: prefix + key for prefix, source in sources.items() for key in keys_of(error) if prefix + key in source}
     if not isinstance(error, ConfigRuleError):
         return ConfigError(keys.get(error.key, error.key), error.value, error.reason)

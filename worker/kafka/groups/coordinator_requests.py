@@ -33,7 +33,7 @@ _MOVING: Final = (
     errors.CoordinatorNotAvailableError,
     errors.NotCoordinatorError,
 )
-# A partition without an offset, or that is gone, has nothing to forget.
+# A partition that has no offset or no longer exists has nothing to delete.
 _FORGOTTEN: Final = (errors.NoError, errors.UnknownTopicOrPartitionError)
 _LOOK_AGAIN: Final = 0.2
 
@@ -133,7 +133,7 @@ def _on_topics(places: Iterable[tuple[str, int]]) -> tuple[Right, ...]:
 
 
 def _answered(client: ClientProperties, ask: Callable[[KafkaAdminClient], T], timeout: float) -> T:
-    """Return the answer once the group has a coordinator, which takes a new or restarted cluster a moment."""
+    """Return the response once the group has a coordinator, which may take a moment in a new or restarted cluster."""
     deadline = time.monotonic() + timeout
     with _admin(client) as admin:
         while True:

@@ -63,7 +63,7 @@ class TopicDescription:
     partitions: int
     replication_factor: int
     may_read: bool = field(default=True, compare=False)
-    """Whether the user of the admin client may read it; brokers before 2.3 do not tell."""
+    """Whether the admin client's user may read the topic. Brokers before 2.3 do not report this."""
 
 
 class Creation(Enum):
@@ -181,7 +181,7 @@ def create(admin: AdminClient, topic: NewTopic) -> Creation:
 
 
 def forbidden(topic: NewTopic) -> ConnectError:
-    """The error of a task whose topic is missing and may not be created."""
+    """Return the error of a task whose topic is missing and must not be created."""
     return ConnectError(
         f"Task failed to create new topic {topic}. Ensure that the task is authorized to create topics or that the "
         f"topic exists and restart the task. {_right(topic.name, 'Create')}"
@@ -189,7 +189,7 @@ def forbidden(topic: NewTopic) -> ConnectError:
 
 
 def too_few_brokers(error: ConnectError) -> bool:
-    """Whether a topic could not be created because it needs more replicas than there are brokers."""
+    """Return whether topic creation failed because there are fewer brokers than replicas."""
     cause = error.__cause__
     code = cause.args[0].code() if isinstance(cause, KafkaException) and cause.args else None
     return code == KafkaError.INVALID_REPLICATION_FACTOR
@@ -275,7 +275,7 @@ def _answer(admin: AdminClient, request: Callable[[], Any]) -> Any:
         except TimeoutError:
             continue
         finally:
-            # The client delivers its log lines and a refused login only when it is polled.
+            # The client delivers its log lines and rejected logins only when it is polled.
             admin.poll(0)
 
 

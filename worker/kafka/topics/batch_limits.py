@@ -19,8 +19,8 @@ _LIMIT = "max.message.bytes"
 class BatchLimits:
     """Looks up the limits of topics, each once. Used by one thread.
 
-    A broker refuses a batch larger than the topic's ``max.message.bytes`` with all its records. Java's producer then
-    splits the batch and keeps the order; librdkafka continues with the records behind it.
+    A broker rejects a batch larger than the topic's ``max.message.bytes`` with all its records. Java's producer then
+    splits the batch and keeps the order; librdkafka continues with the records after the batch.
     """
 
     def __init__(self, admin: Callable[[], AdminClient], batch_size: int) -> None:

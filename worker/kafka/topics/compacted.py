@@ -1,7 +1,7 @@
 """A compacted topic: read from beginning to end, then followed, and written to.
 
 Crash point: acknowledged records are on the topic and are read again after a restart; a write that was not acknowledged
-may be there or not. There is no other storage.
+may or may not be there. There is no other storage.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class TopicRecord:
 
 @dataclass(slots=True, eq=False)
 class _Write:
-    """Records that were sent together, and how far the topic must be read to have seen them."""
+    """Records that were sent together, and the offsets up to which the topic must be read to have seen them."""
 
     future: Future[None]
     deadline: float
@@ -77,14 +77,14 @@ class _Write:
     read_back: bool
     unacknowledged: int
     may_wait: Callable[[], bool]
-    """Whether it may be tried again, in place of failing because it took longer than the limit."""
+    """Whether a failed write may be retried beyond the limit instead of failing."""
     seen_at: dict[int, int] = field(default_factory=dict)
     late: KafkaError | None = None
 
 
 @dataclass(slots=True, eq=False)
 class _Read:
-    """A wait until each partition is read to its end; ``ends`` is ``None`` while they are unknown."""
+    """A wait until each partition is read to its end; ``ends`` is ``None`` while the ends are unknown."""
 
     future: Future[None]
     deadline: float
@@ -100,7 +100,7 @@ class CompactedTopic:
     ``on_record`` is called in the topic's own thread, and by ``start`` in its caller's thread. Futures are completed in
     the topic's thread, in the order of events: when one is done, everything it waited for has been passed on. All
     methods except ``start``, ``under_way`` and ``close`` return at once and may be called from any thread. While the
-    brokers are away it keeps trying, and logs so once.
+    brokers are away, it keeps trying and logs this once.
 
     The partitions are looked up at the start: one that is added later is not read until the worker is restarted, and
     writes to it fail. If the topic is deleted and created again, the new one is read from its beginning as soon as the
@@ -123,7 +123,8 @@ class CompactedTopic:
         self._limit = limit or WriteLimit(math.inf, lambda _: True, lambda: 0)
         self._inbox: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._consumer = librdkafka.consumer(reader_properties(consumer), self._report)
-        # A connection that waits for records answers nothing else for half a second, so another one asks for the ends.
+        # A connection that waits for records answers nothing else for half a second, so the ends are requested on
+        # another.
         ends, writes = ends_reader_properties(consumer), writer_properties(producer, self._limit.seconds)
         self._ends_reader = OnDemandClient(lambda: librdkafka.consumer(ends, self._report_others))
         self._writer = OnDemandClient(lambda: librdkafka.producer(writes, self._report_others))
@@ -131,7 +132,7 @@ class CompactedTopic:
         self._fetcher = threading.Thread(target=self._fetch, name=f"topic-{topic}-fetch", daemon=True)
         self._room = threading.Semaphore(_BATCHES_UNDER_WAY)
         self._ending = threading.Event()
-        # Below is what belongs to the topic's thread.
+        # Everything below belongs to the topic's thread.
         self._open = True
         self._unreachable = False
         self._refusal: KafkaError | None = None
@@ -165,7 +166,10 @@ class CompactedTopic:
         self._fetcher.start()
 
     def under_way(self, timeout: float) -> list[int]:
-        """The partitions that end with an open transaction. Call this before ``start``; it raises the same errors."""
+        """Return the partitions that end with an open transaction.
+
+        Call this before ``start``; it raises the same errors.
+        """
         deadline = time.monotonic() + timeout
         committed = self._find_extent(deadline, self._consumer)
         ends = self._find_extent(deadline, self._ends_reader.client)
@@ -238,7 +242,7 @@ class CompactedTopic:
                 break
 
     def _find_extent(self, deadline: float, asked: Consumer) -> dict[int, range]:
-        """The range of offsets of each partition, as a consumer sees it."""
+        """Return the range of offsets of each partition, as a consumer sees it."""
         while True:
             wait = min(max(deadline - time.monotonic(), 0.1), _ASK_SECONDS)
             try:
@@ -262,7 +266,7 @@ class CompactedTopic:
 
     @property
     def refusal(self) -> str | None:
-        """What the brokers currently deny this worker for the topic; any thread may call this."""
+        """The access to the topic that the brokers currently deny to this worker. May be called by any thread."""
         refusal = self._refusal
         return None if refusal is None else str(denied_error(self._topic, refusal, "Read"))
 
@@ -274,7 +278,7 @@ class CompactedTopic:
             raise denied_error(self._topic, self._refusal, "Read")
 
     def _offsets(self, asked: Consumer, which: int, partitions: Iterable[int], timeout: float) -> dict[int, int]:
-        """The first or last offset of each partition; ``KafkaException`` if one is not available."""
+        """Return the first or last offset of each partition. Raises ``KafkaException`` if one is not available."""
         wanted = [TopicPartition(self._topic, number, which) for number in partitions]
         found = asked.offsets_for_times(wanted, timeout=timeout)
         for item in found:
@@ -295,8 +299,8 @@ class CompactedTopic:
                 self._room.release()
 
     def _fetched(self) -> list[Any]:
-        """The messages that arrive within a moment; used by one thread at a time."""
-        # Not poll: while that waits, it wakes up five times a second.
+        """Return the messages that arrive within a moment. Used by one thread at a time."""
+        # Not poll, which wakes up five times a second while it waits.
         first = self._consumer.consume(1, _LOOK_UP_SECONDS)
         return [*first, *self._consumer.consume(_AT_ONCE, 0)] if first else []
 
@@ -313,7 +317,7 @@ class CompactedTopic:
             self._settle()
 
     def _patience(self) -> float:
-        """How long to wait for the inbox, which acknowledgements and log lines of the clients do not wake."""
+        """Return how long to wait for the inbox, which is not woken by the clients' acknowledgements and log lines."""
         now = time.monotonic()
         waits = [read.deadline - now for read in self._reads] + [write.deadline - now for write in self._writes]
         if any(read.ends is None for read in self._reads):
@@ -360,7 +364,7 @@ class CompactedTopic:
                 self._writes.discard(write)
                 _fail(write.future, write_limit_error(self._topic))
             if write not in self._writes:
-                # The write has failed. Made now, it could come after a write that was made because of the failure.
+                # The write has failed. If made now, it could follow a write that was made because of the failure.
                 self._unsent.popleft()
                 continue
             try:
@@ -369,7 +373,8 @@ class CompactedTopic:
             except BufferError:
                 return
             except KafkaException as error:
-                # For example a record that is too large: the other records of the write would take effect without it.
+                # For example, the record is too large. The whole write fails, or its other records would take effect
+                # without this one.
                 self._fail(write, error.args[0])
             else:
                 self._unsent.popleft()
@@ -391,7 +396,7 @@ class CompactedTopic:
             _fail(write.future, unread_partition_error(self._topic))
 
     def _try_again(self, write: _Write, late: KafkaError) -> None:
-        """Write all records again, in order, when none of them is under way any more."""
+        """Write all records again, in order, once none of them is in flight."""
         if not write.may_wait():
             self._fail(write, late)
         elif not write.unacknowledged and write in self._writes:
@@ -414,7 +419,7 @@ class CompactedTopic:
                 self._position[message.partition()] = message.offset() + 1
                 self._pass_on(message)
             elif error.code() == KafkaError._PARTITION_EOF:
-                # It also moves past markers of transactions and gaps behind the last record.
+                # The position also moves past transaction markers and gaps after the last record.
                 self._position[message.partition()] = message.offset()
             else:
                 self._complain(error)
@@ -440,7 +445,7 @@ class CompactedTopic:
         except KafkaException as error:
             if not is_transient(error.args[0]):
                 self._complain(error.args[0])
-            # This client fetches nothing, so nothing else tells it of a new leader or a new epoch of the old one.
+            # This client fetches nothing, so it does not otherwise learn of a new leader or leader epoch.
             with suppress(KafkaException):
                 self._ends_reader.client.list_topics(self._topic, timeout=_ASK_AGAIN_SECONDS)
             self._ask_at = time.monotonic() + _ASK_AGAIN_SECONDS
@@ -495,13 +500,13 @@ class CompactedTopic:
         self._inbox.put(partial(self._complain, error))
 
     def _report_others(self, error: KafkaError) -> None:
-        """Report errors other than lost brokers, which only one of the three clients reports."""
+        """Report errors other than lost brokers. Lost brokers are reported by only one of the three clients."""
         if not is_transient(error):
             self._report(error)
 
     def _complain(self, error: KafkaError) -> None:
         if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
-            return  # The consumer has a group because it must; it is never joined.
+            return  # the consumer must have a group, but never joins it
         self._note_refusal(error)
         if not is_transient(error):
             if error.code() not in self._complained:

@@ -31,21 +31,21 @@ __all__ = [
 
 _ISOLATION: Final = "isolation.level"
 
-# I9: such a topic is small, and what waits in the client is bounded by 1 MiB; one record may be larger than that.
+# I9: such a topic is small, and the client buffers at most 1 MiB, although a single record may be larger.
 _CONSUMER: Final[Mapping[str, PropertyValue]] = {
     "enable.partition.eof": True,
     "queued.max.messages.kbytes": 1024,
     "queued.min.messages": 1000,
     "fetch.queue.backoff.ms": 2,
     "fetch.min.bytes": 1,
-    # A partition that cannot be fetched for a moment is asked again soon, at most so often.
+    # How soon a partition that temporarily cannot be fetched is tried again.
     "fetch.error.backoff.ms": 100,
 }
-# A consumer whose brokers are all away begins with its first address again, and so with the shortest wait, for ever.
+# A consumer that has lost all brokers always starts over with its first address, and so with the shortest wait.
 _RECONNECT: Final = "reconnect.backoff.ms"
 _LONGEST_RECONNECT: Final = "reconnect.backoff.max.ms"
 _PATIENT_MS: Final = 500
-# One request at a time keeps the order, and a record that is written twice is compacted: no producer id is needed.
+# With one request at a time the order is kept, and duplicates are removed by compaction, so no producer id is needed.
 _PRODUCER: Final[Mapping[str, PropertyValue]] = {
     "linger.ms": 0,
     "enable.idempotence": False,
@@ -70,9 +70,9 @@ _PASSING: Final = frozenset(
 class WriteLimit:
     """Stops a worker from writing too late: each record is delivered within ``seconds`` or never.
 
-    ``lasts`` is called in the topic's thread and returns whether the worker may write for that many more seconds. A
-    record whose acknowledgement was lost may have been delivered in that time. ``lapses`` counts how often others may
-    have taken over the worker's units; as long as it does not change, undelivered records may be retried.
+    ``lasts`` is called in the topic's thread and returns whether the worker may write for the given number of seconds.
+    A record whose acknowledgement was lost may have been delivered within that time. ``lapses`` counts how often others
+    may have taken over the worker's units; while it does not change, undelivered records may be retried.
     """
 
     seconds: float
@@ -81,12 +81,12 @@ class WriteLimit:
 
 
 def reader_properties(consumer: ClientProperties) -> ClientProperties:
-    """The settings of the consumer that reads the topic."""
+    """Return the settings of the consumer that reads the topic."""
     return replace(consumer, properties={**consumer.properties, **_CONSUMER, **_patience(consumer.properties)})
 
 
 def ends_reader_properties(consumer: ClientProperties) -> ClientProperties:
-    """The settings of the consumer that looks up the topic's end.
+    """Return the settings of the consumer that looks up the topic's end.
 
     Committed records end with the last complete transaction; an open one has to be waited for.
     """
@@ -95,23 +95,23 @@ def ends_reader_properties(consumer: ClientProperties) -> ClientProperties:
 
 
 def writer_properties(producer: ClientProperties, within: float = math.inf) -> ClientProperties:
-    """The settings of the producer; a record not delivered ``within`` that many seconds never is."""
+    """Return the settings of the producer. A record that is not delivered ``within`` that many seconds never is."""
     limit = {} if within == math.inf else {"message.timeout.ms": max(1, int(within * 1000))}
     return replace(producer, properties={**producer.properties, **_PRODUCER, **limit})
 
 
 def is_transient(error: KafkaError) -> bool:
-    """Whether an error is temporary, so that the request is worth repeating."""
+    """Return whether an error is temporary, so that the request is worth repeating."""
     return not error.fatal() and (error.retriable() or error.code() in _PASSING)
 
 
 def is_late(error: KafkaError) -> bool:
-    """Whether a record was not delivered within the limit."""
+    """Return whether a record was not delivered within the limit."""
     return bool(error.code() == KafkaError._MSG_TIMED_OUT)
 
 
 def is_too_large(error: BaseException | None) -> bool:
-    """Whether a record was larger than the producer or the topic accepts, so that a retry would fail again."""
+    """Return whether a record was larger than the producer or the topic accepts, so that a retry would fail again."""
     while error is not None:
         if isinstance(error, KafkaException) and error.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:
             return True
@@ -120,23 +120,23 @@ def is_too_large(error: BaseException | None) -> bool:
 
 
 def closed_error(topic: str) -> ConnectError:
-    """The error of a request that was open when its topic was closed."""
+    """Return the error of a request that was open when its topic was closed."""
     return ConnectError(f"Topic '{topic}' is closed here: the worker is stopping")
 
 
 def unread_partition_error(topic: str) -> ConnectError:
-    """The error of a record that was written to a partition that this worker does not read."""
+    """Return the error of a record that was written to a partition that this worker does not read."""
     return ConnectError(f"Topic '{topic}' has more partitions than when this worker was started; restart the worker")
 
 
 def denied_error(topic: str, error: KafkaError, operation: str) -> ConnectError:
-    """The error of a client to which the brokers have denied access."""
+    """Return the error of a client to which the brokers have denied access."""
     told = explained(error, WORKER, on_topic(topic, operation))
     return ConnectError(f"Topic '{topic}' cannot be used: {told}")
 
 
 def refused_write_error(topic: str, error: KafkaError) -> ConnectError:
-    """The error of a record that was not written; a ``RetriableError`` if that may be temporary."""
+    """Return the error of a record that was not written: a ``RetriableError`` if that may be temporary."""
     kind = RetriableError if is_transient(error) else ConnectError
     refused = kind(f"Topic '{topic}' could not be written to: {explained(error, WORKER, on_topic(topic, 'Write'))}")
     refused.__cause__ = KafkaException(error)
@@ -144,12 +144,12 @@ def refused_write_error(topic: str, error: KafkaError) -> ConnectError:
 
 
 def late_error(topic: str, what: str) -> RetriableError:
-    """The error of a request that took too long."""
+    """Return the error of a request that took too long."""
     return RetriableError(f"Topic '{topic}' {what} in time; are its brokers up and can they be reached?")
 
 
 def write_limit_error(topic: str) -> RetriableError:
-    """The error of a write beyond the limit."""
+    """Return the error of a write beyond the limit."""
     return RetriableError(
         f"Nothing is written to topic '{topic}': this worker has not heard from its cluster for a while, and another "
         "worker may do its work by now"

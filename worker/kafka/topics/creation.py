@@ -58,7 +58,7 @@ class TopicCreationGroup:
     settings: Mapping[str, str]
 
     def matches(self, topic: str) -> bool:
-        """Whether the topic belongs to this group."""
+        """Return whether the topic belongs to this group."""
         return self.include.fullmatch(topic) is not None and self.exclude.fullmatch(topic) is None
 
     def new_topic(self, topic: str) -> NewTopic:
@@ -148,7 +148,7 @@ def _group(name: str, connector: Mapping[str, str], default: TopicCreationGroup 
     )
     return TopicCreationGroup(
         name,
-        # The default group takes every topic that is left, whatever its include and exclude say.
+        # The default group takes all remaining topics, regardless of its include and exclude.
         _pattern(f"{prefix}include", own.get("include", "") if default else ".*"),
         _pattern(f"{prefix}exclude", own.get("exclude", "") if default else ""),
         partitions,

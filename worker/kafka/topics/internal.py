@@ -28,7 +28,7 @@ _PATIENCE_SECONDS: Final = 120.0
 
 
 def topic_settings(worker: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """The settings of a topic in the worker's properties with ``prefix``, such as ``config.storage.``."""
+    """Return the settings of a topic in the worker's properties with ``prefix``, such as ``config.storage.``."""
     below = {key.removeprefix(prefix): value for key, value in worker.items() if key.startswith(prefix)}
     if _CLEANUP_POLICY in below:
         logger.warning("Ignoring %s%s, since compaction is always used", prefix, _CLEANUP_POLICY)
@@ -59,7 +59,7 @@ def ensure_internal_topic(
             factor,
         ) from error
     if not found.may_read:
-        # While the topic is empty, nothing else would show this.
+        # While the topic is empty, nothing else would reveal this.
         told = remedy(KafkaError.TOPIC_AUTHORIZATION_FAILED, WORKER, [on_topic(topic.name, "Read")])
         raise ConnectError(f"Topic '{topic.name}' of the '{key}' property may not be read. {told}")
     return found

@@ -1,4 +1,4 @@
-"""Looks up offsets of partitions: the first, the last, and those at a time; one request for all partitions."""
+"""Looks up offsets of partitions: the first, the last, and those at a given time, in one request for all partitions."""
 
 from __future__ import annotations
 
@@ -23,13 +23,16 @@ _LATEST: Final = _OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
 
 class LogOffsets:
-    """Asks the broker. Methods raise :class:`~connect.errors.ConnectError` when it does not answer."""
+    """Queries the brokers for offsets.
+
+    Methods raise :class:`~connect.errors.ConnectError` if the broker does not answer.
+    """
 
     def __init__(self, admin: AdminClient) -> None:
         self._admin = admin
 
     def partitions(self, topics: Iterable[str]) -> list[Place]:
-        """The partitions of these topics, in order; a missing topic has none."""
+        """Return the partitions of these topics, in order; a missing topic has none."""
         try:
             present = self._admin.list_topics(timeout=_TIMEOUT).topics
         except KafkaException as error:
@@ -37,15 +40,15 @@ class LogOffsets:
         return [(topic, partition) for topic in sorted(topics) if topic in present for partition in _of(present[topic])]
 
     def earliest(self, places: Iterable[Place]) -> dict[Place, int]:
-        """The first offset of each partition that has a record, or will have one."""
+        """Return the offset of the first record of each partition, or of the next one if it is empty."""
         return self._ask(places, _EARLIEST)
 
     def latest(self, places: Iterable[Place]) -> dict[Place, int]:
-        """The offset after the last record of each partition; records of open transactions come after it."""
+        """Return the offset after the last record of each partition; records of open transactions come after it."""
         return self._ask(places, _LATEST)
 
     def at(self, places: Iterable[Place], timestamp: int) -> dict[Place, int | None]:
-        """The offset of the first record at or after ``timestamp`` (ms since 1970); ``None`` if there is none yet."""
+        """Return the first offset at or after ``timestamp`` (ms since 1970) in each partition, or ``None``."""
         found = self._ask(places, _OffsetSpec.for_timestamp(timestamp))
         return {place: offset if offset >= 0 else None for place, offset in found.items()}
 

@@ -32,7 +32,7 @@ class OnDemandClient(Generic[C]):
 
     @property
     def rests(self) -> bool:
-        """Whether there is no client now, and so no events to handle."""
+        """Whether there is currently no client, and so no events to handle."""
         return self._client is None
 
     @property

@@ -60,7 +60,7 @@ class OnDemandTopic:
                         yield message.key(), message.value()
                     elif error.code() == KafkaError._PARTITION_EOF:
                         unread.discard(message.partition() or 0)
-                    # The client asks for its group's coordinator, which nothing here needs.
+                    # The client looks up its group's coordinator, which is not needed here.
                     elif not is_transient(error) and error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:
                         raise KafkaException(error)
         except KafkaException as error:
@@ -70,7 +70,7 @@ class OnDemandTopic:
             consumer.close()
 
     def write(self, records: Sequence[tuple[bytes, bytes | None]]) -> None:
-        """Write records, and return when all replicas have them."""
+        """Write records. Returns once all replicas have them."""
         if self._producer is None:
             self._prepare()
             self._producer = librdkafka.producer(self._writes)

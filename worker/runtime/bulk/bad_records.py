@@ -1,4 +1,4 @@
-"""The records that loads of a bulk sink leave out: counted, logged and written to the dead letter queue (I4)."""
+"""Records that a bulk sink's loads leave out: counted, logged and written to the dead letter queue (I4)."""
 
 from __future__ import annotations
 
@@ -64,7 +64,8 @@ class BadRecords:
                 self._tolerance.give_up(failure)
             except ConnectError:
                 if queue.is_open:
-                    # The record that ends the task is in the queue too, and once, however often that is started.
+                    # The record that ends the task is written to the queue too, and only once, however often the task
+                    # is restarted.
                     progress.take(failure)
                     queue.commit(progress.positions)
                 raise

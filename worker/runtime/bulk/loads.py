@@ -98,7 +98,7 @@ class _Load:
 
 
 class Loads:
-    """Keeps the account of loads. The task's thread begins and ends them; any thread may report progress."""
+    """Keeps track of loads. The task's thread begins and ends them; any thread may report progress."""
 
     def __init__(
         self, send: Callable[[messages.Loads], None], hide: Callable[[str], str], metrics: TaskMetrics
@@ -114,7 +114,7 @@ class Loads:
         self._failures = 0
 
     def tell(self, progress: Progress) -> None:
-        """Take in the progress of the current load. It comes from a plugin, so that its types are checked."""
+        """Record the progress of the current load. It comes from a plugin, so its types are checked."""
         told = Progress(
             self._shown(progress.stage),
             int(progress.records),
@@ -129,7 +129,7 @@ class Loads:
 
     @contextmanager
     def under_way(self, plan: Plan) -> Iterator[None]:
-        """Account for a ``with`` block as the load of this plan."""
+        """Record a ``with`` block as the load of this plan."""
         self._number += 1
         load = _Load(self._number, plan)
         with self._lock:
@@ -142,7 +142,7 @@ class Loads:
         try:
             yield
         except BaseException as error:
-            # Whatever a plugin raises, SystemExit too.
+            # Whatever a plugin raises, even SystemExit.
             load.error = self._shown(str(error) or type(error).__name__)
             raise
         finally:
@@ -151,7 +151,7 @@ class Loads:
             self._end(load)
 
     def retried_in(self, seconds: float) -> None:
-        """Show that the failed load is tried again after so many seconds."""
+        """Show that the failed load will be retried after this many seconds."""
         with self._lock:
             error = self._last[-1].error if self._last else None
             at = utc_text(time.time() + seconds)
@@ -190,7 +190,7 @@ class Loads:
             if load.seconds >= due:
                 due = load.seconds + _LINE
                 logger.info("%s", load.line())
-            # The task's thread, whose metrics these are, waits for the load.
+            # The task's thread, to which the metrics belong, is waiting for the load.
             self._metrics.report()
             self._report()
 

@@ -1,4 +1,4 @@
-"""The loop of a bulk sink task: look where the partitions end, plan ranges, have them loaded, commit.
+"""The loop of a bulk sink task: find the ends of the partitions, plan ranges, load them, commit.
 
 ==========================================  ========================================================================
 kill -9 here                                then
@@ -121,12 +121,12 @@ class BulkLoop:
         self._positions: dict[TopicPartition, int] = {}
         self._uncommitted: dict[TopicPartition, int] = {}
         self._found: dict[TopicPartition, int] = {}
-        """What the target had at the start, of partitions that have not been seen yet."""
+        """The target's offsets at the start, for partitions that have not been seen yet."""
         self._drain_ends: dict[TopicPartition, int] | None = None
 
     def run(self) -> None:
         """Load ranges until the worker sends a stop."""
-        # Until it is known where the target is, this is a sink of unknown lag.
+        # Until the target's offsets are known, the sink's lag is unknown.
         self._report({})
         self._found = self._loaded()
         self._positions = dict(self._found)
@@ -137,7 +137,7 @@ class BulkLoop:
             ends = self._ends()
             load = self._next_load(ends)
             if load is not None:
-                # A load takes its time, and until it is done this is what there is to show.
+                # A load takes time, and this is what is shown until it is done.
                 self._report(ends)
                 self._load(load)
             elif self._drained():
@@ -155,7 +155,7 @@ class BulkLoop:
 
     def _ends(self) -> dict[TopicPartition, int]:
         """The current end of every partition; new partitions get their first position."""
-        # Nobody else has the client tell what it has to say: its log, its errors.
+        # No other code polls the client, which delivers its log lines and errors only then.
         self._consumer.poll(0)
         begins_to_drain = self._control.draining and self._drain_ends is None
         try:
@@ -217,7 +217,7 @@ class BulkLoop:
         return replace(load, ranges=ranges) if ranges else None
 
     def _pass_deleted(self, partitions: list[TopicPartition]) -> None:
-        """Check that the records from the positions on exist; deleted ones are never passed in silence (I4)."""
+        """Check that the records from the positions on exist; deleted ones are never skipped silently (I4)."""
         for tp, low in self._partitions.beginnings(partitions).items():
             position = self._positions[tp]
             if position >= low:
@@ -238,7 +238,7 @@ class BulkLoop:
 
     def _load(self, load: Plan) -> None:
         try:
-            # An engine may work on it for long: that alone is no reason to report it.
+            # An engine may take long for a load; that alone is no reason to report a hang.
             begun = time.monotonic()
             with self._loads.under_way(load), self._control.watch.call("load", _PATIENCE):
                 self._task.load(load.ranges)
@@ -289,7 +289,7 @@ class BulkLoop:
         try:
             self._partitions.commit(self._uncommitted)
         except KafkaException as error:
-            # Until then a target without offsets may load twice.
+            # Until that commit, a target without offsets may load the records twice.
             told = self._explained(error.args[0])
             logger.warning("Offsets were not committed; the next commit will include them: %s", told)
             timings.not_committed()

@@ -1,7 +1,7 @@
 """The partitions of a bulk sink's topics and their offsets, looked up for all of them at once.
 
-For any number of partitions, a look at their ends is one request to each broker that leads some, and a look at which
-exist is one request in all.
+Whatever the number of partitions, looking up their ends takes one request to each broker that leads any of them, and
+looking up which ones exist takes a single request.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Partitions:
         self._gone: set[TopicPartition] = set()
         self._due = 0.0
         self.topic_ids: dict[str, str] = {}
-        """The id of each topic, where the brokers have any: it tells a topic from a later one of its name."""
+        """The id of each topic, if the brokers have ids: it distinguishes a topic from a later one of the same name."""
 
     def all(self, *, anew: bool = False) -> tuple[TopicPartition, ...]:
         """The existing partitions, looked up every ten seconds, or now if ``anew``.
@@ -103,7 +103,7 @@ class Partitions:
             if self.topic_ids.setdefault(name, topic_id) != topic_id:
                 raise ConnectError(MADE_AGAIN.format(name))
         self._known = tuple(sorted(found))
-        # A topic that is not there yet is usually about to be created by a source.
+        # A missing topic is usually about to be created by a source.
         is_complete = bool(present) and (self._choice.is_pattern or len(present) == len(self._choice.names))
         self._due = time.monotonic() + (_REFRESH if is_complete else self._soon)
 

@@ -23,15 +23,15 @@ class Limits:
     """The limits that make a load due, and its maximum size. Times are in seconds; ``None`` is no limit."""
 
     records: int
-    """Of one partition; so many make a load due."""
+    """The number of records in one partition that makes a load due."""
     bytes: int
-    """Of one partition, by estimate; so many make a load due."""
+    """The estimated number of bytes in one partition that makes a load due."""
     load_bytes: int
-    """Of all partitions of a load, by estimate."""
+    """The estimated maximum number of bytes of a load, over all partitions."""
     wait: float | None = None
-    """How long records wait at most."""
+    """The longest time that records wait."""
     idle: float | None = None
-    """How long nothing comes to a topic before it is loaded."""
+    """How long a topic gets no records before it is loaded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +41,13 @@ class Waiting:
     first: int
     end: int
     since: float
-    """When the first of them was seen."""
+    """When the first of these records was seen."""
     grown: float
-    """When anything came to the topic last."""
+    """When the topic last got a record."""
     offset_bytes: float
-    """The bytes of an offset, by estimate."""
+    """The estimated bytes per offset."""
     cut: int | None = None
-    """Where the next window of record time begins, if that is known."""
+    """The first offset of the next window of record time, if known."""
 
     def __len__(self) -> int:
         return self.end - self.first
@@ -81,7 +81,7 @@ class Plan:
     ranges: tuple[OffsetRange, ...]
     reason: str
     is_cut: bool = False
-    """Whether it would have been too large with all that is due."""
+    """Whether a load of everything that is due would have been too large."""
 
     @property
     def is_by_size(self) -> bool:

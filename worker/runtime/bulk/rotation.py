@@ -1,6 +1,6 @@
-"""The rotation of a bulk sink: remembers what waits between two looks at the topics, and plans loads.
+"""The rotation of a bulk sink: remembers waiting records between two checks of the topics, and plans loads.
 
-``rotate.schedule.interval.ms`` sets times of the day at which it loads what waits.
+``rotate.schedule.interval.ms`` sets times of the day at which the waiting records are loaded.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Clock:
 
 @dataclass(slots=True)
 class _Seen:
-    """A partition as of the last look: its end, and when its first waiting record was seen."""
+    """A partition as of the last check: its end, and when its first waiting record was seen."""
 
     end: int
     since: float
@@ -88,7 +88,8 @@ class Rotation:
         if load is not None:
             self._after = load.ranges[-1].topic_partition if load.is_cut else None
             if load.is_by_size:
-                # What such a load leaves waits from now on; what another leaves is overdue, and goes with the next.
+                # The records that such a load leaves start to wait now; those that any other load leaves are overdue,
+                # and go with the next one.
                 for item in load.ranges:
                     self._seen[item.topic_partition].since = now
         return load

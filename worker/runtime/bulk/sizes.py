@@ -55,7 +55,7 @@ class _Sample:
 class OffsetSizes:
     """Reads a few records of each topic that has some waiting, with a separate consumer.
 
-    It looks at a topic again after ten minutes. Sizes are uncompressed, as the records are loaded.
+    It samples a topic again after ten minutes. Sizes are uncompressed, as the records are loaded.
     """
 
     def __init__(self, consumer: Consumer) -> None:

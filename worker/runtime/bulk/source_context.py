@@ -1,4 +1,4 @@
-"""The runtime context of a bulk source task: offsets, topics, and the account of published records."""
+"""The runtime context of a bulk source task: offsets, topics, and the counts of published records."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ class BulkSourceTaskRuntimeContext:
         return written.error
 
     def progress(self, progress: Progress) -> None:
-        """Take in the progress of the load."""
+        """Record the progress of the load."""
         self._loads.tell(progress)
 
     def wait(self, seconds: float) -> bool:

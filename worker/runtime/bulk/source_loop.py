@@ -1,4 +1,4 @@
-"""The loop of a bulk source task, which publishes what there is, again and again.
+"""The loop of a bulk source task, which repeatedly publishes all records that are available.
 
 ==================================================  =============================================================
 kill -9 here                                        then
@@ -75,7 +75,7 @@ class BulkSourceLoop:
         """Load once. Returns whether there was anything to publish; ``None`` if the load has to be repeated."""
         begun = time.monotonic()
         try:
-            # An engine may work on it for long: that alone is no reason to report it.
+            # An engine may take long for a load; that alone is no reason to report a hang.
             with self._loads.under_way(Plan((), _NEW)), self._control.watch.call("load", _PATIENCE):
                 found = self._task.load()
         except RetriableError as error:
@@ -89,7 +89,7 @@ class BulkSourceLoop:
             return None
         if found:
             self._metrics.timings.took(POLL, time.monotonic() - begun)
-        # What a load has found before it was to end is not all there is.
+        # A load that was told to end has not found all records.
         return found if self._control.poll() else None
 
     def _drained(self) -> bool:

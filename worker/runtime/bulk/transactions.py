@@ -41,7 +41,7 @@ from worker.supervisor.messages import messages
 __all__ = ["BulkSourceTransactions"]
 
 _NOBODY: Final = ""
-"""The name under which claims are written: that of no connector, so that they are nobody's offsets."""
+"""The name under which claims are written. It is not a connector's, so claims are nobody's offsets."""
 _SERVE: Final = 0.1
 _SLOTS: Final = "slots"
 

@@ -36,7 +36,7 @@ class Search:
 
     @classmethod
     def near(cls, position: int, interval: int, now_ms: int) -> Search:
-        """A search for a record about which nothing is known, except that it is probably not of the future."""
+        """A search for a record about which nothing is known, except that it is probably not in the future."""
         return cls(position, interval, _guess=(now_ms // interval + 1) * interval)
 
     @property
@@ -64,7 +64,7 @@ class Search:
         else:
             self.high, self.cut = probe, offset
             if probe <= 0:
-                # Records without a time are before all windows.
+                # Records without a timestamp come before all windows.
                 self.low = probe - self.interval
 
 

@@ -125,7 +125,7 @@ class PartForms:
         _check_json(text, self._role)
         schema, value = enveloped.to_connect(topic, start + text.encode() + b"}")
         seen = (payload.from_connect(topic, schema, value) or b"null").decode()
-        # Reading JSON is as lenient as Kafka Connect's: what it would take for something else is refused here.
+        # The JSON converter is as lenient as Kafka Connect's: JSON that it would interpret differently is refused here.
         if not _are_same(text, seen):
             raise BadRequestError(
                 f"{self._role}: by its schema this JSON would be taken for {seen}. Write each field, with a value of "
@@ -178,5 +178,5 @@ def _is_same(first: Any, second: Any) -> bool:
             return first.keys() == second.keys() and all(_is_same(first[key], second[key]) for key in first)
         case list(), list():
             return len(first) == len(second) and all(map(_is_same, first, second))
-    # True is 1 in Python, and not in JSON.
+    # True equals 1 in Python, but not in JSON.
     return type(first) is type(second) and bool(first == second)

@@ -1,4 +1,4 @@
-"""The dead letters of loads: those of a load that is repeated are written once.
+"""The dead letters of a bulk sink's loads; if a load is repeated, they are still written only once.
 
 A bulk sink leaves out records while it loads a range, and commits the range in its target only after that. After a kill
 between the two, the load is repeated with the same bad records. So they are written in Kafka transactions, which also
@@ -8,17 +8,16 @@ move a position for each partition of their topic: up to where the bad records o
 kill -9 here                                then
 ==========================================  ========================================================================
 while dead letters are sent                 the transaction is aborted, and its records are never read; the load is
-                                            made again and writes them
-after a transaction, before the last one    the position tells which are written; the load is made again and writes
-                                            the others
-after the last, before the target's commit  the position tells that all are written; the load that is made again
-                                            writes none
-after the target's commit                   the position is behind what is loaded, and counts for nothing
+                                            repeated and writes them
+after a transaction, before the last one    the position tells which are written; the repeated load writes the others
+after the last, before the target's commit  the position tells that all are written; the repeated load writes none
+after the target's commit                   the position is behind the loaded records, and has no effect
 ==========================================  ========================================================================
 
-The position tells the bad records by a digest of their offsets too. If a load that is made again finds others, because
-the configuration was changed in between, it writes all of its own: then there may be two of one record, but never none
-(invariant I4). A process that lives on beside the one that took the task over is fenced by the transactional id.
+The position also identifies the bad records by a digest of their offsets. If a repeated load finds other bad records,
+because the configuration was changed in between, it writes all of them: then a record may be in the queue twice, but is
+never missing (invariant I4). A process that is still running after another one took the task over is fenced by the
+transactional id.
 """
 
 from __future__ import annotations
@@ -161,7 +160,7 @@ class LoadDeadLetters:
             self._writer = None
 
     def _try(self, act: Callable[[_Writer], Any]) -> Any:
-        """Call the writer. One that fails is given up, so that the repeated load gets a new one."""
+        """Call the writer. A writer that fails is discarded, so that the repeated load gets a new one."""
         try:
             if self._writer is None:
                 self._writer = _Writer(
@@ -235,7 +234,7 @@ class _Writer:
         self._consumer = clients.dlq_consumer()
 
     def positions(self, partitions: list[TopicPartition]) -> dict[TopicPartition, Position]:
-        self.give_up()  # what a load has left that was given up
+        self.give_up()  # what an abandoned load has left
         asked = [confluent_kafka.TopicPartition(*tp) for tp in partitions]
         found: dict[TopicPartition, Position] = {}
         for item in self._consumer.committed(asked, timeout=_TIMEOUT):

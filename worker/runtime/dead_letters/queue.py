@@ -24,7 +24,7 @@ from worker.security.redaction import Redaction
 __all__ = ["PREFIX", "DeadLetterQueue", "ErrorHeaders"]
 
 PREFIX: Final = "__connect.errors."
-"""The prefix of the headers that tell the error (KIP-298)."""
+"""The prefix of the headers that describe the error (KIP-298)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,5 +108,5 @@ def _bytes(value: object) -> bytes | None:
 
 
 def _json(value: object) -> bytes:
-    # It is read by people: what JSON has no form for is shown as Python shows it.
+    # People read this: values that JSON cannot represent are shown as Python shows them.
     return orjson.dumps(value, default=repr, option=orjson.OPT_NON_STR_KEYS)

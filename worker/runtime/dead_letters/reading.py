@@ -189,7 +189,7 @@ class _Reading:
             return
         if (error := message.error()) is not None:
             if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
-                return  # The consumer has a group because it must; this one is never joined.
+                return  # A consumer must have a group id; this group is never joined.
             if error.code() != KafkaError._PARTITION_EOF:
                 raise KafkaException(error)
             self._is_read()

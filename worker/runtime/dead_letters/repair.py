@@ -21,7 +21,7 @@ from worker.security.redaction import sounds_secret
 __all__ = ["Edit", "changes_of"]
 
 _MOST: Final = 100
-"""How many changes are told of one record."""
+"""The maximum number of changes listed for one record."""
 _LONGEST: Final = 500
 _DEEPEST: Final = 40
 _NOTHING: Final = object()
@@ -36,7 +36,7 @@ class Edit:
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Edit:
-        """Parse the members ``key``, ``value`` and ``headers`` of a request, as far as it has them."""
+        """Parse the members ``key``, ``value`` and ``headers`` of a request, those that it has."""
         headers = given.get("headers")
         return cls(
             {part: given[part] for part in ("key", "value") if part in given},
@@ -137,7 +137,7 @@ def _leaf(value: Any, hide: Callable[[str], str]) -> str | None:
     """A text as it is, and everything else as JSON; ``None`` for nothing."""
     if value is _NOTHING:
         return None
-    # Hidden before it is cut: the half of a secret is not known to be one.
+    # Hide secrets before cutting the text: half a secret is not recognised as one.
     text = hide(value if isinstance(value, str) else _plain(value))
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text)} characters)"
 

@@ -43,7 +43,7 @@ def connector_keys(connector: type[Connector[Any]], assembly: Assembly) -> Itera
             of_worker = getattr(assembly.worker, owner.replace(".", "_")), assembly.worker_props.get(key.name)
             named, version = (assembly.props[owner], None) if assembly.props.get(owner) else of_worker
             entry = _listed(assembly, kind, named, version)
-            # As in Java there is nothing to choose of a converter that is not there.
+            # As in Java, a converter that is not installed offers no choices.
             yield replace(_versioned(key, assembly, entry), visible=_shown_if(entry is not None))
         else:
             yield key
@@ -97,7 +97,7 @@ def _converter_names(assembly: Assembly) -> Iterator[str]:
         try:
             plugin = assembly.registry.load(kind, assembly.props.get(role, ""), assembly.props.get(f"{role}.{VERSION}"))
         except ConnectError:
-            # It names none, or one whose absence is said where it is needed.
+            # It names none, or one whose absence is reported where the plugin is needed.
             continue
         yield from (f"{role}.{key.name}" for key in plugin.config_class.definitions())
 
@@ -150,7 +150,7 @@ def _embedded(assembly: Assembly, spec: TransformationSpec | PredicateSpec) -> I
     try:
         plugin = assembly.registry.load(kind, spec.type, spec.version)
     except ConnectError:
-        # Said of its type already.
+        # The key of its type already has this error.
         return
     keys: Iterable[ConfigKey] = plugin.config_class.definitions()
     if kind is PluginKind.TRANSFORMATION:

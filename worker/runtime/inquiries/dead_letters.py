@@ -22,14 +22,14 @@ from worker.supervisor.messages import messages
 
 __all__ = ["TOLERANT", "answer_of_dead_letters"]
 
-# A replay goes on to the next record whatever is wrong with one, and does not wait for what may succeed later.
+# A replay continues with the next record whatever is wrong with one, and does not retry.
 TOLERANT: Final = {
     "errors.tolerance": "all",
     "errors.tolerance.limit": "-1",
     "errors.tolerance.rate": "-1",
     "errors.retry.timeout": "0",
 }
-"""What a replay has in place of the connector's own ``errors.*``."""
+"""The settings that a replay uses instead of the connector's own ``errors.*``."""
 
 
 def answer_of_dead_letters(
@@ -44,7 +44,7 @@ def answer_of_dead_letters(
 def _list(inquiry: messages.ListDeadLetters, redaction: Redaction) -> messages.DeadLettersListed:
     """List the queue after a position."""
     assembly = Assembly.resolve(inquiry.worker, inquiry.config, redaction)
-    # Who wrote an error into the queue may not have known what is secret.
+    # The writer of an error report may not have known all secrets.
     assembly.hide_secrets()
     queue = DeadLetterReader(assembly)
     begins, ends = queue.bounds()

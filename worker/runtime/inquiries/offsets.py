@@ -30,7 +30,7 @@ from worker.supervisor.messages import messages
 __all__ = ["OffsetInquiry", "PartitionOffsets", "ResetTo", "answer_of_offsets", "reset_offset"]
 
 ResetTo: TypeAlias = Literal["earliest", "latest", "current", "offset", "shift", "timestamp"]
-"""The ways of a reset. Date-times and durations are timestamps by the time they come here."""
+"""The kinds of reset. Date-times and durations have already been converted to timestamps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ def _sink_lag(inquiry: messages.ReadSinkLag, redaction: Redaction) -> messages.S
 
 
 def _behind(offsets: PartitionOffsets) -> int:
-    # What was deleted before it was consumed is not there to consume any more.
+    # Records that were deleted before they were consumed no longer count.
     position = offsets.entry if offsets.committed is None else max(offsets.committed, offsets.begin)
     return max(0, offsets.end - position)
 
@@ -192,7 +192,7 @@ def _topics(assembly: Assembly, admin: AdminClient) -> tuple[str, ...]:
     try:
         return TopicChoice(config).present(admin)
     except KafkaException as error:
-        admin.poll(0)  # where the client tells that its login is refused
+        admin.poll(0)  # only here does the client report that its login was refused
         rights = on_topics(config.topics, "Describe")
         told = explained(error.args[0], ADMIN, *rights)
         raise ConnectError(f"The broker does not list the topics: {told}") from error

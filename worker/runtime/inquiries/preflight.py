@@ -21,14 +21,14 @@ def exactly_once_errors(assembly: Assembly) -> Iterator[tuple[str, str]]:
     if not issubclass(assembly.connector_class, SourceConnector):
         return
     connector = assembly.connector_class
-    # As given: these two keys count though others are wrong.
+    # The raw values: these two keys count even if others are invalid.
     requires = assembly.props.get(_SUPPORT, "").strip().lower() == "required"
     if requires and not assembly.supports_exactly_once:
         yield _SUPPORT, "This worker does not have exactly-once source support enabled."
     try:
         own = assembly.connector_config
     except ConfigError:
-        # What is wrong with its keys is said of them already, and without them it cannot answer.
+        # The errors of its keys are already reported, and without valid keys it cannot answer.
         return
     if requires:
         support = _asked(lambda: connector.exactly_once_support(own))

@@ -92,7 +92,7 @@ def _write_in_transaction(assembly: Assembly, values: Mapping[OffsetKey, bytes |
         is_stopping=lambda: time.monotonic() >= deadline,
     )
     try:
-        # What a former task has left open is ended by this, so that the topic can be read to its end.
+        # This ends a transaction that a former task has left open, so that the topic can be read to its end.
         transactions.start()
         with _opened(assembly, topic) as store:
             pairs = store.forms(values)

@@ -38,7 +38,7 @@ from worker.supervisor.messages import messages
 __all__ = ["validate"]
 
 Pairs: TypeAlias = dict[str, tuple[ConfigKey | None, ConfigValue]]
-"""Each key's definition, if it has one, and what is said of its value."""
+"""Each key's definition, if it has one, and its value with the errors."""
 
 
 def validate(command: messages.ValidateConfig, redaction: Redaction) -> messages.Validated:
@@ -49,7 +49,7 @@ def validate(command: messages.ValidateConfig, redaction: Redaction) -> messages
     given = {key: value for key, value in command.config.items() if value is not None}
     assembly = Assembly.resolve(command.worker, given, redaction)
     try:
-        # Nothing can be said of a connector of which there is no such version.
+        # A connector whose requested version does not exist cannot be validated.
         assembly.connector_entry  # noqa: B018 - it is looked up once
     except PluginVersionError as error:
         return _refused_version(command, assembly, ("connector.class", CONNECTOR_VERSION), redaction.told(str(error)))
@@ -178,7 +178,7 @@ def _add_errors(pairs: Pairs, errors: Iterable[tuple[str, str]], redaction: Reda
         definition, value = pairs.get(key, (None, ConfigValue(key)))
         text = redaction.told(error)
         if definition is not None and definition.type is ConfigType.CLASS:
-            # A class that cannot be had is no value.
+            # A class that cannot be loaded is shown as null.
             value = replace(value, value=None)
         if text not in value.errors:
             pairs[key] = definition, value.with_errors(text)
@@ -240,7 +240,7 @@ def _converter_pairs(assembly: Assembly) -> Pairs:
         try:
             plugin = assembly.registry.load(kind, assembly.props[role], assembly.props.get(f"{prefix}{VERSION}"))
         except ConnectError:
-            # Said of its name already.
+            # The key of its name already has this error.
             continue
         own = converter_props(assembly.props, role.partition(".")[0])
         for key in plugin.config_class.definitions():
@@ -279,7 +279,7 @@ def _errors_of(
 ) -> Iterator[tuple[str, str]]:
     prefix = key.removesuffix("type") if kind in (PluginKind.TRANSFORMATION, PluginKind.PREDICATE) else f"{key}."
     if not assembly.props.get(key):
-        # That it is missing is said already.
+        # The missing value is already reported.
         return
     entry = _entry_or_errors(assembly, kind, key, f"{prefix}{VERSION}")
     if not isinstance(entry, PluginEntry):
@@ -292,7 +292,7 @@ def _errors_of(
         return
     refused = {other for other, (_, value) in said.items() if other.startswith(prefix) and value.errors}
     for value in plugin.config_class.validate(props):
-        # What is wrong with the value of one key is said already; the rules over several are not.
+        # Errors in the values of single keys are already reported; violated rules about several keys are not.
         below = prefix + value.name
         if value.errors and below not in refused:
             refused.add(below)
@@ -313,7 +313,7 @@ def _entry_or_errors(
     try:
         return assembly.registry.find(kind, name, version)
     except VersionSpecError:
-        # Said by the rule of its key.
+        # The validator of its key reports this.
         return []
     except PluginVersionError as error:
         return [(version_key, str(ConfigError(version_key, version, str(error))))]

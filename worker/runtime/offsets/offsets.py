@@ -82,7 +82,7 @@ class OffsetWriter(Protocol):
         """The outcome of the write; ``None`` until it is known."""
 
     def wait(self, seconds: float) -> None:
-        """Wait for the outcome, for so many seconds, or until something else happens."""
+        """Wait for the outcome, for this many seconds, or until something else happens."""
 
 
 class WorkerOffsetWriter:
@@ -236,5 +236,5 @@ class OffsetCommitter:
         try:
             self._on_commit()
         except Exception:
-            # What the task is told of has happened, so nothing is wrong with its records.
+            # The commit has already happened, so nothing is wrong with the records.
             logger.exception("The task's commit failed")

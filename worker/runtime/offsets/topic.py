@@ -60,7 +60,7 @@ class TopicOffsetReader:
     ) -> None:
         self._connector = connector
         self._prefix = orjson.dumps([connector])[:-1] + b","
-        # Written by the topic's thread, and looked at only when that says that the end is reached.
+        # Written by the topic's thread, and read only after that has reported the end of the topic.
         self._view = OffsetView()
         self._topic = CompactedTopic(topic, consumer, producer, self._take)
         self._end_lost = end_lost

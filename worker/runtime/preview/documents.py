@@ -32,7 +32,7 @@ CUT: Final = f"what is shown has reached its limit of bytes, and {MORE}"
 _LONGEST: Final = 100
 """The length at which a text is cut."""
 _MOST: Final = 50
-"""How many members and items remain of a value that is cut, on all levels together."""
+"""How many members and items remain of a value that is cut, over all levels."""
 _PARTS: Final = ("key", "value", "headers")
 
 

@@ -53,7 +53,7 @@ def stored_offsets(inquiry: PreviewConnector, assembly: Assembly) -> FixedOffset
     elif assembly.distributed is not None and not (own and assembly.supports_exactly_once):
         pairs += _in_topic(name, assembly.distributed.offset_storage_topic, *_of_the_worker(assembly))
     if own is not None:
-        # Those in a topic of its own count before those that the worker keeps, as they do when the task runs.
+        # Offsets in the connector's own topic take precedence over the worker's, as they do when the task runs.
         pairs += _in_topic(name, own, *_of_the_connector(assembly))
     return FixedOffsets(name, pairs)
 

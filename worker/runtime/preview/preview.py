@@ -36,9 +36,9 @@ _PUBLISHES: Final = (
     "it"
 )
 _GRACE: Final = 3.0
-"""How long a call of the plugin may last when the time is up."""
+"""How many seconds a call of the plugin may still last when the time is up."""
 _GRACE_OF_ENGINE: Final = 55.0
-"""The same for one that starts an engine such as Spark; whoever asks waits some seconds longer."""
+"""The same for a call that starts an engine such as Spark; the worker waits some seconds longer."""
 
 
 def preview(inquiry: messages.PreviewConnector, link: Link, redaction: Redaction) -> messages.PreviewEnded:
@@ -64,7 +64,7 @@ def _previewed(
     inquiry: messages.PreviewConnector, link: Link, assembly: Assembly, deadline: float
 ) -> messages.PreviewEnded:
     redaction = assembly.redaction
-    # A stage that fails is shown at once: what may succeed later is not waited for.
+    # A stage that fails is shown at once: nothing is retried.
     policy = replace(assembly.config.error_policy, retry_timeout=0)
     tolerance = Tolerance(policy, (), lambda _: False)
     documents = RecordDocuments(assembly.config.transformations(), _outcome(assembly.config), redaction)
@@ -73,7 +73,7 @@ def _previewed(
         link.send(messages.Previewed(document))
 
     bulk = is_bulk(assembly)
-    # Tables have as much room as records, which come first.
+    # Records come first, and leave half of the room for tables.
     size = inquiry.bytes // 2 if bulk else inquiry.bytes
     records = LimitedDocuments(show, size)
     if assembly.is_source:

@@ -54,7 +54,7 @@ class SinkPreview:
         self._log = LogOffsets(self._admin)
 
     def run(self, records: int, deadline: float, *, from_beginning: bool) -> str:
-        """Show up to so many records until a deadline. Returns why there are no more."""
+        """Show up to this many records until a deadline. Returns why there are no more."""
         begins, ends, starts = self._bounds(from_beginning=from_beginning)
         if not ends:
             return "none of its topics exists"
@@ -67,7 +67,7 @@ class SinkPreview:
         return self._read(records, deadline, {place: starts[place] for place in unread}, unread)
 
     def ranges(self, records: int, *, from_beginning: bool) -> list[OffsetRange]:
-        """The next offsets of each partition, up to so many."""
+        """The next offsets of each partition, up to this many."""
         _, ends, starts = self._bounds(from_beginning=from_beginning)
         return [
             OffsetRange(*place, first, min(first + records, ends[place]))
@@ -105,7 +105,8 @@ class SinkPreview:
     def _read(self, records: int, deadline: float, starts: dict[Place, int], unread: dict[Place, int]) -> str:
         shown = 0
         with closing(self._consumer()) as consumer:
-            # Partitions are taken, not asked of the group: no member of it notices, and nothing can be committed.
+            # Partitions are assigned directly, without joining the group: no member notices, and nothing can be
+            # committed.
             self._check_rights(consumer, {topic for topic, _ in starts})
             consumer.assign([TopicPartition(*place, offset) for place, offset in starts.items()])
             while unread:
@@ -133,7 +134,7 @@ class SinkPreview:
             if error.code() == KafkaError._PARTITION_EOF:
                 unread.pop(place, None)
                 return 0
-            # A consumer has a group because it must; this one is never joined.
+            # A consumer must have a group id; this group is never joined.
             if error.retriable() or error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
                 return 0
             told = explained(error, CONSUMER, on_topic(message.topic() or "", "Read"))

@@ -100,7 +100,7 @@ class SourcePreview:
         self._encoder = chain if self._not_converted is None else None
 
     def run(self, records: int, deadline: float) -> str:
-        """Show up to so many records until a deadline. Returns why there are no more."""
+        """Show up to this many records until a deadline. Returns why there are no more."""
         with ExitStack() as started:
             tasks = self._started(started, deadline)
             if not tasks:

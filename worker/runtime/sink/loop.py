@@ -49,7 +49,7 @@ _LEAST_POLL: Final = 0.25
 _MOST_POLL: Final = 0.5
 _QUIET_POLL: Final = 2.0
 _QUIET: Final = 30.0
-"""A sink without records for so long waits for a thirtieth of that time, up to ``_QUIET_POLL``."""
+"""After this many seconds without records, a sink waits for a thirtieth of that time, up to ``_QUIET_POLL``."""
 _PAUSED_POLL: Final = 0.5
 _RETRY: Final = 1.0
 _NOT_DURABLE: Final = "The sink could not make its records durable; they will be put again"
@@ -136,7 +136,7 @@ class SinkLoop:
         self._chain.close()
 
     def _move(self) -> None:
-        # Before the first call, which may hang: until a report the lag is unknown.
+        # Report before the first call, which may hang: the lag is unknown until a report.
         self._report()
         while not self._control.is_stopping():
             if self._control.paused:
@@ -168,7 +168,8 @@ class SinkLoop:
 
     def _patience(self) -> float:
         due = self._retry_due if self._pending else self._put_due
-        # The client cannot be interrupted. So a task hears of a stop after as long as it has waited already, at most.
+        # The client cannot be interrupted. So a task learns of a stop after at most as long as it has already been
+        # waiting.
         now = time.monotonic()
         quiet = now - self._found_at
         longest = min(max(_LEAST_POLL, quiet), _MOST_POLL) if quiet < _QUIET else min(quiet / _QUIET, _QUIET_POLL)
@@ -417,7 +418,7 @@ class SinkLoop:
     def _report(self) -> None:
         self._active.forget()
         assigned = self._context.assignment
-        # What is in the hands of a task, or waits for its commit, is behind.
+        # Records that the task still holds, or that wait for its commit, count as lag.
         resumptions, reached = self._progress.resumptions(), self._progress.positions()
         positions = {**resumptions, **reached}
         under_way = sum(max(0, at - resumptions.get(partition, at)) for partition, at in reached.items())

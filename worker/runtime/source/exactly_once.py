@@ -61,7 +61,7 @@ class TransactionSizes:
         self._sizes: list[int] = []
 
     def add(self, size: int) -> None:
-        """Count one more, of so many records."""
+        """Count one more, of this many records."""
         count, total, least, most = self._sizes or (0, 0, size, size)
         self._sizes = [count + 1, total + size, min(least, size), max(most, size)]
         count, total, least, most = self._sizes
@@ -144,17 +144,17 @@ class ExactlyOnce:
         self._timings = timings
         self._passing = passing
         self._passed_at: float | None = None
-        """Since when there is an offset without records that is not committed."""
+        """Since when an offset without records has been waiting for a commit."""
         self._untold: list[Submission] = []
         self._size = 0
         self._torn = False
-        """Whether a part of the transaction is under way, so that it cannot be committed as it is."""
+        """Whether a part of the transaction is in progress, so that it cannot be committed as it is."""
         self._owes_offsets = False
 
     def begin(self, submission: Submission, topics: Iterable[str]) -> None:
         """Begin a transaction, if there are records to send."""
         if self._offsets.topic in topics:
-            # It would wait for its own transaction when the task asks for an offset.
+            # Reading an offset would wait for the task's own transaction.
             raise ConnectError(
                 "Source tasks may not produce to their own offsets topics when exactly-once support is enabled: "
                 f"send the records to another topic than {self._offsets.topic}, or set offsets.storage.topic."
@@ -266,7 +266,7 @@ class ExactlyOnce:
 
     def _commit(self) -> None:
         if not self._producer.is_open and not self._owes_offsets:
-            # All that there was is left out: its offsets wait for a transaction with records.
+            # All records were left out: their offsets wait for a transaction with records.
             self._flush_reports()
             self._tell_records()
             self._tell_committed()
@@ -323,5 +323,5 @@ class ExactlyOnce:
         try:
             self._task.commit()
         except Exception:
-            # What the task is told of has happened, so nothing is wrong with its records.
+            # The commit has already happened, so nothing is wrong with the records.
             logger.exception("The task's commit failed")

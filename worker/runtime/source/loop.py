@@ -53,7 +53,7 @@ _IDLE: Final = 0.01
 _RETRY: Final = 1.0
 _SLICE: Final = 0.5
 _AT_REST: Final = 30.0
-"""After so many seconds without a record the task's clients rest."""
+"""After this many seconds without a record, the task's clients are closed."""
 _LEAST_ACKNOWLEDGED: Final = 0.02
 _MOST_ACKNOWLEDGED: Final = 0.1
 _LARGER: Final = " Raise producer.override.max.request.size and the topic's max.message.bytes."
@@ -353,7 +353,7 @@ class SourceLoop:
             raise fatal from KafkaException(error)
         if not of_record:
             raise failure
-        # It is not known any more which record of its batch this was, so it has no source offset.
+        # It is no longer known which record of its batch this was, so it has no source offset.
         read = SourceRecord(record.topic, record.value, source_partition=refusal.submission.partition)
         self._tolerance.give_up(Failure(Stage.KAFKA_PRODUCE, class_name(self._task), failure, read, record))
 

@@ -178,7 +178,7 @@ class TransactionalProducer:
                     patience = now + self.patience if patience is None else patience
                     if now >= patience:
                         raise StopRequested from error
-                # That its login is refused, the client tells only here.
+                # Only here does the client report that its login was refused.
                 self._producer.poll(0 if cause.code() in _TIMED_OUT else _PAUSE)
             else:
                 return

@@ -4,7 +4,7 @@
 ``transaction.boundary``  a transaction ends
 ======================  ==========================================================================================
 ``poll``                after every batch that the task polls
-``interval``            after so many milliseconds, at the end of a batch or while there are none
+``interval``            after this many milliseconds, at the end of a batch or while there are none
 ``connector``           where the task says, through its :class:`~connect.source.TransactionContext`
 ======================  ==========================================================================================
 """

@@ -2,8 +2,8 @@
 
 A task keeps running if its configuration is unchanged, or changes only in a share that grows by items that no other
 task has had (:data:`connect.source.SHARE_KEYS`). It gets the new configuration without a restart, and its producer is
-not fenced. That is safe for any process of the task that may still run: one that does not know the new configuration,
-because its worker is slow or about to be killed, writes only what belongs to this task.
+not fenced. That is safe even if an old process of the task is still running: a process that does not know the new
+configuration, because its worker is slow or about to be killed, writes only data that belongs to this task.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ Config: TypeAlias = Mapping[str, str]
 class Generations:
     """Tracks the task configs of connectors, in the thread that owns the view of the configurations.
 
-    ``fences`` is whether former producers are fenced: until then, what a former task gave up belongs to no task.
+    ``fences`` says whether former producers get fenced; until they are, items given up by a former task belong to no
+    task.
     """
 
     def __init__(self, *, fences: bool = True) -> None:
@@ -59,12 +60,12 @@ class Generations:
     def fenced(self, name: str, count: int) -> None:
         """Record that the former producers of a connector, which now has ``count`` tasks, are fenced."""
         _, configs = self._configs.get(name, ({}, ()))
-        # Otherwise the record is of task configs that this view has not seen.
+        # Otherwise the record refers to task configs that this view has not seen.
         self._unfenced[name] = frozenset() if count == len(configs) else None
         self._given_up.pop(name, None)
 
     def unfenced(self, name: str) -> frozenset[int] | None:
-        """The tasks that have ended or started anew since the last fencing; ``None`` if that may be any."""
+        """Return the tasks that ended or restarted since the last fencing, or ``None`` if that may be any task."""
         return self._unfenced.get(name)
 
     def _note_ended(self, name: str, ended: frozenset[int], *, known: bool) -> None:
@@ -75,7 +76,10 @@ class Generations:
 def going_on(
     before: Sequence[Config], after: Sequence[Config], given_up: frozenset[str] = frozenset()
 ) -> frozenset[int]:
-    """The numbers of the tasks that keep running; ``given_up`` is what former tasks, perhaps running, had too."""
+    """Return the numbers of the tasks that keep running.
+
+    ``given_up`` holds the items of former tasks, which may still run.
+    """
     owners: dict[str, set[int]] = {}
     for task, config in enumerate(before):
         for item in _share(config):
@@ -104,7 +108,7 @@ def _keys(config: Config) -> tuple[str, ...]:
 
 
 def _share(config: Config) -> frozenset[str]:
-    """What belongs to a task alone: the items in the first of its share keys."""
+    """Return the items that belong to this task alone: those in the first of its share keys."""
     return frozenset().union(*(_items(config, key) for key in _keys(config)[:1]))
 
 

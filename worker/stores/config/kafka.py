@@ -201,7 +201,7 @@ class KafkaConfigStore(ConfigStore):
         return done
 
     def _tenure(self) -> tuple[int, int]:
-        """A value that changes when another worker can have become the leader."""
+        """Return a value that changes whenever another worker may have become the leader."""
         return self._given_up, 0 if self._limit is None else self._limit.lapses()
 
     def _write_as_leader(self, pairs: Sequence[_KeyAndValue]) -> Future[None]:
@@ -222,7 +222,7 @@ class KafkaConfigStore(ConfigStore):
     def _follow(
         self, first: Future[None], done: Future[None], explain: Callable[[BaseException], ConnectError]
     ) -> None:
-        """Complete ``done`` as ``first`` was completed, after the records that were posted before."""
+        """Complete ``done`` with the result of ``first``, after the records that were posted earlier."""
 
         def finish(outcome: Future[None]) -> None:
             error = outcome.exception()

@@ -109,7 +109,10 @@ ConfigRecord: TypeAlias = (
 
 
 def claim_record() -> KeyAndValue:
-    """Make the first record of a new leader. It changes nothing, nor in Java: no connector has an empty name."""
+    """Make the first record of a new leader.
+
+    It changes nothing, also in Java, because no connector has an empty name.
+    """
     return _pair(_TARGET_STATE, None)
 
 
@@ -122,7 +125,7 @@ def connector_record(
 
 
 def removal_records(name: str) -> list[KeyAndValue]:
-    """Make the records that remove a connector. Its task records stay, and mean nothing without it."""
+    """Make the records that remove a connector. Its task records remain but have no meaning without it."""
     return [_pair(_CONNECTOR + name, None), _pair(_TARGET_STATE + name, None)]
 
 
@@ -215,7 +218,7 @@ def _read_session_key(rest: str, value: bytes | None) -> ConfigRecord:
     try:
         key = base64.b64decode(text(document, "key"), validate=True)
     except binascii.Error:
-        raise DataError("'key' is not base64") from None  # I8: the original shows it
+        raise DataError("'key' is not base64") from None  # I8: the original contains the record
     return SessionKey(key, text(document, "algorithm"), whole(document, "creation-timestamp"))
 
 
@@ -223,7 +226,7 @@ def _read_logger_level(name: str, value: bytes | None) -> ConfigRecord:
     return LoggerLevelChanged(name, text(_document(value), "level"))
 
 
-# In Java's order: the first prefix that fits decides.
+# In Java's order: the first matching prefix decides.
 _READERS: Final[tuple[tuple[str, Callable[[str, bytes | None], ConfigRecord]], ...]] = (
     (_TARGET_STATE, _read_target_state),
     (_CONNECTOR, _read_connector),

@@ -76,17 +76,17 @@ class ConfigState:
         return self._fenced_tasks.get(name)
 
     def pending_fencing(self, name: str) -> bool:
-        """Whether a connector's task configs are newer than its last fencing record."""
+        """Return whether a connector's task configs are newer than its last fencing record."""
         return name in self._pending_fencing
 
     def unfenced_tasks(self, name: str) -> frozenset[int] | None:
-        """The tasks that have ended, or begun anew, since the last fencing; ``None`` if that may be any."""
+        """Return the tasks that ended or restarted since the last fencing, or ``None`` if that may be any task."""
         return self._generations.unfenced(name)
 
     def apply(self, record: ConfigRecord, offset: int = 0, timestamp: int = 0) -> ConfigChange | None:
-        """Apply the record at an offset, and return the change that it makes; ``None`` if there is none to notice.
+        """Apply the record at an offset. Returns the resulting change, or ``None`` if nothing noticeable changed.
 
-        ``timestamp`` is when it was written, in milliseconds since 1970.
+        ``timestamp`` is the time at which it was written, in milliseconds since 1970.
         """
         self._offset, self._timestamp = offset, timestamp
         match record:

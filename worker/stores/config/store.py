@@ -46,11 +46,11 @@ class ConnectorEntry:
     """The desired state of a connector. Configurations are as written, with unresolved references.
 
     ``applied`` is the configuration from which the task configs were made: tasks use it, so a change reaches them only
-    with the task configs that result from it. ``drained`` is set for a connector that was stopped because it was
-    drained, not by a user: since when, in milliseconds since 1970. ``type`` is ``source`` or ``sink``, as found by the
-    leader; a leader of Kafka Connect stores none. ``revision`` grows whenever the configuration is written, and is the
-    same on every worker. ``changed`` is when it was last written, in milliseconds since 1970, and ``author`` by which
-    signed-in user. ``since`` has a number for each task that stays the same while the task keeps running
+    with the task configs that result from it. ``drained`` is set if a connector was stopped because it was drained and
+    not by a user; it is the time of that, in milliseconds since 1970. ``type`` is ``source`` or ``sink``, as found by
+    the leader; a leader of Kafka Connect stores none. ``revision`` grows whenever the configuration is written, and is
+    the same on every worker. ``changed`` is when it was last written, in milliseconds since 1970, and ``author`` is the
+    signed-in user who wrote it. ``since`` has a number for each task that stays the same while the task keeps running
     (:class:`Generations`).
     """
 
@@ -176,7 +176,7 @@ class ConfigStore(ABC):
 
     @property
     def refusal(self) -> str | None:
-        """What the brokers currently deny the store; any thread may call this."""
+        """The access that the brokers currently deny to the store. May be called by any thread."""
         return None
 
     @abstractmethod
@@ -185,7 +185,7 @@ class ConfigStore(ABC):
 
     @abstractmethod
     def connectors(self) -> Mapping[str, ConnectorEntry]:
-        """Every connector by name."""
+        """Return every connector by name."""
 
     @abstractmethod
     def snapshot(self) -> ConfigSnapshot:
@@ -193,7 +193,7 @@ class ConfigStore(ABC):
 
     @abstractmethod
     def session_key(self) -> SessionKey | None:
-        """The newest session key."""
+        """Return the newest session key."""
 
     @abstractmethod
     def fenced_tasks(self, name: str) -> int | None:
@@ -201,11 +201,11 @@ class ConfigStore(ABC):
 
     @abstractmethod
     def pending_fencing(self, name: str) -> bool:
-        """Whether a connector has task configs for which no fencing was recorded since they were written."""
+        """Return whether a connector has task configs for which no fencing was recorded since they were written."""
 
     @abstractmethod
     def unfenced_tasks(self, name: str) -> frozenset[int] | None:
-        """Return the tasks that ended, or begin anew, since the last fencing; ``None`` if that may be any."""
+        """Return the tasks that ended or restarted since the last fencing, or ``None`` if that may be any task."""
 
     @abstractmethod
     def put_connector(
@@ -217,7 +217,7 @@ class ConfigStore(ABC):
         plugin_type: str | None = None,
         author: str | None = None,
     ) -> Future[None]:
-        """Create a connector or change its configuration, and before that its target state if one is given.
+        """Create a connector or change its configuration, after writing its target state if one is given.
 
         ``plugin_type`` is the ``type`` of :class:`ConnectorEntry`, and ``author`` its ``author``.
         """
@@ -232,7 +232,7 @@ class ConfigStore(ABC):
 
     @abstractmethod
     def put_target_state(self, name: str, target: TargetState, drained: int | None = None) -> Future[None]:
-        """Set the target state of a connector, and since when it is drained if that is why it is stopped."""
+        """Set the target state of a connector. ``drained`` is the time of its draining if that is why it is stopped."""
 
     @abstractmethod
     def put_restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> Future[None]:
@@ -269,13 +269,13 @@ class ConfigStore(ABC):
 class MemoryConfigStore(ConfigStore):
     """The store of standalone mode, which reads its files at every start. Used only in the herder's thread.
 
-    Futures are done when they are returned, and the listener was called before.
+    Returned futures are already done, and the listener has already been called.
     """
 
     def __init__(self) -> None:
         self._connectors: dict[str, ConnectorEntry] = {}
         self._generations = Generations()
-        # Greater than any of an earlier run, so that what was read before is not taken for what is there now.
+        # Greater than in any earlier run, so that outdated results are not taken for current ones.
         self._revision = time.time_ns() // 1000
         self._session_key: SessionKey | None = None
         self._fenced_tasks: dict[str, int] = {}
@@ -385,7 +385,7 @@ class MemoryConfigStore(ConfigStore):
 
 
 def _tell_nobody(change: ConfigChange) -> None:
-    """Do nothing: before the start and after the end there is no listener."""
+    """Do nothing: there is no listener before the start and after the end."""
 
 
 def _done() -> Future[None]:

@@ -54,7 +54,10 @@ def write_map(values: Mapping[bytes, bytes]) -> bytes:
 
 
 def read_map(data: bytes) -> dict[bytes, bytes]:
-    """Read a map that Java or :func:`write_map` wrote. Raises ``ValueError``, with the place, for anything else."""
+    """Read a map written by Java or by :func:`write_map`.
+
+    Raises ``ValueError``, with the position, for anything else.
+    """
     reader = _Reader(data)
     reader.expect(_HEADER, "the header of Java's serialisation")
     reader.expect(_HASH_MAP, "a java.util.HashMap")
@@ -152,12 +155,12 @@ class FileOffsetStore(OffsetStore):
             self._lock.close()
 
     def _locked(self) -> BinaryIO | None:
-        """Lock the file until the lock is closed; ``None`` if it cannot be locked."""
+        """Lock the file until the lock is closed. Returns ``None`` if it cannot be locked."""
         place = self._file.absolute().parent / f".{self._file.name}.lock"
         with ExitStack() as stack:
             try:
                 place.parent.mkdir(parents=True, exist_ok=True)
-                # Never removed: a worker that opened it before would hold the lock of a deleted file.
+                # Never removed: a worker that had opened it earlier would then hold the lock of a deleted file.
                 lock = stack.enter_context(place.open("ab"))
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

@@ -2,7 +2,7 @@
 
 Crash point: offsets take effect when the topic has acknowledged them. If the worker is killed before that, the records
 since the previous offsets are sent again (invariant I3). Some offsets of a commit may have been written and others not;
-each is right by itself.
+each is valid on its own.
 """
 
 from __future__ import annotations
@@ -43,8 +43,9 @@ class _Kept:
 class OffsetView:
     """Offsets by source partition, regardless of the order of a partition's members in its key.
 
-    Java writes them in the order of its maps. Keys that differ only in that order are one partition: the newest value
-    counts, and a change is written under each key, so that no old value returns when another key is compacted away.
+    Java writes them in the order of its maps. Keys that differ only in that order are the same partition: the newest
+    value counts, and a change is written under each key, so that no old value returns when another key is compacted
+    away.
     """
 
     def __init__(self) -> None:
@@ -63,7 +64,7 @@ class OffsetView:
             self._forms.pop(partition, None)
 
     def get(self, key: OffsetKey) -> bytes | None:
-        """Return the newest value of the partition that ``key`` stands for."""
+        """Return the newest value of the partition identified by ``key``."""
         newest = self._newest(ordered_key(key))
         return None if newest is None else newest[1].value
 
@@ -97,7 +98,7 @@ class TopicOffsetStore(OffsetStore):
     ) -> None:
         self._topic = CompactedTopic(topic, consumer, producer, self._read, limit)
         self._name = topic
-        self._lock = threading.Lock()  # shared by the topic's thread, which fills the view, and that of the callers
+        self._lock = threading.Lock()  # shared by the topic's thread, which fills the view, and the callers' thread
         self._view = OffsetView()
 
     def start(self) -> None:
@@ -144,8 +145,8 @@ class TopicOffsetStore(OffsetStore):
 class KafkaOffsetStore(TopicOffsetStore):
     """The worker's own offsets topic, which workers of Kafka Connect may share.
 
-    ``props`` are the worker's properties with references resolved. A write beyond the ``limit`` fails and is not made
-    later either: the partition may belong to another worker then, or its offset may have been altered.
+    ``props`` are the worker's properties with references resolved. A write that exceeds the ``limit`` fails and is not
+    made later: by then the partition may belong to another worker, or its offset may have been altered.
     """
 
     def __init__(self, config: DistributedConfig, props: Mapping[str, str], limit: WriteLimit | None = None) -> None:

@@ -33,8 +33,8 @@ _Request: TypeAlias = tuple[ReadOffsets | CommitOffsets, str, Future[Command]]
 class OffsetService:
     """Owns an offset store (invariant I6).
 
-    Waiting commits are written together, with one sync, and waiting reads are answered together: when a worker starts,
-    all its source tasks ask.
+    Pending commits are written together, with one sync, and pending reads are answered together, because all source
+    tasks of a worker read at its start.
     """
 
     def __init__(self, store: OffsetStore) -> None:
@@ -120,7 +120,7 @@ class OffsetService:
                 }
             )
         except ConnectError as error:
-            # It says itself what is wrong; a full disk brings one with every commit.
+            # The message explains itself; a full disk causes this at every commit.
             logger.error("Source offsets could not be written: %s", error)  # noqa: TRY400 - see above
             return str(error)
         except Exception as error:
@@ -129,7 +129,7 @@ class OffsetService:
         return None
 
     def _read(self, requests: list[_Request]) -> None:
-        """Answer all waiting reads with one read of the store, which may be a round trip to the end of a topic."""
+        """Answer all pending reads with one read of the store, which may be a round trip to the end of a topic."""
         wanted: list[tuple[ReadOffsets, list[OffsetKey], Future[Command]]] = []
         for request, connector, answer in requests:
             if isinstance(request, ReadOffsets):

@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 NO_OFFSET_KEY: Final[OffsetKey] = b'["",{}]'
-"""The key of a record that belongs to no connector: none has an empty name."""
+"""The key of a record that belongs to no connector, since no connector has an empty name."""
 
 
 class OffsetStore(ABC):
@@ -37,11 +37,11 @@ class OffsetStore(ABC):
 
     @abstractmethod
     def get(self, keys: Sequence[OffsetKey]) -> list[bytes | None]:
-        """Return the value of each key; ``None`` if there is none."""
+        """Return the value of each key, or ``None`` if there is none."""
 
     @abstractmethod
     def put(self, values: Mapping[OffsetKey, bytes | None]) -> None:
-        """Store these values; when this returns they survive a crash. ``None`` deletes a key."""
+        """Store these values. They survive a crash once this has returned. ``None`` deletes a key."""
 
     @abstractmethod
     def items(self) -> Mapping[OffsetKey, bytes]:

@@ -34,13 +34,14 @@ _PREFIX: Final = "status.storage."
 _PURPOSE: Final = "connector and task statuses"
 _START_SECONDS: Final = 120.0
 
-# States that a worker may write for units that are another's by now; all other states are of units that it runs.
+# The states that a worker may write for units that already belong to another; all other states are of units that it
+# runs.
 _SAFELY: Final = frozenset((State.UNASSIGNED, State.FAILED))
 
 
 @dataclass(slots=True)
 class _Writing:
-    """A worker's own writes of a key that it has not seen on the topic yet, and the last record it saw meanwhile."""
+    """A worker's own writes of a key that it has not read back from the topic, and the last record read meanwhile."""
 
     under_way: int = 0
     newest: int = 0
@@ -48,10 +49,10 @@ class _Writing:
 
 
 class StatusView:
-    """The known states: those that this worker writes, at once, and those read from the topic. Used by one thread.
+    """The known states: those written by this worker, at once, and those read from the topic. Used by one thread.
 
-    While own writes of a key are under way, the view shows the last of them. When they have been read back, the last
-    record of the key on the topic counts, no matter which worker wrote it.
+    While this worker's writes of a key are pending, the view shows the last of them. Once they have been read back, the
+    last record of the key on the topic counts, no matter which worker wrote it.
     """
 
     def __init__(self) -> None:
@@ -60,7 +61,7 @@ class StatusView:
         self._writing: dict[bytes, _Writing] = {}
 
     def statuses(self) -> Mapping[Unit, Status]:
-        """Every status by unit."""
+        """Return every status by unit."""
         return dict(self._statuses)
 
     def status(self, unit: Unit) -> Status | None:
@@ -80,7 +81,7 @@ class StatusView:
         return writing.newest
 
     def read(self, key: bytes, record: records.StatusRecord | records.TopicUseRecord) -> None:
-        """Take a record that was read from the topic."""
+        """Apply a record read from the topic."""
         writing = self._writing.get(key)
         if writing is None:
             self._show(record)
@@ -88,7 +89,7 @@ class StatusView:
             writing.seen = record
 
     def is_newest(self, key: bytes, number: int) -> bool:
-        """Whether nothing was written after this write of the key."""
+        """Return whether nothing was written after this write of the key."""
         writing = self._writing.get(key)
         return writing is not None and writing.newest == number
 
@@ -118,8 +119,8 @@ class KafkaStatusStore(StatusStore):
     """One worker's view of the status topic, which workers of Kafka Connect may share.
 
     ``props`` are the worker's properties with references resolved. ``post`` runs an action in the thread that owns the
-    view, in order; records are applied there. Writes are not waited for: the client library retries them, and one that
-    fails for a temporary reason is repeated unless there is a newer one for the same unit.
+    view, in order; records are applied there. Writes are asynchronous: the client library retries them, and a write
+    that fails for a temporary reason is repeated unless there is a newer one for the same unit.
     """
 
     def __init__(
@@ -161,7 +162,7 @@ class KafkaStatusStore(StatusStore):
         return self._topic.refusal
 
     def close(self) -> None:
-        """Close the store, after a few seconds at most for pending writes."""
+        """Close the store after waiting a few seconds at most for pending writes."""
         self._topic.close()
 
     def put(self, unit: Unit, status: Status) -> None:

@@ -19,14 +19,14 @@ __all__ = ["StatusRecord", "TopicUseRecord", "parse", "status_key", "status_valu
 _CONNECTOR: Final = "status-connector-"
 _TASK: Final = "status-task-"
 _TOPIC: Final = "status-topic-"
-# No topic's name has a colon, so the first one ends it; a connector's may have any character.
+# Topic names contain no colon, so the first one ends the topic. A connector's name may contain any character.
 _OF_CONNECTOR: Final = ":connector-"
 _DESTROYED: Final = "DESTROYED"
 
 
 @dataclass(frozen=True, slots=True)
 class StatusRecord:
-    """The status of a unit, ``None`` if it was removed."""
+    """The status of a unit, or ``None`` if the unit was removed."""
 
     unit: Unit
     status: Status | None

@@ -29,7 +29,7 @@ _UP: Final = (State.RUNNING, State.PAUSED)
 
 @dataclass(frozen=True, slots=True)
 class Hang:
-    """A plugin call that has not returned since ``since``, in ISO 8601; ``line`` is where it is."""
+    """A plugin call that has not returned since ``since``, in ISO 8601; ``line`` is the line it is executing."""
 
     method: str
     since: str
@@ -43,8 +43,8 @@ class Status:
 
     ``drained`` is whether it has delivered everything (``run.until=drained``); ``restarts`` is how often
     ``restart.policy`` has restarted it since it last ran for long; ``hanging`` is the call in which it hangs.
-    ``changed`` is since when it is in this state, and ``started`` since when it runs, or had run until it failed: in
-    milliseconds since 1970, or ``None`` if a worker of Kafka Connect wrote the status.
+    ``changed`` is when it entered this state, and ``started`` when it began to run, also after it has failed; both in
+    milliseconds since 1970, or ``None`` if a Kafka Connect worker wrote the status.
     """
 
     state: State
@@ -78,11 +78,11 @@ class StatusStore(ABC):
 
     @abstractmethod
     def start(self) -> None:
-        """Read everything that is kept."""
+        """Read all stored statuses."""
 
     @property
     def refusal(self) -> str | None:
-        """What the brokers currently deny the store; any thread may call this."""
+        """The access that the brokers currently deny to the store. May be called by any thread."""
         return None
 
     @abstractmethod

@@ -1,7 +1,7 @@
 """Versions of configurations in a file of a standalone worker.
 
 Crash point: a new file is written, synced and renamed, so that a kill leaves the old versions or the new ones. A change
-whose version was not written yet is recorded at the next change of its connector.
+whose version was not written is recorded at the next change of its connector.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ __all__ = ["FileVersionStore"]
 
 
 class FileVersionStore(VersionStore):
-    """Stores versions in ``file``, one JSON object per line. Only the worker's user may read it: it has secrets."""
+    """Stores versions in ``file``, one JSON object per line.
+
+    Only the worker's user may read it, because it contains secrets.
+    """
 
     def __init__(self, file: Path) -> None:
         self._file = file

@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 _MOST_WAITING: Final = 200
 _RETRY_SECONDS: Final = (10.0, 600.0)
-"""How long to wait before the first attempt to write again, and at most: the wait doubles."""
+"""The delay before the first retry of a write, which then doubles, and the maximum delay."""
 
 _Action: TypeAlias = Callable[[], None]
 
@@ -29,9 +29,9 @@ class VersionService:
     """Owns a version store (invariant I6). All methods except :meth:`close` return at once.
 
     Every worker sees the changes; the leader records them. All workers remember the last ones, so the next leader
-    records those that a former leader missed: a version depends only on the change, so two workers that record the same
-    change record the same version. While the store cannot be written, changes wait, the last ``_MOST_WAITING`` of them
-    (invariant I9), and the log says so.
+    records those that a former leader missed. A version depends only on the change, so two workers that record the same
+    change write the same version. While the store cannot be written, the last ``_MOST_WAITING`` changes are kept
+    (invariant I9), and the failure is logged.
     """
 
     def __init__(self, store: VersionStore) -> None:
@@ -113,7 +113,7 @@ class VersionService:
         self._present, self._latest, self._retry_at = None, None, None
 
     def _note(self) -> None:
-        """As the leader, write new versions; failed writes are retried."""
+        """Write new versions if this worker leads; failed writes are retried."""
         if self._present is None:
             return
         self._retry_at = None

@@ -25,10 +25,10 @@ __all__ = [
 ]
 
 MOST_VERSIONS: Final = 50
-"""How many versions are kept of a connector."""
+"""The number of versions kept for a connector."""
 
 MOST_DELETED: Final = 100
-"""How many deleted connectors keep their versions, so that they can be made again."""
+"""The number of deleted connectors whose versions are kept, so that they can be created again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,10 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version of a connector's configuration; without one the connector was deleted. Numbers begin with 1."""
+    """A version of a connector's configuration; no configuration means that the connector was deleted.
+
+    Numbers begin with 1.
+    """
 
     number: int
     seen: Seen
@@ -77,7 +80,7 @@ def news(latest: Mapping[str, Version], seen: Iterable[Seen]) -> list[Version]:
     """Return the new versions in the changes seen, which are in order for each connector.
 
     A configuration that was written again without a change is not a new version, nor is a revision older than the
-    newest version, because that is stored already.
+    newest version, which is already stored.
     """
     last = dict(latest)
     found: list[Version] = []
@@ -94,9 +97,9 @@ def news(latest: Mapping[str, Version], seen: Iterable[Seen]) -> list[Version]:
 
 
 def rebased(latest: Mapping[str, Version], present: Iterable[Seen]) -> dict[str, Version]:
-    """Return the newest versions with revisions comparable to the present ones, if these started over.
+    """Return the newest versions with revisions comparable to the present ones, if these have started over.
 
-    They do if the config topic was created again.
+    They start over if the config topic is created again.
     """
     found = dict(latest)
     for item in present:
@@ -137,7 +140,7 @@ def document(version: Version) -> dict[str, Any]:
 
 
 def parse(data: bytes) -> Version:
-    """Parse what :func:`document` makes. Raises :class:`~connect.errors.DataError` if ``data`` is something else."""
+    """Parse the output of :func:`document`. Raises :class:`~connect.errors.DataError` if ``data`` is something else."""
     found = load_object(data)
     config, author = found.get("config"), found.get("author")
     if not (config is None or (isinstance(config, dict) and all(isinstance(item, str) for item in config.values()))):

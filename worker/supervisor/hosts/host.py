@@ -56,7 +56,7 @@ class Host:
             self._seats[unit] = None
             return self.child
         if self.child.pipe.is_cut():
-            # The process is about to end, which is heard later.
+            # The process is about to end; its end is noticed later.
             self.condemned = True
             return Stillborn(ConnectionResetError("the process ends"))
         self._taken += 1
@@ -104,7 +104,7 @@ class Host:
         self.child.kill()
 
     def _crashed(self) -> Unit | None:
-        """The unit in whose thread the interpreter crashed, if it was one's."""
+        """The unit in whose thread the interpreter crashed, if the thread belonged to a unit."""
         found = _CRASHED.search(self.child.crash or "")
         if found is None:
             return None

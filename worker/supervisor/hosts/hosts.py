@@ -75,7 +75,7 @@ class Hosts:
         if unit in host.units:
             self._of[unit] = host
         elif host.condemned:
-            # The process has just ended, which was not heard yet.
+            # The process has just ended, which has not been noticed yet.
             return self.launch(unit, command)
         return child
 
@@ -99,7 +99,7 @@ class Hosts:
         return unit != host.culprit
 
     def gone(self, unit: Unit) -> None:
-        """Note that a unit runs no more. The reasons why it has to run alone are kept."""
+        """Note that a unit no longer runs. The reasons why it has to run alone are kept."""
         self._crowd.goes(unit)
         if not self._is_alone(unit):
             self._wishes.pop(unit, None)
@@ -188,7 +188,8 @@ class Hosts:
         return host.speakers()
 
     def take_hanging(self) -> dict[Unit, Hanging | None]:
-        """News of hosts in which no Python runs: units that may be the cause, or ``None`` where it runs again."""
+        """Return the news of hosts in which no Python runs: units that may be the cause, or ``None`` once Python runs
+        again."""
         hanging, self._hanging = self._hanging, {}
         return hanging
 
@@ -289,7 +290,7 @@ def isolation_of(command: RunUnit) -> Isolation:
     try:
         return Isolation(written.strip().lower())
     except ValueError:
-        return Isolation.PROCESS  # Such as a reference that only the unit's own process resolves, and then refuses.
+        return Isolation.PROCESS  # such as a reference, which only the unit's own process resolves and refuses
 
 
 def _config(command: RunUnit) -> dict[str, str]:

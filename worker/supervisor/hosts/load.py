@@ -1,8 +1,8 @@
 """Decides which units run alone because they keep a core busy. Callers pass the time, for tests.
 
-A unit comes back to a shared host after a long rest, and each time that it had to leave again the rest is four times as
-long, so that none goes back and forth. A unit is judged only when it has just reported: it is between two calls of its
-plugin then, so that a move interrupts none.
+A unit returns to a shared host after it has been idle for a long time. That time is four times as long after each
+further departure, so that no unit goes back and forth. A unit is judged only when it has just reported: it is then
+between two calls of its plugin, and a move interrupts none.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from worker.unit import Unit
 __all__ = ["Load"]
 
 _MEMORY: Final = 20.0
-"""The seconds over which the share of a core is averaged, with older ones weighing less and less."""
+"""The seconds over which the share of a core is averaged, with older seconds weighing less and less."""
 _BUSY: Final = 0.2
 """A unit that takes this share of a core leaves a shared host."""
 _CROWDED: Final = 0.5
-"""Where all units of a host together take this share of a core, the busiest leaves."""
+"""If all units of a host together take this share of a core, the busiest leaves."""
 _LITTLE: Final = 0.05
-"""A unit that takes a smaller share of a core rests, and has no reason to leave."""
+"""A unit that takes a smaller share of a core counts as idle."""
 _REST: Final = 600.0
 _PAUSE: Final = 60.0
-"""The seconds of rest after which a unit that has always run alone joins others."""
+"""The idle seconds after which a unit that has always run alone joins others."""
 _LONGER: Final = 4
 
 
@@ -37,7 +37,7 @@ class _Known:
     share: float = 0.0
     is_alone: bool = False
     times: int = 0
-    """How often it has left a shared host."""
+    """How often the unit has left a shared host."""
     rests_since: float = 0.0
 
     def share_at(self, now: float) -> float:
@@ -45,7 +45,7 @@ class _Known:
 
 
 class Load:
-    """The share of a core that each unit takes, and which units run alone for it."""
+    """The share of a core that each unit takes, and the units that therefore run alone."""
 
     def __init__(self) -> None:
         self._known: dict[Unit, _Known] = {}

@@ -1,8 +1,8 @@
 """Decides which unit runs in which host, from what each may share and where each runs now.
 
 With ``task.isolation=auto``, units that start while a worker has few of them run alone. When there are many, those that
-rest move together, a task once it has rested for a minute, and new ones start in shared hosts. When there are few
-again nobody moves out, so that one unit that comes and goes moves no other.
+rest move together, a task once it has rested for a minute, and new ones start in shared hosts. When there are few again
+nobody moves out, so that a single unit that comes and goes moves no others.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from worker.unit import Unit
 __all__ = ["FEW", "ROOM", "Crowd", "Group", "Isolation", "Place", "alike", "group_of", "place_for", "placed"]
 
 ROOM: Final = 50
-"""The most tasks, and the most connectors, of a host that several connectors share. Most connectors soon rest."""
+"""The maximum number of tasks, and of connectors, in a host that several connectors share. Most connectors soon
+rest."""
 
 FEW: Final = 16
-"""Up to so many tasks, and so many connectors, have a process each."""
+"""Up to this many tasks, and as many connectors, have a process each."""
 
 
 class Isolation(enum.Enum):
-    """With which units a unit may share a process: the values of ``task.isolation``."""
+    """The units with which a unit may share a process: the values of ``task.isolation``."""
 
     PROCESS = "process"
     CONNECTOR = "connector"
@@ -55,7 +56,7 @@ class Group:
         return self.kind in (Isolation.SHARED.value, Isolation.AUTO.value)
 
     def has_room(self, alike: int) -> bool:
-        """Whether a host of this group that has so many units of a kind takes another of that kind."""
+        """Whether a host of this group with this many units of a kind has room for another of that kind."""
         if self.is_crowd:
             return alike < ROOM
         return self.is_shared or alike == 0
@@ -101,7 +102,7 @@ def place_for(unit: Unit, group: Group, hosts: Iterable[Place]) -> int | None:
 
 
 def alike(host: Place, *, is_task: bool) -> int:
-    """How many tasks or connectors a host has."""
+    """The number of units in a host of the same kind, task or connector."""
     return sum(unit.is_task is is_task for unit in host.units)
 
 

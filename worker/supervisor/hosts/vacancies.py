@@ -1,7 +1,7 @@
 """Decides which shared hosts to close because the other hosts have room for their units. Callers pass the time.
 
-A host is closed only if the others keep some room, and have had it for a while: to stop ten connectors and start ten
-others moves nobody.
+A host is closed only if the others keep some room, and have had it for a while: stopping ten connectors and starting
+ten others moves no unit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _COMFORTABLE: Final = ROOM * 4 // 5
 
 
 class Vacancies:
-    """Knows since when there has been one host too many, and which one is closing."""
+    """Tracks since when there has been one host too many, and which one is closing."""
 
     def __init__(self) -> None:
         self._since: dict[Group, float] = {}

@@ -20,7 +20,7 @@ class Watched:
 
 @dataclass(frozen=True, slots=True)
 class Hanging:
-    """A call of the plugin has not returned for so many seconds, ``since`` this time (seconds since 1970).
+    """A call of the plugin has not returned for this many seconds, ``since`` this time (seconds since 1970).
 
     ``line`` is the line of the plugin that it has reached, ``trace`` the whole stack.
     """
@@ -52,7 +52,7 @@ class HangOver:
 
 @dataclass(frozen=True, slots=True)
 class Silent:
-    """The process has run no Python for so many seconds; ``stacks`` are those of its threads."""
+    """The process has run no Python for this many seconds; ``stacks`` are those of its threads."""
 
     seconds: float
     stacks: str

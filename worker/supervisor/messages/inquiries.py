@@ -129,7 +129,7 @@ class ValuesFound:
 
 @dataclass(frozen=True, slots=True)
 class Fenced:
-    """The answer to :class:`FenceProducers`: none of them can write any more."""
+    """The answer to :class:`FenceProducers`: none of the producers can write any more."""
 
 
 @dataclass(frozen=True, slots=True)

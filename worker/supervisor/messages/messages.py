@@ -346,7 +346,7 @@ class Drained:
 
 @dataclass(frozen=True, slots=True)
 class ConfigExpires:
-    """Values of config providers expire in so many milliseconds, when the process has to be restarted."""
+    """Values of config providers expire in this many milliseconds, when the process has to be restarted."""
 
     ttl_ms: int
 

@@ -1,13 +1,13 @@
-"""Remembers which files of a folder are sent, in a text of bounded length however many there are.
+"""Remembers which files of a folder have been sent, in a text of bounded length, whatever the number of files.
 
-A file is what its path, its size and its time of modification say: one that was changed is another file, and is sent
-again as a whole. Files are sent in the order of these times, and of a digest of the three where times are equal. So all
-files up to a *mark* in this order are done, and of those after it the bookmark has the digests.
+A file is identified by its path, size and modification time: a changed file is a different file, and is sent again as a
+whole. Files are sent in the order of their modification times, with ties broken by a digest of all three. So every file
+up to a *mark* in this order is done, and for the files after the mark the bookmark keeps their digests.
 
-The mark follows the newest file that was sent, at a distance: a file that turns up with an earlier time (it was copied
-with its times, or its writer's clock is behind) is found as long as it is after the mark. One that turns up before the
-mark cannot be told from those that are sent. That it is there is noticed all the same, for the bookmark counts the
-files before its mark (invariant I4).
+The mark follows the newest file sent, at a distance: a file that turns up with an earlier time (because it was copied
+with its times, or because its writer's clock is behind) is found as long as it sorts after the mark. One that turns up
+before the mark cannot be told from the files already sent. Its presence is still noticed, because the bookmark counts
+the files before its mark (invariant I4).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from connect.errors import ConfigError
 __all__ = ["Bookmark", "Due", "FoundFile", "Limits", "Place", "files_due"]
 
 Place: TypeAlias = tuple[int, str]
-"""The place of a file in the order: its time of modification in milliseconds, and its digest."""
+"""A file's position in the order: its modification time in milliseconds, and its digest."""
 
 _BEGINNING: Final[Place] = (-1, "")
 _MOST: Final = 10_000
@@ -50,38 +50,38 @@ class FoundFile:
 
     @property
     def place(self) -> Place:
-        """Its place in the order in which files are sent."""
+        """The file's position in the order in which files are sent."""
         return self.modified, self.digest
 
     @property
     def piece(self) -> str:
-        """Its name as a piece of a load."""
+        """The file's name as a piece of a load."""
         return _piece(self.digest, self.modified)
 
 
 @dataclass(frozen=True, slots=True)
 class Bookmark:
-    """How far the files of a folder are sent: all up to ``mark``, and those after it that are in ``sent``."""
+    """How far a folder has been sent: all files up to ``mark``, and those after it that are in ``sent``."""
 
     mark: Place = _BEGINNING
     passed: int = 0
-    """How many files there were up to the mark."""
+    """The number of files up to the mark."""
     sent: Mapping[str, int] = field(default_factory=dict)
-    """The times of modification of the files after the mark that are done, by their digests."""
+    """The modification times, by digest, of the files after the mark that are done."""
 
     def has(self, file: FoundFile) -> bool:
-        """Whether a file is sent."""
+        """Whether a file has been sent."""
         return file.place <= self.mark or file.digest in self.sent
 
     def with_pieces(self, pieces: Iterable[str]) -> Bookmark:
-        """The bookmark when the files of these names are done too; its mark stays where it is."""
+        """The bookmark once the files with these names are done too; its mark does not move."""
         return replace(self, sent={**self.sent, **_times_of(pieces)})
 
     def after(self, files: Iterable[FoundFile], rest: Place | None, lateness: int, most: int = _MOST) -> Bookmark:
-        """The bookmark when these files are done too; ``rest`` is the place of the first file that is not.
+        """The bookmark once these files are done too; ``rest`` is the position of the first file that is not.
 
-        The mark stays so many milliseconds behind the newest of them, unless more than ``most`` files would be after
-        it; and always behind what is not done yet.
+        The mark stays this many milliseconds behind the newest of them, unless that would leave more than ``most``
+        files after it; and it always stays behind whatever is not done yet.
         """
         sent = {**self.sent, **{file.digest: file.modified for file in files}}
         places = sorted((modified, digest) for digest, modified in sent.items())
@@ -94,13 +94,13 @@ class Bookmark:
         return Bookmark(mark, self.passed + len(sent) - len(left), left)
 
     def offset(self) -> dict[str, Any]:
-        """The bookmark as a source offset, whose values are plain texts and numbers."""
+        """The bookmark as a source offset, whose values are plain strings and numbers."""
         sent = " ".join(itertools.starmap(_piece, self.sent.items()))
         return {"modified": self.mark[0], "digest": self.mark[1], "passed": self.passed, "sent": sent}
 
     @classmethod
     def of(cls, offset: Mapping[str, Any] | None) -> Bookmark:
-        """Return the bookmark in a source offset; the beginning if there is none."""
+        """Return the bookmark in a source offset, or the initial one if there is none."""
         if offset is None:
             return cls()
         for key, kind in _KEYS.items():
@@ -113,7 +113,7 @@ class Bookmark:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much is read at once, and how old a file has to be by its time of modification; milliseconds."""
+    """How much is read at once, and how old (by modification time, in milliseconds) a file has to be."""
 
     files: int
     bytes: int
@@ -126,19 +126,19 @@ class Due:
 
     files: Sequence[FoundFile] = ()
     next: Place | None = None
-    """The place of the first file that is neither sent nor among ``files``."""
+    """The position of the first file that is neither sent nor among ``files``."""
     passed: int = 0
-    """How many files there are up to the bookmark's mark."""
+    """The number of files up to the bookmark's mark."""
     late: int = 0
-    """How many of them have turned up since they were counted."""
+    """How many of them have turned up since they were last counted."""
     left: int = 0
-    """How many files are to be sent after these, without those that are too young."""
+    """How many files remain to be sent after these, not counting those that are too young."""
     ripe_in: int | None = None
-    """In how many milliseconds the oldest of the files that are too young will be old enough."""
+    """Milliseconds until the oldest of the files that are too young is old enough."""
 
 
 def files_due(files: Iterable[FoundFile], bookmark: Bookmark, limits: Limits, now: int) -> Due:
-    """The files to send next, in their order. However many there are, few are held at once (invariant I9)."""
+    """The files to send next, in order. However many there are, only a few are held in memory (invariant I9)."""
     seen = _Seen(bookmark, limits, now)
     first = heapq.nsmallest(limits.files + 1, seen.ripe(files), key=lambda file: file.place)
     chosen = _within(first[: limits.files], limits.bytes)
@@ -155,7 +155,7 @@ def files_due(files: Iterable[FoundFile], bookmark: Bookmark, limits: Limits, no
 
 
 class _Seen:
-    """Counts files while they go by."""
+    """Counts files as they pass through."""
 
     def __init__(self, bookmark: Bookmark, limits: Limits, now: int) -> None:
         self._bookmark = bookmark
@@ -165,7 +165,7 @@ class _Seen:
         self.youngest: Place | None = None
 
     def ripe(self, files: Iterable[FoundFile]) -> Iterable[FoundFile]:
-        """The files that are old enough and not sent."""
+        """The files that are old enough and not yet sent."""
         for file in files:
             if file.place <= self._bookmark.mark:
                 self.passed += 1
@@ -179,7 +179,7 @@ class _Seen:
 
 
 def _within(files: Sequence[FoundFile], most: int) -> Sequence[FoundFile]:
-    """As many of the first files as have so many bytes together, but at least one."""
+    """The longest prefix of the files that fits into this many bytes, but at least one file."""
     size = 0
     for place, file in enumerate(files):
         size += file.size
@@ -193,7 +193,7 @@ def _piece(digest: str, modified: int) -> str:
 
 
 def _times_of(pieces: Iterable[str]) -> dict[str, int]:
-    """The times of modification of files by their digests."""
+    """The modification times of files, by digest."""
     try:
         return {digest: int(modified) for digest, modified in (piece.split(":") for piece in pieces)}
     except ValueError:

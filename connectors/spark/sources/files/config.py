@@ -1,4 +1,4 @@
-"""The configuration of the source of files."""
+"""The configuration of the file source."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _SOURCES: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
     "OrcFormat": ("orc", {"mergeSchema": "true"}),
     "AvroFormat": ("avro", {}),
     "JsonFormat": ("json", {"mode": "FAILFAST"}),
-    # As the Spark sink writes them: values may have line ends.
+    # Same as the Spark sink writes them: values may contain line breaks.
     "CsvFormat": ("csv", {"mode": "FAILFAST", "header": "true", "escape": '"', "multiLine": "true"}),
     "StringFormat": ("text", {}),
 }
-"""What Spark calls each format, and the options with which no line is read otherwise than it is meant."""
+"""Spark's name for each format, and the options that keep Spark from misreading lines."""
 
 
 class PartitionFields(StrEnum):
-    """The treatment of folders such as year=2013."""
+    """How to treat folders such as year=2013."""
 
     NONE = "none"
     STRING = "string"
@@ -42,7 +42,7 @@ class PartitionFields(StrEnum):
 
 
 class SparkFileSourceConfig(BulkSourceConfig, StoreOptions, RowOptions):
-    """The options of the source of files. Keys that begin with ``spark.`` are Spark's own and reach its session."""
+    """The options of the file source. Keys that begin with ``spark.`` are Spark's own and are passed to its session."""
 
     store_url: str | None = option(
         default=None,
@@ -139,18 +139,18 @@ class SparkFileSourceConfig(BulkSourceConfig, StoreOptions, RowOptions):
 
     @property
     def format(self) -> str:
-        """The format by its simple name."""
+        """The format, by its simple name."""
         simple = re.split(r"[.$]", self.format_class)[-1]
         return {"TextFormat": "StringFormat"}.get(simple, simple)
 
     @property
     def source(self) -> str:
-        """The format's name in Spark."""
+        """Spark's name for the format."""
         return _SOURCES[self.format][0]
 
     @property
     def read_options(self) -> dict[str, str]:
-        """The options of Spark's reader: Sluice's, overridden by the keys ``read.option.*``."""
+        """The options for Spark's reader: Sluice's, overridden by the keys ``read.option.*``."""
         given = {key: value for key, value in self.originals_with_prefix("read.option.").items() if value is not None}
         known = {key.lower() for key in given}
         ours = {key: value for key, value in _SOURCES[self.format][1].items() if key.lower() not in known}
@@ -158,11 +158,11 @@ class SparkFileSourceConfig(BulkSourceConfig, StoreOptions, RowOptions):
 
     @property
     def folder(self) -> str:
-        """The folder, as Hadoop calls it."""
+        """The folder, as Hadoop names it."""
         return "/".join(filter(None, (self.location.uri, self.topics_dir)))
 
     def check(self) -> Iterable[ConfigError]:
-        """Yield an error for each rule over several options that is broken."""
+        """Yield an error for each violated rule that involves several options."""
         if reason := missing_extra("spark", "pyspark", "pandas", "pyarrow"):
             yield ConfigRuleError(f"The source of files cannot run here. {reason}", "connector.class")
         yield from self.store_mistakes()

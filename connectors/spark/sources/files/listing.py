@@ -1,4 +1,4 @@
-"""The files below a folder, listed by Spark: on any file system that Hadoop has, and by several threads at once."""
+"""Lists the files below a folder with Spark, on any file system Hadoop supports, using several threads."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 __all__ = ["FileFilter", "listed_files", "parse_statuses"]
 
 _SEPARATOR: Final = "\n\0"
-"""No path has a NUL."""
-# Greedy: a name that looks like the rest of a status is a part of the path.
+"""A separator: no path contains a NUL."""
+# Greedy: if part of the path looks like the rest of a status, it still belongs to the path.
 _STATUS: Final = re.compile(
     r"\w+\{path=(.*); isDirectory=false; length=(\d+); replication=\d+; blocksize=\d+; modification_time=(\d+); ",
     re.DOTALL,
@@ -26,14 +26,14 @@ _STATUS: Final = re.compile(
 
 
 class FileFilter:
-    """Decides by its path below the folder whether to read a file."""
+    """Decides whether to read a file, by its path below the folder."""
 
     def __init__(self, pattern: str, *, recursive: bool) -> None:
         self._pattern = pattern
         self._recursive = recursive
 
     def takes(self, name: str) -> bool:
-        """Whether a file is to be read."""
+        """Whether to read a file."""
         folder, _, last = name.rpartition("/")
         if folder and not self._recursive:
             return False
@@ -41,9 +41,9 @@ class FileFilter:
 
 
 def listed_files(spark: SparkSession, folder: str, chosen: FileFilter) -> Iterator[FoundFile]:
-    """The files below a folder that are chosen, as they are now, in no order.
+    """The selected files below a folder as they are now, in no particular order.
 
-    Raises :class:`~connect.errors.ConnectError` if there is no such folder.
+    Raises :class:`~connect.errors.ConnectError` if the folder does not exist.
     """
     jvm: Any = spark._jvm
     session: Any = spark._jsparkSession
@@ -57,13 +57,13 @@ def listed_files(spark: SparkSession, folder: str, chosen: FileFilter) -> Iterat
     none = jvm.scala.Option.empty()
     options = python.toScalaMap({"recursiveFileLookup": "true"})
     index = sources.InMemoryFileIndex(session, python.toSeq([path]), options, none, uncached, none, none)
-    # One call for all of them: one for each would take a minute for 100,000.
+    # One call for all of them: a call for each would take a minute for 100,000 files.
     text = str(index.allFiles().mkString(_SEPARATOR))
     return parse_statuses(text, str(files.makeQualified(path)), chosen)
 
 
 def parse_statuses(text: str, root: str, chosen: FileFilter) -> Iterator[FoundFile]:
-    """The chosen files in the text of Hadoop's statuses of files below ``root``."""
+    """Parse the selected files from Hadoop's textual statuses of the files below ``root``."""
     prefix = f"{root.rstrip('/')}/"
     for status in _parts(text):
         match = _STATUS.match(status)
@@ -88,5 +88,5 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def _as_path(uri: str) -> str:
-    """A URI as the text of a path: Hadoop encodes it itself."""
+    """A URI as the text of a path, which Hadoop encodes itself."""
     return unquote(uri) if uri.startswith("file:") else uri

@@ -1,8 +1,8 @@
-"""Reads the rows of files with Spark: whole files, or none of their rows.
+"""Reads the rows of files with Spark: either whole files or none of their rows.
 
-Spark alone would publish half of a file that turns out to be broken in the middle. So the files of a load are read once
-beforehand. If they cannot be read together, they are halved until the file is found that cannot be read by itself. That
-also separates files whose columns have incompatible types.
+On its own, Spark would publish half of a file that turns out to be corrupt in the middle. So the files of a load are
+read once beforehand. If they cannot be read together, they are split in half repeatedly until the unreadable file is
+isolated. That also separates files whose columns have incompatible types.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["BadFile", "FileGroup", "FilePart", "FileReader", "file_groups", "readable_parts"]
 
 _NO_GLOBS: Final = {"__globPaths__": "false"}
-"""Paths are those of files: what looks like a pattern in them is a part of the name."""
+"""Options that make Spark take paths literally: a path that looks like a pattern is a plain file name."""
 _PASSING: Final = (
     "ConnectException",
     "SocketException",
@@ -44,7 +44,7 @@ _CHANGED: Final = ("FileNotFoundException", "FAILED_READ_FILE.FILE_NOT_EXIST", "
 
 @dataclass(frozen=True, slots=True)
 class FileGroup:
-    """Files that are read together: their rows go to one topic, and their folders have the same columns."""
+    """Files that are read together: their rows go to one topic, and their folders have the same partition columns."""
 
     topic: str
     columns: tuple[str, ...]
@@ -53,24 +53,24 @@ class FileGroup:
 
 @dataclass(frozen=True, slots=True)
 class FilePart:
-    """Files that are read together, and their rows."""
+    """Files that are read together, with their rows."""
 
     files: Sequence[FoundFile]
     records: RecordFrame
     columns: StructType | None = None
-    """The columns that the files have together."""
+    """The columns of all the files combined."""
 
 
 @dataclass(frozen=True, slots=True)
 class BadFile:
-    """A file that cannot be read, and why."""
+    """An unreadable file, and why it cannot be read."""
 
     file: FoundFile
     reason: str
 
 
 def file_groups(files: Iterable[FoundFile], config: SparkFileSourceConfig) -> Iterator[FileGroup]:
-    """The files in groups."""
+    """Group the files."""
     root = config.folder.rstrip("/").rpartition("/")[2]
 
     def about(file: FoundFile) -> tuple[str, tuple[str, ...]]:
@@ -86,9 +86,9 @@ def file_groups(files: Iterable[FoundFile], config: SparkFileSourceConfig) -> It
 def readable_parts(
     files: Sequence[FoundFile], read: Callable[[Sequence[FoundFile]], FilePart]
 ) -> Iterator[FilePart | BadFile]:
-    """The rows of the files, in as many parts as they can be read in, and the files that cannot be read.
+    """The rows of the files, in as few parts as they can be read in, and the files that cannot be read.
 
-    ``read`` reads all rows of files that it is given, and raises if it cannot.
+    ``read`` reads all rows of the files it is given, and raises if it cannot.
     """
     try:
         part = read(files)
@@ -105,7 +105,7 @@ def readable_parts(
 
 
 class FileReader:
-    """Reads files as the options of a connector say."""
+    """Reads files as the connector's options say."""
 
     def __init__(self, spark: SparkSession, publisher: RowPublisher, config: SparkFileSourceConfig) -> None:
         self._spark = spark
@@ -113,7 +113,7 @@ class FileReader:
         self._config = config
 
     def parts(self, group: FileGroup) -> Iterator[FilePart | BadFile]:
-        """The rows of the files of a group, every one of which has been read, and the files that cannot be."""
+        """The rows of a group's files, each of which has been read in full, and the files that cannot be read."""
         return readable_parts(group.files, lambda files: self._whole(group, files))
 
     def error(self, bad: BadFile) -> DataError:
@@ -121,7 +121,7 @@ class FileReader:
         return DataError(f"The file {bad.file.path} cannot be read, and none of its rows is sent: {bad.reason}")
 
     def divided(self, group: FileGroup, part: FilePart, count: int) -> Sequence[FilePart]:
-        """A part in at most so many, of about the same size, that have the columns of the whole."""
+        """Divide a part into at most this many of roughly equal size, each with the columns of the whole."""
         divided = divide_evenly(part.files, count, lambda file: file.size)
         return [part] if len(divided) == 1 else [self._part(group, files, part.columns) for files in divided]
 
@@ -151,7 +151,7 @@ class FileReader:
 
 
 def _check_passing(error: Exception) -> None:
-    """Raise what is no fault of a file: of the configuration, of the session, or of a store that cannot be reached."""
+    """Raise errors that no file is to blame for: those of the configuration, the session, or an unreachable store."""
     if isinstance(error, ConfigError | RetriableError):
         raise error
     text = f"{type(error).__name__}: {error}"

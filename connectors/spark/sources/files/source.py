@@ -1,4 +1,4 @@
-"""The source of files and its task."""
+"""The file source and its task."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["SparkFileSourceConnector", "SparkFileSourceTask"]
 
 logger = logging.getLogger(__name__)
 _LOAD: Final = "files"
-"""The name of any load: the names of files tell them from all others."""
+"""The name of every load: the names of the files are enough to tell them apart."""
 _INFERENCE: Final = "spark.sql.sources.partitionColumnTypeInference.enabled"
 
 
@@ -50,7 +50,7 @@ class SparkFileSourceTask(BulkSourceTask[SparkFileSourceConfig]):
         return self._session.work(self._load)
 
     def drained(self) -> bool:
-        """Whether there were no files that are too young."""
+        """Whether no files were left out for being too young."""
         return self._is_drained
 
     def stop(self) -> None:
@@ -87,12 +87,13 @@ class SparkFileSourceTask(BulkSourceTask[SparkFileSourceConfig]):
         return due
 
     def _send(self, due: Due) -> None:
-        """Publish the files, and commit the offset after each part of them that is read together."""
+        """Publish the files, and commit the offset after each part that is read together."""
         from connectors.spark.sources.row_publisher import Load, Share  # noqa: PLC0415 - brings pyspark
 
         publisher, load = self._session.publisher, Load(self._partition, _LOAD)
         reader = FileReader(self._session.spark, publisher, self.config)
-        # All are read before the first is published: what is wrong with one is told before rows are sent in vain.
+        # All files are read before the first is published, so that an error in one is found before any rows are sent in
+        # vain.
         parts = [(group, part) for group in file_groups(due.files, self.config) for part in reader.parts(group)]
         places = {file.digest: file.place for file in due.files}
         self._bookmark = replace(self._bookmark, passed=due.passed)
@@ -114,24 +115,24 @@ class SparkFileSourceTask(BulkSourceTask[SparkFileSourceConfig]):
 
 
 class SparkFileSourceConnector(SourceConnector[SparkFileSourceConfig]):
-    """Publishes the rows of files in a folder of any Hadoop file system with Spark. It runs as a single task."""
+    """Publishes the rows of files in a folder of any Hadoop file system with Spark. Runs as a single task."""
 
     task_class = SparkFileSourceTask
     watches = False
     version = "0.1.0"
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:  # noqa: ARG002
-        """One task with the connector's own configuration."""
+        """Return one task config: the connector's own configuration."""
         return [self.config.originals]
 
     @classmethod
     def exactly_once_support(cls, config: SparkFileSourceConfig) -> ExactlyOnceSupport:  # noqa: ARG003
-        """The rows of a file are committed with the mark that it is sent."""
+        """Supported: the rows of a file are committed together with the mark that says it was sent."""
         return ExactlyOnceSupport.SUPPORTED
 
     @classmethod
     def alter_offsets(cls, config: SparkFileSourceConfig, offsets: Mapping[str, Offset | None]) -> bool:  # noqa: ARG003
-        """Refuse what is no bookmark of a folder."""
+        """Reject anything that is not a bookmark of a folder."""
         for offset in unmarked(offsets.values()):
             Bookmark.of(offset)
         return True

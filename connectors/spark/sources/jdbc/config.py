@@ -1,4 +1,4 @@
-"""The configuration of the source of databases."""
+"""The configuration of the JDBC source."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NEVER: Final = -1
 
 
 class SparkJdbcSourceConfig(BulkSourceConfig, RowOptions):
-    """The options of the source of databases. Keys that begin with ``spark.`` are Spark's own and reach its session."""
+    """The options of the JDBC source. Keys that begin with ``spark.`` are Spark's own and are passed to its session."""
 
     connection_url: Password = option(
         importance=HIGH,
@@ -104,19 +104,19 @@ class SparkJdbcSourceConfig(BulkSourceConfig, RowOptions):
 
     @property
     def driver(self) -> JdbcDriver:
-        """The driver of the database."""
+        """The JDBC driver for the database."""
         driver = jdbc_driver(self.connection_url.value)
         assert driver is not None, "a configuration without a driver is refused"
         return driver
 
     @property
     def interval(self) -> int | None:
-        """``snapshot.interval.ms``; ``None`` is once."""
+        """``snapshot.interval.ms``; ``None`` means a single snapshot."""
         return None if self.snapshot_interval_ms == _NEVER else self.snapshot_interval_ms
 
     @property
     def sources(self) -> Mapping[str, str]:
-        """What is read, as SQL has it after FROM, by the names of the tables; the query has none."""
+        """What to read, in the form that follows FROM in SQL, by table name; the query has no name."""
         if self.query is not None:
             return {"": f"({self.query}) sluice_query"}
         return {name: self.driver.quoted_table(name) for name in self.tables}
@@ -127,7 +127,7 @@ class SparkJdbcSourceConfig(BulkSourceConfig, RowOptions):
         return text if password is None or not password.value else text.replace(password.value, HIDDEN)
 
     def check(self) -> Iterable[ConfigError]:
-        """Yield an error for each rule over several options that is broken."""
+        """Yield an error for each violated rule that involves several options."""
         if reason := missing_extra("spark", "pyspark", "pandas", "pyarrow"):
             yield ConfigRuleError(f"The source of databases cannot run here. {reason}", "connector.class")
         try:

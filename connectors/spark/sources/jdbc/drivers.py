@@ -1,7 +1,7 @@
-"""The JDBC drivers that there are for Spark, by the URLs that they take.
+"""The JDBC drivers available to Spark, by the URLs they accept.
 
-A connector's configuration comes from whoever reaches the REST API, and drivers have options that load code or name
-files of the worker. So a URL has a host, a database, and options of those that are listed here, and nothing else.
+A connector's configuration comes from whoever can reach the REST API, and drivers have options that load code or name
+files of the worker. So a URL may contain a host, a database, and the options listed here, and nothing else.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ _VALUE: Final = re.compile(r"[A-Za-z0-9_.,\-]{1,100}")
 
 @dataclass(frozen=True, slots=True)
 class JdbcDriver:
-    """A driver: its class, the list of its jars, and the options that a URL may set."""
+    """A driver: its class, the list of its jars, and the options a URL may set."""
 
     name: str
     class_name: str
     jars: Path
     options: frozenset[str] = frozenset()
     quote: str = '"'
-    """What names are put between in SQL."""
+    """The quote character for names in SQL."""
     is_file: bool = False
     scheme: str = ""
-    """The scheme by which Spark knows the dialect."""
+    """The URL scheme by which Spark recognizes the dialect."""
     always: tuple[tuple[str, str], ...] = ()
-    """Options that every URL has."""
+    """Options added to every URL."""
 
     def quoted(self, name: str) -> str:
-        """A name as the database has it in SQL."""
+        """A name quoted for the database's SQL."""
         return self.quote + name.replace(self.quote, self.quote * 2) + self.quote
 
     def quoted_table(self, name: str) -> str:
-        """The name of a table, whose parts have dots between them."""
+        """A quoted table name, whose parts are separated by dots."""
         return ".".join(map(self.quoted, name.split(".")))
 
 
@@ -54,7 +54,7 @@ _MARIADB: Final = JdbcDriver(
     frozenset({"connectTimeout", "socketTimeout", "sslMode", "tcpKeepAlive", "useCompression"}),
     "`",
     scheme="mysql",
-    # Spark knows the dialect by the scheme of MySQL, which the driver leaves to MySQL's own otherwise.
+    # Spark recognizes the dialect by MySQL's scheme, which this driver otherwise leaves to MySQL's own.
     always=(("permitMysqlScheme", "true"),),
 )
 _DRIVERS: Final[Mapping[str, JdbcDriver]] = {
@@ -84,13 +84,13 @@ _DRIVERS: Final[Mapping[str, JdbcDriver]] = {
 
 
 def jdbc_driver(url: str) -> JdbcDriver | None:
-    """The driver for a URL, if it begins as those of a database do that there is one for."""
+    """The JDBC driver for a URL, if one of the supported drivers accepts its prefix."""
     head, _, rest = url.strip().partition(":")
     return _DRIVERS.get(rest.partition(":")[0].lower()) if head.lower() == "jdbc" else None
 
 
 def driver_url(url: str) -> str:
-    """The URL as Spark is given it. A ``ValueError`` says what is wrong, and shows nothing of it but option names."""
+    """The URL to give to Spark. Raises ``ValueError``, which reveals no part of the URL but option names."""
     driver = jdbc_driver(url)
     if driver is None:
         known = ", ".join(f"jdbc:{name}:" for name in _DRIVERS)

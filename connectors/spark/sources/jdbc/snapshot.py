@@ -1,7 +1,8 @@
-"""Decides how a table is read in partitions, and how far that is, without asking the database.
+"""Decides how a table is read in partitions, and how far reading has got, without querying the database.
 
-A snapshot is of no one moment: each partition is read in a transaction of its own, and those of one load at once. Its
-bounds are kept with the offset, so that one that was interrupted goes on with the partitions that are left.
+A snapshot does not show a single point in time: each partition is read in its own transaction, and those of one load at
+the same time. Its bounds are stored with the offset, so that an interrupted snapshot continues with the partitions that
+are left.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ _MICROSECOND: Final = dt.timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The least and the greatest value of a column as numbers: of times days or microseconds since 1970."""
+    """The minimum and maximum of a column as numbers; times are days or microseconds since 1970."""
 
     kind: str
     lower: int
     upper: int
 
     def borders(self, count: int) -> list[str]:
-        """The values, as SQL has them, between so many partitions; fewer if there are not so many values."""
+        """The SQL literals of the borders between this many partitions; fewer if there are not enough values."""
         span = self.upper - self.lower
         borders = {self.lower + span * place // count for place in range(1, count)} - {self.lower}
         return [self._literal(border) for border in sorted(borders)]
@@ -46,9 +47,9 @@ class Bounds:
 
 
 def bounds_of(column: str, lower: object, upper: object) -> Bounds | None:
-    """The bounds of a column with these values; ``None`` if it has none.
+    """The bounds of a column with these minimum and maximum values; ``None`` if it has no values.
 
-    Raises :class:`~connect.errors.ConfigError` if they cannot be counted from one to the other.
+    Raises :class:`~connect.errors.ConfigError` if one cannot count from one to the other.
     """
     if lower is None or upper is None:
         return None
@@ -56,12 +57,14 @@ def bounds_of(column: str, lower: object, upper: object) -> Bounds | None:
     if first is None or last is None or first[0] != last[0]:
         reason = f"Its values are of type {type(lower).__name__}: name a column of numbers, dates or times."
         raise ConfigError("partition.column", column, reason)
-    # A bound that is no whole number lies within: the outer partitions have no outer border.
+    # A bound that is not a whole number lies within: the outer partitions have no outer border.
     return Bounds(first[0], first[1], last[1])
 
 
 def predicates(column: str, bounds: Bounds | None, count: int) -> Sequence[str]:
-    """The conditions that divide a table, each row being in one; a single one that is always true cannot be missing."""
+    """The conditions that divide a table so that each row meets exactly one; a single partition gets a condition that
+    is always true.
+    """
     borders = bounds.borders(count) if bounds is not None else []
     if not borders:
         return ("1 = 1",)
@@ -71,7 +74,7 @@ def predicates(column: str, bounds: Bounds | None, count: int) -> Sequence[str]:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A snapshot of a table that has begun: when, in milliseconds since 1970, and how many partitions are sent."""
+    """A snapshot in progress: when it began, in milliseconds since 1970, and how many partitions have been sent."""
 
     begun: int
     bounds: Bounds | None
@@ -80,16 +83,16 @@ class Snapshot:
     is_complete: bool = False
 
     def after(self, partitions: int, of: int) -> Snapshot:
-        """The snapshot when so many more of its partitions are sent."""
+        """The snapshot after this many more of its partitions have been sent."""
         sent = self.sent + partitions
         return replace(self, sent=sent, is_complete=sent >= of)
 
     def is_due_again(self, now: int, interval: int | None) -> bool:
-        """Whether the next one begins now; without an interval there is none."""
+        """Whether the next snapshot is due now; without an interval there is no next one."""
         return self.is_complete and interval is not None and now >= self.begun + interval
 
     def offset(self) -> dict[str, Any]:
-        """The source offset."""
+        """The snapshot as a source offset."""
         bounds = self.bounds
         return {
             "snapshot": self.begun,

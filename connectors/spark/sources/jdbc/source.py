@@ -1,4 +1,4 @@
-"""The source of databases and its task."""
+"""The JDBC source and its task."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ __all__ = ["SparkJdbcSourceConnector", "SparkJdbcSourceTask"]
 
 logger = logging.getLogger(__name__)
 _OF_DRIVER: Final = re.compile(r"\bjava\.sql\.|\bSQL\w*Exception|\w+SQLException")
-"""What the messages of drivers' errors have in them."""
+"""Patterns that appear in the messages of drivers' errors."""
 _PASSING: Final = ("SQLTransient", "SQLNonTransientConnectionException", "ConnectException", "SocketTimeoutException")
 
 
 class SparkJdbcSourceTask(BulkSourceTask[SparkJdbcSourceConfig]):
-    """Publishes all rows of tables, several partitions at a time, and starts again when the interval is over."""
+    """Publishes all rows of tables, several partitions at a time, and starts again when the interval has passed."""
 
     def __init__(self, config: SparkJdbcSourceConfig, context: BulkSourceTaskContext) -> None:
         super().__init__(config, context)
@@ -46,11 +46,11 @@ class SparkJdbcSourceTask(BulkSourceTask[SparkJdbcSourceConfig]):
         self._session.start()
 
     def load(self) -> bool:
-        """Publish the next partitions of each table that is not complete."""
+        """Publish the next partitions of each incomplete table."""
         return self._session.work(lambda: sum(map(self._load, self.config.sources)) > 0)
 
     def drained(self) -> bool:
-        """Whether there is no snapshot to come, or none before its time."""
+        """Whether no snapshot is left to take, or the next one is not yet due."""
         return True
 
     def stop(self) -> None:
@@ -137,7 +137,7 @@ class SparkJdbcSourceTask(BulkSourceTask[SparkJdbcSourceConfig]):
         return partitions
 
     def _told(self, error: Exception) -> ConnectError:
-        """Return the message of the database or its driver; the error itself may show secrets (invariant I8)."""
+        """Return the message of the database or its driver; the error itself may contain secrets (invariant I8)."""
         cause = self.config.hide(root_cause(error))
         if any(name in str(error) for name in _PASSING):
             return RetriableError(f"The database cannot be reached: {cause}.")
@@ -147,24 +147,24 @@ class SparkJdbcSourceTask(BulkSourceTask[SparkJdbcSourceConfig]):
 
 
 class SparkJdbcSourceConnector(SourceConnector[SparkJdbcSourceConfig]):
-    """Publishes all rows of database tables with Spark, divided by a column. It runs as a single task."""
+    """Publishes all rows of database tables with Spark, partitioned by a column. Runs as a single task."""
 
     task_class = SparkJdbcSourceTask
     watches = False
     version = "0.1.0"
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:  # noqa: ARG002
-        """One task with the connector's own configuration."""
+        """Return one task config: the connector's own configuration."""
         return [self.config.originals]
 
     @classmethod
     def exactly_once_support(cls, config: SparkJdbcSourceConfig) -> ExactlyOnceSupport:  # noqa: ARG003
-        """The rows of a partition are committed with the mark that it is sent."""
+        """Supported: the rows of a partition are committed together with the mark that says it was sent."""
         return ExactlyOnceSupport.SUPPORTED
 
     @classmethod
     def alter_offsets(cls, config: SparkJdbcSourceConfig, offsets: Mapping[str, Offset | None]) -> bool:  # noqa: ARG003
-        """Refuse what is no offset of a snapshot."""
+        """Reject anything that is not the offset of a snapshot."""
         for offset in unmarked(offsets.values()):
             Snapshot.of(offset)
         return True

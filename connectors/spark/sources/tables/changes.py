@@ -1,4 +1,4 @@
-"""The rows and the changes of tables as records: rows as they are, or in the envelope of Debezium."""
+"""Rows and changes of tables as records: rows as they are, or in Debezium's envelope."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _SOURCE: Final = Schema.struct(
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where the rows of a load come from: the envelope tells it of each."""
+    """The origin of a load's rows, which the envelope states for each of them."""
 
     connector: str
     table_format: str
@@ -53,7 +53,7 @@ class Origin:
 
 
 class TableRecords:
-    """Makes records of the rows of one table for one topic."""
+    """Turns the rows of one table into records of one topic."""
 
     def __init__(self, reading: RowReading, topic: str, origin: Origin, *, enveloped: bool) -> None:
         self._reading = reading
@@ -62,7 +62,7 @@ class TableRecords:
         self._enveloped = enveloped
 
     def rows(self, frame: DataFrame) -> RecordFrame:
-        """Rows that are there now."""
+        """Records for rows that exist now."""
         if not self._enveloped:
             return self._reading.frame(frame, self._topic)
         operation = "r" if self._origin.is_snapshot else "c"
@@ -70,10 +70,10 @@ class TableRecords:
         return self._records(frame.select(*self._beside(""), value.alias(VALUE)))
 
     def changes(self, frame: DataFrame) -> RecordFrame:
-        """Rows of a version that were there before it, and rows that are there after it, as changes.
+        """Records for changes, made of the rows of a version that existed before it and those that exist after it.
 
-        A row before and a row after with the same key are one change. Without keys every row is one; rows that are the
-        same before and after are none.
+        A row before and a row after with the same key make one change. Without keys, every row is its own change. Rows
+        that are the same before and after are no change.
         """
         changed = self._paired(frame).where(f"NOT (to_json({_BEFORE}) <=> to_json({_AFTER}))")
         whole = changed.withColumn(_ROW, f.coalesce(f.col(_AFTER), f.col(_BEFORE)))
@@ -91,7 +91,8 @@ class TableRecords:
         row = f.struct(*[f.col(_quoted(name)) for name in names])
         keys = [f.col(_quoted(name)) for name in self._reading.options.key_columns or names]
         rows = frame.select(f.col(CHANGE), row.alias(_ROW), f.to_json(f.struct(*keys)).alias(_ID))
-        # Of rows with the same key, or that are the same altogether, the first is paired with the first.
+        # Among rows with the same key, or identical rows, the first one before is paired with the first one after, and
+        # so on.
         numbered = rows.withColumn("n", f.row_number().over(Window.partitionBy(CHANGE, _ID).orderBy(_ID)))
         before = numbered.where(f.col(CHANGE) == DELETED).select(_ID, "n", f.col(_ROW).alias(_BEFORE))
         after = numbered.where(f.col(CHANGE) == INSERTED).select(_ID, "n", f.col(_ROW).alias(_AFTER))

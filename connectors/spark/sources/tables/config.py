@@ -1,4 +1,4 @@
-"""The configuration of the source of tables."""
+"""The configuration of the table source."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ _GIB: Final = 1 << 30
 
 
 class SparkTableSourceConfig(BulkSourceConfig, StoreOptions, IcebergCatalogOptions, RowOptions):
-    """The options of the source of tables. Keys that begin with ``spark.`` are Spark's own and reach its session."""
+    """The options of the table source. Keys that begin with ``spark.`` are Spark's own and are passed to its
+    session.
+    """
 
     table_format: Literal["iceberg", "delta"] = option(
         importance=HIGH,
@@ -79,16 +81,16 @@ class SparkTableSourceConfig(BulkSourceConfig, StoreOptions, IcebergCatalogOptio
 
     @property
     def versions_at_once(self) -> int:
-        """How many versions that add rows may be sent together."""
+        """How many append-only versions may be sent together."""
         return 1 if self.key_columns else self.load_max_versions
 
     @property
     def tells_deletes(self) -> bool:
-        """Whether records can tell that a row was deleted."""
+        """Whether records can express that a row was deleted."""
         return bool(self.key_columns) or self.envelope == "debezium"
 
     def check(self) -> Iterable[ConfigError]:
-        """Yield an error for each rule over several options that is broken."""
+        """Yield an error for each violated rule that involves several options."""
         if reason := missing_extra("spark", "pyspark", "pandas", "pyarrow"):
             yield ConfigRuleError(f"The source of tables cannot run here. {reason}", "connector.class")
         has_catalog = self.iceberg_catalog_type not in (None, "hadoop")

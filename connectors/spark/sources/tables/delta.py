@@ -1,4 +1,4 @@
-"""Delta tables as sources: the versions of the log, its files, and the change data feed where it is on."""
+"""Delta tables as sources: the versions of the log, its files, and the change data feed where it is enabled."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ class DeltaSource:
 
     @property
     def remembered(self) -> str | None:
-        """The property of the table."""
+        """The schema stored in the table's property."""
         return self._log.properties().get(SCHEMA_PROPERTY)
 
     def refresh(self) -> int | None:
-        """The newest version of the log."""
+        """The newest version in the log."""
         newest = self._log.newest()
         if newest < 0:
             raise ConnectError(f"There is no Delta table in {self._path}: check tables, store.url and topics.dir.")
         return newest
 
     def commits(self, reached: Reached) -> Sequence[Commit]:
-        """The commits after the version that is reached, as the files of the log tell them."""
+        """The commits after the version reached, according to the files of the log."""
         if reached.version is None:
             return ()
         found = [commit_of(version, actions) for version, actions in self._actions(reached.version + 1)]
@@ -63,13 +63,13 @@ class DeltaSource:
         return found
 
     def time_of(self, version: int) -> int:
-        """When the version was committed, as the table says it."""
+        """When the version was committed, according to the table."""
         for _, actions in self._actions(version, version):
             return commit_of(version, actions).time
         return 0
 
     def files(self, after: int | None, upto: int) -> Sequence[TableFile]:
-        """The files of a version, or those that commits have added."""
+        """The files of a version, or those that later commits have added."""
         if after is None:
             added = list(self._snapshot(upto).allFiles().collect())
         else:
@@ -94,7 +94,7 @@ class DeltaSource:
         reader = reader.option("startingVersion", str(version)).option("endingVersion", str(version))
         try:
             frame = reader.load(self._path)
-            # The feed is asked for when a plan is made.
+            # The query plan already reads the feed.
             cast_any: Any = frame
             cast_any._jdf.queryExecution().executedPlan()
         except Exception as error:
@@ -114,7 +114,7 @@ class DeltaSource:
         return self._java_log.getSnapshotAt(version, none, none, False)
 
     def _added(self, version: int) -> Iterator[Any]:
-        """The files that a commit has added with rows that were not there before."""
+        """The files a commit has added whose rows did not exist before."""
         none = self._java.scala.Option.empty()
         changes = self._java_log.getChanges(version, version, none, False)
         lists = self._java.scala.jdk.javaapi.CollectionConverters
@@ -124,7 +124,7 @@ class DeltaSource:
                     yield action
 
     def _actions(self, first: int, last: int | None = None) -> Iterator[tuple[int, list[Mapping[str, Any]]]]:
-        """The actions of the commits from a version on, as far as the log still has them."""
+        """The actions of the commits from a version on, as far back as the log goes."""
         store, configuration = self._java_log.store(), self._java_log.newDeltaHadoopConf()
         commits = self._java_log.getChangeLogFiles(first, self._java.scala.Option.empty(), False)
         while commits.hasNext():

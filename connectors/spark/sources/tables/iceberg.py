@@ -1,4 +1,4 @@
-"""Iceberg tables as sources: snapshots are versions, and the parents of the newest are the history."""
+"""Iceberg tables as sources: snapshots are versions, and the ancestors of the newest snapshot are the history."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _BESIDE: Final = ("_change_type", "_change_ordinal", "_commit_snapshot_id")
 
 
 def use_catalog(spark: SparkSession, config: CatalogConfig) -> IcebergCatalog:
-    """The catalog of a configuration, which the session knows then, too: by a name that nothing else shows."""
+    """Register the configured catalog with the session, under a name that appears nowhere else, and return it."""
     store = config.location.uri if config.has_store else None
-    # A table is looked at again before each step: nothing may be remembered for it.
+    # The table is reloaded before each step, so nothing may be cached for it.
     settings = {**config.iceberg_catalog_properties(store), "cache-enabled": "false"}
     for key, value in settings.items():
         spark.conf.set(f"spark.sql.catalog.{_CATALOG}.{key}", value)
@@ -49,12 +49,12 @@ class IcebergSource:
 
     @property
     def name(self) -> str:
-        """The table with its namespace."""
+        """The table's name with its namespace."""
         return str(self._name)
 
     @property
     def remembered(self) -> str | None:
-        """The property of the table."""
+        """The schema stored in the table's property."""
         return None if self._table is None else self._table.metadata.properties.get(SCHEMA_PROPERTY)
 
     def refresh(self) -> int | None:
@@ -67,7 +67,7 @@ class IcebergSource:
         return self._table.metadata.head(_MAIN)
 
     def commits(self, reached: Reached) -> Sequence[Commit]:
-        """The snapshots after the one that is reached."""
+        """The snapshots after the one reached."""
         return snapshot_commits(self._known.metadata.document, self._known.metadata.head(_MAIN), reached, self.name)
 
     def time_of(self, version: int) -> int:
@@ -79,7 +79,7 @@ class IcebergSource:
         return int(times.get(version, 0))
 
     def files(self, after: int | None, upto: int) -> Sequence[TableFile]:
-        """The data files of a snapshot, or of those that have appended since another."""
+        """The data files of a snapshot, or those appended since another snapshot."""
         table = self._known.java_table
         if after is None:
             scan = table.newScan().useSnapshot(upto)
@@ -96,14 +96,14 @@ class IcebergSource:
 
     @contextmanager
     def rows(self, version: int, files: Sequence[TableFile]) -> Iterator[DataFrame]:  # noqa: ARG002
-        """The rows of the files, in the columns that the table has now."""
+        """The rows of the files, in the table's current columns."""
         table, group = self._known.java_table, f"sluice-{uuid.uuid4().hex}"
         cache = java_instance(self._spark, "org.apache.iceberg.spark.SparkTableCache")
         manager = self._java.org.apache.iceberg.spark.ScanTaskSetManager.get()
         tasks = self._java.java.util.ArrayList()
         for file in files:
             tasks.add(file.java)
-        # Iceberg asks for the session of the thread.
+        # Iceberg uses the session of the current thread.
         self._java.org.apache.spark.sql.classic.SparkSession.setActiveSession(self._spark._jsparkSession)
         cache.add(group, table)
         manager.stageTasks(table, group, tasks)
@@ -121,7 +121,7 @@ class IcebergSource:
         reader = self._spark.read.format("iceberg")
         reader = reader.option("start-snapshot-id", str(after)).option("end-snapshot-id", str(version))
         frame = reader.load(".".join(f"`{part}`" for part in parts))
-        # Of a condition that is plain enough to be told of it Iceberg thinks that it is on a column of the table.
+        # Iceberg would take a condition simple enough to be pushed down for one on a column of the table.
         kind = f.when(f.substring("_change_type", 1, 1) == "D", DELETED).otherwise(INSERTED)
         return frame.withColumn(CHANGE, kind).drop(*_BESIDE)
 
@@ -132,7 +132,7 @@ class IcebergSource:
 
 
 def snapshot_commits(document: Mapping[str, Any], head: int | None, reached: Reached, table: str) -> Sequence[Commit]:
-    """The snapshots of a branch after the one that is reached, by the metadata of the table."""
+    """The snapshots of a branch after the one reached, according to the table's metadata."""
     snapshots = {item["snapshot-id"]: item for item in document.get("snapshots", ())}
     found: list[Commit] = []
     number = head
@@ -146,7 +146,7 @@ def snapshot_commits(document: Mapping[str, Any], head: int | None, reached: Rea
 
 
 def _as_seen(kind: Kind, snapshot: Mapping[str, Any]) -> Kind:
-    """An append without rows, such as the one that the Spark sink leaves for its offsets, is nothing."""
+    """An append without rows, such as the Spark sink's offset-only commits, changes nothing."""
     summary = snapshot.get("summary", {})
     if kind is Kind.APPEND and summary.get("added-data-files", "0") == "0":
         return Kind.NOTHING

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 __all__ = ["CHANGE", "DELETED", "INSERTED", "LakeTable", "TableFile", "files_within"]
 
 CHANGE: Final = "_sluice_change"
-"""The column that tells of a row of a change whether it was there before or is there after."""
+"""The column that says whether a row of a change existed before it or exists after it."""
 DELETED: Final = "deleted"
 INSERTED: Final = "inserted"
 
 
 @dataclass(frozen=True, slots=True)
 class TableFile:
-    """A file with rows of a table: where it is, its size, and what Java knows it by."""
+    """A file with rows of a table: its location, its size, and the key by which Java knows it."""
 
     path: str
     size: int
@@ -30,7 +30,7 @@ class TableFile:
 
 
 class LakeTable(Protocol):
-    """A table, whose versions never change. What it reads is read by Spark."""
+    """A table, whose versions never change. Spark does the reading."""
 
     @property
     def name(self) -> str:
@@ -38,38 +38,38 @@ class LakeTable(Protocol):
 
     @property
     def remembered(self) -> str | None:
-        """The schema that the Spark sink has written it with, if it has."""
+        """The schema the Spark sink wrote the table with, if it did."""
 
     def refresh(self) -> int | None:
-        """Look at the table again; its newest version, ``None`` if it has none."""
+        """Look at the table again and return its newest version, ``None`` if it has none."""
 
     def commits(self, reached: Reached) -> Sequence[Commit]:
-        """The commits after what is reached, in their order.
+        """The commits after the version reached, in order.
 
-        Raises :class:`~connect.errors.ConnectError` if the history of the table does not go back that far.
+        Raises :class:`~connect.errors.ConnectError` if the table's history does not go back that far.
         """
 
     def time_of(self, version: int) -> int:
         """When a version was made, in milliseconds since 1970."""
 
     def files(self, after: int | None, upto: int) -> Sequence[TableFile]:
-        """The files of the rows that were added after a version up to another, in the order of their paths.
+        """The files of the rows added after one version up to another, ordered by path.
 
-        Without a version all files that the other has.
+        Without a first version, all files of the second.
         """
 
     def rows(self, version: int, files: Sequence[TableFile]) -> AbstractContextManager[DataFrame]:
-        """The rows of files, in the columns of a version; they can be read within the block."""
+        """The rows of files, in the columns of a version; they can be read within the ``with`` block."""
 
     def changes(self, after: int, version: int) -> DataFrame:
-        """The rows that a version has in place of others since the one before, each with the column :data:`CHANGE`.
+        """The rows that a version removed and added relative to the one before, each with the column :data:`CHANGE`.
 
-        Rows that are the same before and after may be there twice, or not.
+        Rows that are the same before and after may be present twice, or not at all.
         """
 
 
 def files_within(files: Sequence[TableFile], done: int, most: int) -> Sequence[TableFile]:
-    """The files after the first ``done`` that have so many bytes together, but at least one if there are any."""
+    """The files after the first ``done`` that fit into this many bytes, but at least one if there are any."""
     size = 0
     for place, file in enumerate(files[done:], done):
         size += file.size

@@ -1,4 +1,4 @@
-"""The source of tables and its task."""
+"""The table source and its task."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ __all__ = ["SparkTableSourceConnector", "SparkTableSourceTask"]
 
 logger = logging.getLogger(__name__)
 _CHANGES: Final = "0"
-"""The one piece of a load of changes."""
+"""The name of the only piece of a load of changes."""
 
 
 class SparkTableSourceTask(BulkSourceTask[SparkTableSourceConfig]):
-    """Publishes the rows of tables, and from then on what changes from version to version."""
+    """Publishes the rows of tables, and from then on the changes from version to version."""
 
     def __init__(self, config: SparkTableSourceConfig, context: BulkSourceTaskContext) -> None:
         super().__init__(config, context)
@@ -61,7 +61,7 @@ class SparkTableSourceTask(BulkSourceTask[SparkTableSourceConfig]):
         return sum(self._advance(name, table) for name, table in self._tables.items()) > 0
 
     def _advance(self, name: str, table: LakeTable) -> bool:
-        """Take the next step of a table, and say whether there was anything to send."""
+        """Take the next step of a table, and return whether there was anything to send."""
         partition = _partition(name)
         stored = self.context.offset_storage_reader.offset(partition)
         reached, step = self._planned(table, Reached.of(stored))
@@ -79,7 +79,7 @@ class SparkTableSourceTask(BulkSourceTask[SparkTableSourceConfig]):
         return reached, next_step(reached, newest, commits, self.config.versions_at_once)
 
     def _taken(self, name: str, table: LakeTable, step: Step) -> Reached:
-        """How far the table is sent when the step is taken."""
+        """Carry out the step, and return the position after it."""
         if isinstance(step, Skip):
             return Reached(step.upto)
         if isinstance(step, RowChanges):
@@ -88,7 +88,7 @@ class SparkTableSourceTask(BulkSourceTask[SparkTableSourceConfig]):
         return self._send_files(name, table, step)
 
     def _send_files(self, name: str, table: LakeTable, step: FilesStep) -> Reached:
-        """How far the table is sent when as many of its files as are read at once are."""
+        """Send as many of a table's files as are read at once, and return the position after them."""
         from connectors.spark.sources.row_publisher import Load, Share  # noqa: PLC0415 - brings pyspark
 
         publisher, load = self._session.publisher, Load(_partition(name), f"{step.after}-{step.upto}")
@@ -147,24 +147,24 @@ class SparkTableSourceTask(BulkSourceTask[SparkTableSourceConfig]):
 
 
 class SparkTableSourceConnector(SourceConnector[SparkTableSourceConfig]):
-    """Publishes Iceberg and Delta tables with Spark: their rows, then their changes. It is one task."""
+    """Publishes Iceberg and Delta tables with Spark: first their rows, then their changes. Runs as a single task."""
 
     task_class = SparkTableSourceTask
     watches = False
     version = "0.1.0"
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:  # noqa: ARG002
-        """One task with the connector's own configuration."""
+        """Return one task config: the connector's own configuration."""
         return [self.config.originals]
 
     @classmethod
     def exactly_once_support(cls, config: SparkTableSourceConfig) -> ExactlyOnceSupport:  # noqa: ARG003
-        """The rows of files and versions are committed with the marks that they are sent."""
+        """Supported: the rows of files and versions are committed together with the marks that say they were sent."""
         return ExactlyOnceSupport.SUPPORTED
 
     @classmethod
     def alter_offsets(cls, config: SparkTableSourceConfig, offsets: Mapping[str, Offset | None]) -> bool:  # noqa: ARG003
-        """Refuse what is no offset of a table."""
+        """Reject anything that is not the offset of a table."""
         for offset in unmarked(offsets.values()):
             Reached.of(offset)
         return True

@@ -1,4 +1,4 @@
-"""Decides what to send of a table next, from its history and from how far it is sent.
+"""Decides what to send of a table next, from its history and its position.
 
 A table is first sent as it is, and then version by version. Versions that only add rows are sent by their files,
 several versions together unless their rows have keys, whose order matters; a load that would be too large ends between
@@ -23,16 +23,16 @@ class Kind(enum.Enum):
     """What a commit does to the rows of a table."""
 
     NOTHING = "nothing"
-    """It changes files, properties or columns, and no rows."""
+    """Changes files, properties or columns, but no rows."""
     APPEND = "append"
-    """It adds rows."""
+    """Adds rows."""
     CHANGE = "change"
-    """It replaces or deletes rows, and may add some."""
+    """Replaces or deletes rows, and may add some."""
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A commit of a table: the version that it made, and when, in milliseconds since 1970."""
+    """A commit of a table: the version it created, and its time in milliseconds since 1970."""
 
     version: int
     kind: Kind
@@ -41,9 +41,10 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """How far a table is sent: all up to ``version``, and of what was added up to ``upto`` so many files.
+    """The position in a table: everything up to ``version``, and the first ``files`` files added after it up to
+    ``upto``.
 
-    Files count in the order of their names. Without a version they are those of the whole table.
+    Files are counted in the order of their names. Without a version, they are the files of the whole table.
     """
 
     version: int | None = None
@@ -51,12 +52,12 @@ class Reached:
     files: int = 0
 
     def offset(self) -> dict[str, Any]:
-        """The source offset."""
+        """The position as a source offset."""
         return {"version": self.version, "upto": self.upto, "files": self.files}
 
     @classmethod
     def of(cls, offset: Mapping[str, Any] | None) -> Reached:
-        """Return the position in a source offset; nothing if there is none."""
+        """Return the position in a source offset; the start if there is none."""
         if offset is None:
             return cls()
         version, upto, files = (offset.get(key) for key in _KEYS)
@@ -81,7 +82,7 @@ class FilesStep:
 
 @dataclass(frozen=True, slots=True)
 class RowChanges:
-    """Send what a commit has changed."""
+    """Send the changes of a commit."""
 
     after: int
     commit: Commit
@@ -89,7 +90,7 @@ class RowChanges:
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """Go on from a version: there is nothing to send up to it."""
+    """Move past a version: there is nothing to send up to it."""
 
     upto: int
 
@@ -100,8 +101,8 @@ Step: TypeAlias = FilesStep | RowChanges | Skip
 def next_step(reached: Reached, newest: int | None, commits: Sequence[Commit], most: int) -> Step | None:
     """The next step, ``None`` if there is nothing to do.
 
-    ``commits`` are those after the version that is reached, in their order, up to the ``newest``; at most so many of
-    them are sent together.
+    ``commits`` are those after the version reached, in order, up to the ``newest``; at most this many are sent
+    together.
     """
     if reached.upto is not None:
         return FilesStep(reached.version, reached.upto, reached.files)
@@ -123,9 +124,9 @@ def next_step(reached: Reached, newest: int | None, commits: Sequence[Commit], m
 
 
 def check_history(table: str, reached: Reached, first: int | None) -> None:
-    """Raise :class:`~connect.errors.ConnectError` unless the history goes back to what is reached.
+    """Raise :class:`~connect.errors.ConnectError` unless the history goes back to the position reached.
 
-    ``first`` is the version that the oldest known commit after that was made from.
+    ``first`` is the version from which the oldest known commit after the position was made.
     """
     if reached.version is not None and first != reached.version:
         raise ConnectError(

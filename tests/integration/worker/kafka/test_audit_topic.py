@@ -26,7 +26,7 @@ def audit_topic(bootstrap: str) -> str:
 def test_an_event_is_kept_or_refused(bootstrap: str, audit_topic: str) -> None:
     topic = AuditTopic(audit_topic, {"bootstrap.servers": bootstrap}, waits=True)
     topic.write(b'{"id": "1"}')
-    with pytest.raises(ConnectError, match=f"The audit topic {audit_topic} cannot be written: .*[Mm]essage size"):
+    with pytest.raises(ConnectError, match=f"The audit topic {audit_topic} cannot be written to: .*[Mm]essage size"):
         topic.write(TOO_LARGE)
     topic.write(b'{"id": "2"}')
     topic.close()

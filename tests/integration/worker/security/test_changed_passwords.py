@@ -98,4 +98,4 @@ def test_passwords_change_while_connectors_run(
     more.come_through("after the restart")
     for password in (one.password for one in (user, own, new_user, new_own)):
         assert password not in worker.log() + told
-    assert "not in their history" not in worker.log(), "the worker has the rights that this needs"
+    assert "could not be added to their history" not in worker.log(), "the worker has the rights that this needs"
