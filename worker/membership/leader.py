@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from connect.errors import ConnectError
 from worker.config.worker import DistributedConfig
+from worker.formatting import counted
 from worker.membership.assignor import AssignorState, assign, round_robin, units_of
 from worker.membership.protocol import (
     CONFIG_MISMATCH,
@@ -153,13 +154,9 @@ class Leader:
                 "%s has left the group. Its %s wait for its return until %s (scheduled.rebalance.max.delay.ms); then "
                 "other workers take them over",
                 url,
-                _counted(left[url, False], left[url, True]),
+                f"{counted(left[url, False], 'connector')} and {counted(left[url, True], 'task')}",
                 until.strftime("%Y-%m-%d %H:%M:%S"),
             )
-
-
-def _counted(connectors: int, tasks: int) -> str:
-    return f"{connectors} connector{'' if connectors == 1 else 's'} and {tasks} task{'' if tasks == 1 else 's'}"
 
 
 def _held(metadata: MemberMetadata) -> frozenset[Unit]:

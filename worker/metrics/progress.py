@@ -10,6 +10,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Final
 
+from worker.formatting import counted
+
 __all__ = ["Progress", "ProgressLog"]
 
 logger = logging.getLogger(__name__)
@@ -59,10 +61,10 @@ class Progress:
         seconds = max(self.at - before.at, 1e-9)
         halves = []
         if self.sources:
-            halves.append(f"{_records(self.read)} read ({read / seconds:,.0f}/s)")
+            halves.append(f"{counted(self.read, 'record')} read ({read / seconds:,.0f}/s)")
         if self.sinks:
             lag = f", lag {'unknown' if self.lag is None else f'{self.lag:,.0f}'}"
-            count = f"{self.written:,.0f}" if halves else _records(self.written)
+            count = f"{self.written:,.0f}" if halves else counted(self.written, "record")
             halves.append(f"{count} written ({written / seconds:,.0f}/s){lag}")
         return ", ".join(halves)
 
@@ -94,7 +96,3 @@ class ProgressLog:
             before = now
             if ended:
                 return
-
-
-def _records(count: float) -> str:
-    return f"{count:,.0f} record{'' if count == 1 else 's'}"
