@@ -15,7 +15,8 @@ def missing_extra(extra: str, *modules: str) -> str | None:
     missing = [module for module in modules if not _is_there(module)]
     if not missing:
         return None
-    return f"It needs {' and '.join(missing)}, which this worker does not have: {how_to_install(extra)}"
+    named = " and ".join(part for part in (", ".join(missing[:-1]), missing[-1]) if part)
+    return f"It needs {named}, which this worker does not have: {how_to_install(extra)}"
 
 
 def how_to_install(extra: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
-__all__ = ["size_text", "utc_text"]
+__all__ = ["counted", "size_text", "utc_text", "written_text"]
 
 _UNITS: Final = ("bytes", "kB", "MB", "GB", "TB")
 _UNIT: Final = 1000
@@ -22,3 +22,21 @@ def size_text(count: int) -> str:
     while amount >= _UNIT and unit < len(_UNITS) - 1:
         amount, unit = amount / _UNIT, unit + 1
     return f"{amount:,.1f} {_UNITS[unit]}" if unit else f"{count} {_UNITS[0]}"
+
+
+def counted(count: float, noun: str) -> str:
+    """Return a count with its noun: ``1 file``, ``2,000 files``."""
+    return f"{count:,.0f} {noun}{'' if count == 1 else 's'}"
+
+
+def written_text(rows: int, size: int, files: int) -> str:
+    """Return what a load has written so far, each part after a comma.
+
+    What is 0 is left out: a load may learn of its bytes and files only at its end.
+    """
+    parts = [
+        counted(rows, "row") if rows else "",
+        size_text(size) if size else "",
+        counted(files, "file") if files else "",
+    ]
+    return "".join(f", {part}" for part in parts if part)

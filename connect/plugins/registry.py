@@ -182,12 +182,12 @@ class PluginRegistry:
             )
         if _may_be_ours(name):
             return self._kept(kind, name.replace("$", "."))
+        meant = self.suggestion(kind, name, " (did you mean {}?)")
         known = ", ".join(dict.fromkeys(entry.class_name for entry in self.entries(kind)))
         written = name if name == name.strip() else f"{name!r}, with the blanks around it"
         raise PluginError(
             f"Failed to find any class that implements {kind.suffix} and which name matches {written}"
-            f"{self.suggestion(kind, name, ' (did you mean {}?)')}, "
-            f"available {what}s are: {known}{self._skipped()}{self._place}"
+            f"{meant or f', available {what}s are: {known}'}{self._skipped()}{self._place}"
             f"{self.interpreter_hint and '.'}{self.interpreter_hint}{_java_hint(name)}"
         )
 

@@ -115,18 +115,13 @@ class SourceConnectorTests(PluginTests):
             offsets.keep(records[:count])
             offset = dict(records[count - 1].source_offset)
             found = self._read_rest(props, offsets, count)
-            lost = Counter(map(self.identity, records[count:])) - Counter(map(self.identity, found))
-            assert not lost, (
-                f"{lost.total()} records lost after offset {offset}, that of record {count} of {len(records)}. "
-                "Restarted there, the source must go on with the next record; the first that is missing: "
-                f"{next(record for record in records[count:] if self.identity(record) in lost)}"
-            )
+            where = f"after offset {offset}, that of record {count} of {len(records)}"
+            self._check_none_lost(found, records[count:], where)
+            if self.resumes_exactly:
+                self._check_none_again(found, records[count:], where)
             rest, expected = self._by_partition(found), self._by_partition(records[count:])
             if self.resumes_exactly:
-                assert rest == expected, (
-                    f"Restarted after record {count}, whose source offset is {offset}, the source gave other records "
-                    "than those that follow."
-                )
+                assert rest == expected, f"The records came in another order {where}."
                 continue
             for partition, wanted in expected.items():
                 assert _is_within(wanted, rest.get(partition, [])), f"Records out of order after offset {offset}."
@@ -136,8 +131,11 @@ class SourceConnectorTests(PluginTests):
         if self.record_count is not None:
             pytest.skip("The source never ends.")
         offsets = StoredOffsets()
-        assert self.read(props, offsets=offsets)
-        assert not self.resumes_exactly or self.read(props, offsets=offsets) == []
+        records = self.read(props, offsets=offsets)
+        assert records
+        if self.resumes_exactly:
+            where = f"after offset {dict(records[-1].source_offset)}, that of the last record"
+            self._check_none_again(self.read(props, offsets=offsets), [], where)
 
     def test_an_idle_poll_gives_nothing_and_returns(self, props: Mapping[str, str]) -> None:
         """Without new data a poll soon returns nothing, so that the task can be paused and stopped.
@@ -248,10 +246,12 @@ class SourceConnectorTests(PluginTests):
         """Data that is stored as read is in no split, and data that a task has read is read by no split."""
         offsets = StoredOffsets()
         assert self._read_splits(props, offsets)
-        assert not self.resumes_exactly or self._read_splits(props, offsets) == []
+        if self.resumes_exactly:
+            self._check_none_again(self._read_splits(props, offsets), [], "in new splits, after splits had read all")
         offsets = StoredOffsets()
         self.read(props, offsets=offsets, max_tasks=3)
-        assert not self.resumes_exactly or self._read_splits(props, offsets) == []
+        if self.resumes_exactly:
+            self._check_none_again(self._read_splits(props, offsets), [], "in new splits, after tasks had read all")
 
     def test_splits_resume_after_an_offset(self, props: Mapping[str, str]) -> None:
         """Interrupted after the first, a middle or the last record, the splits continue after it."""
@@ -260,11 +260,15 @@ class SourceConnectorTests(PluginTests):
             offsets = StoredOffsets()
             offsets.keep(records[:count])
             found = self._read_splits(props, offsets)
+            offset = dict(records[count - 1].source_offset)
+            where = f"in new splits after offset {offset}, that of record {count} of {len(records)}"
+            self._check_none_lost(found, records[count:], where)
             rest, expected = self._by_partition(found), self._by_partition(records[count:])
             if self.resumes_exactly:
-                assert rest == expected, f"Interrupted after record {count}, the splits gave other records than follow."
+                self._check_none_again(found, records[count:], where)
+                assert rest == expected, f"The records came in another order {where}."
             for partition, wanted in expected.items():
-                assert _is_within(wanted, rest.get(partition, [])), f"Records lost after record {count}."
+                assert _is_within(wanted, rest.get(partition, [])), f"Records out of order {where}."
 
     def _read_splits(self, props: Mapping[str, str], offsets: StoredOffsets, max_splits: int = 3) -> list[SourceRecord]:
         """Read the splits that the source makes now; skip the test if it makes none."""
@@ -301,6 +305,20 @@ class SourceConnectorTests(PluginTests):
         support = self.connector_class.exactly_once_support(config)
         assert support is None or isinstance(support, ExactlyOnceSupport)
         assert self.resumes_exactly or support is not ExactlyOnceSupport.SUPPORTED
+
+    def _check_none_lost(self, found: Sequence[SourceRecord], wanted: Sequence[SourceRecord], where: str) -> None:
+        lost = Counter(map(self.identity, wanted)) - Counter(map(self.identity, found))
+        assert not lost, (
+            f"{_counted(lost)} lost {where}. Restarted there, the source must go on with the next record; the first "
+            f"that is missing: {next(record for record in wanted if self.identity(record) in lost)}"
+        )
+
+    def _check_none_again(self, found: Sequence[SourceRecord], wanted: Sequence[SourceRecord], where: str) -> None:
+        again = Counter(map(self.identity, found)) - Counter(map(self.identity, wanted))
+        assert not again, (
+            f"{_counted(again)} too many {where}. Restarted there, the source must not give again what it gave before; "
+            f"the first that came twice: {next(record for record in found if self.identity(record) in again)}"
+        )
 
     def _by_partition(self, records: Sequence[SourceRecord]) -> dict[str, list[object]]:
         """Group records by source partition: only the order within each matters."""
@@ -341,3 +359,7 @@ def _is_within(wanted: Sequence[object], found: Sequence[object]) -> bool:
     """Return whether ``found`` contains all of ``wanted`` in this order, possibly with others in between."""
     left: Iterator[object] = iter(found)
     return all(item in left for item in wanted)
+
+
+def _counted(records: Counter[object]) -> str:
+    return f"{records.total()} record{'' if records.total() == 1 else 's'}"

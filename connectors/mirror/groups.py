@@ -18,6 +18,7 @@ __all__ = ["GroupState", "Groups"]
 
 T = TypeVar("T")
 
+_LIST: Final = "list its groups"
 _AT_ONCE: Final = 100
 """How many groups are asked for at a time; a request has one group."""
 _LONGER: Final = 60.0
@@ -46,10 +47,14 @@ class Groups:
         self._request_timeout = patience.seconds + _LONGER
 
     def names(self) -> list[str]:
-        """Return the names of all consumer groups, classic and new, in order."""
-        listed = self._patience.answer(
-            "list its groups", self._admin.list_consumer_groups(request_timeout=self._request_timeout)
-        )
+        """Return the names of all consumer groups, classic and new, in order.
+
+        Raise an error rather than a part of them: a coordinator that is still loading its groups after a restart, or
+        that cannot be reached, leaves its groups out of the list.
+        """
+        listed = self._patience.answer(_LIST, self._admin.list_consumer_groups(request_timeout=self._request_timeout))
+        if listed.errors:
+            raise _incomplete(refusal(self._patience.cluster, _LIST, listed.errors[0].args[0]))
         return sorted(group.group_id for group in listed.valid)
 
     def committed(self, groups: Iterable[str]) -> dict[str, Sequence[GroupOffset] | ConnectError]:
@@ -127,6 +132,15 @@ class Groups:
             list(groups), request_timeout=self._request_timeout
         )
         return asked
+
+
+def _incomplete(error: ConnectError) -> ConnectError:
+    if not isinstance(error, RetriableError):
+        return error
+    return RetriableError(
+        f"{error}. The list is incomplete while a broker starts or cannot be reached. Try again, and check that all "
+        "brokers of the cluster run if this goes on"
+    )
 
 
 def _offsets(found: ConsumerGroupTopicPartitions) -> Sequence[GroupOffset]:

@@ -162,8 +162,34 @@ def test_a_source_may_resume_less_exactly_if_it_loses_nothing() -> None:
         resumes_exactly = False
 
     Doubling().test_resumes_after_every_offset({"topic": "t", "fault": "forgets"})
-    with pytest.raises(AssertionError, match=r"1 records lost after offset \{'next': 3\}"):
+    with pytest.raises(AssertionError, match=r"1 record lost after offset \{'next': 3\}"):
         Doubling().test_resumes_after_every_offset({"topic": "t", "fault": "skips"})
+
+
+@pytest.mark.parametrize(
+    ("test", "fault", "text"),
+    [
+        (
+            "test_resumes_after_every_offset",
+            "forgets",
+            r"1 record too many after offset \{'next': 1\}, that of record 1 of 6\. .* came twice: .*'a'",
+        ),
+        (
+            "test_goes_on_from_its_own_offsets",
+            "forgets",
+            r"6 records too many after offset \{'next': 6\}, that of the last record\. .* came twice: .*'a'",
+        ),
+        ("test_splits_leave_out_what_is_read", "split, forgets", r"18 records too many in new splits, .* twice: .*'a'"),
+        (
+            "test_splits_resume_after_an_offset",
+            "split, forgets",
+            r"1 record too many in new splits after offset \{'next': 1\}, that of record 1 of 18\. .* twice: .*'a'",
+        ),
+    ],
+)
+def test_says_which_record_a_source_gives_twice(test: str, fault: str, text: str) -> None:
+    with pytest.raises(AssertionError, match=text):
+        getattr(TestLettersInOrder(), test)({"topic": "t", "fault": fault})
 
 
 class Endless(TestLettersInOrder):
@@ -187,7 +213,7 @@ class HastyEndless(Endless):
 
 
 def test_says_which_records_a_source_lost_that_never_ends() -> None:
-    lost = r"1 records lost after offset \{'next': 3\}, that of record 3 of 6\. .* the first that is missing: .*'d'"
+    lost = r"1 record lost after offset \{'next': 3\}, that of record 3 of 6\. .* the first that is missing: .*'d'"
     with pytest.raises(AssertionError, match=lost):
         HastyEndless().test_resumes_after_every_offset({"topic": "t", "fault": "skips"})
 

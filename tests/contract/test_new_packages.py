@@ -55,6 +55,20 @@ def test_a_new_package_passes_its_tests(tmp_path: Path, kind: str) -> None:
     run(place, sys.executable, "-m", "ruff", "check", "--isolated", "--select", "E,F,W,I,UP,B", "--line-length", "120")
 
 
+@pytest.mark.parametrize("kind", ["source", "transformation", "converter"])
+def test_the_readme_begins_a_preview_with_something_to_read(tmp_path: Path, kind: str) -> None:
+    place = new(tmp_path, f"acme-{kind}", kind)
+    install(place, f"acme_{kind}")
+    config = place / "connector.properties"
+    config.write_text(config.read_text().replace("/tmp/", f"{tmp_path}/"))
+    block = (place / "README.md").read_text().partition("```sh\n")[2].partition("```")[0]
+    lines = [line for line in block.splitlines() if line.startswith(("printf", "sluice run --preview"))]
+    write, preview = (line.replace("/tmp/", f"{tmp_path}/") for line in lines)
+    run(place, "sh", "-c", write)
+    told = run(place, "sh", "-c", preview.replace("sluice", str(SLUICE), 1))
+    assert "5 records" in told
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_installed_package_is_found_described_and_valid(tmp_path: Path, kind: str) -> None:
     place = new(tmp_path, f"acme-orders-{kind}", kind)

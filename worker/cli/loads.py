@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from worker.cli.output import columns
-from worker.formatting import size_text
+from worker.formatting import counted, size_text, written_text
 
 __all__ = ["load_lines"]
 
@@ -33,13 +33,13 @@ def _of_task(task: Mapping[str, Any]) -> Iterator[str]:
 
 def _current(load: Mapping[str, Any]) -> str:
     told = load["progress"]
-    records = f"{told['records']:,} of {load['records']:,}" if told["records"] else f"{load['records']:,}"
+    of = f"{told['records']:,} of " if told["records"] else ""
+    written = written_text(told["rows"], told["bytes"], told["files"])
     ranges = ", ".join(map(_range, load["ranges"][:_SHOWN]))
     more = f" and {load['partitions'] - _SHOWN} more" if load["partitions"] > _SHOWN else ""
     return (
-        f"Load {load['number']}, due by {load['reason']}, for {load['seconds']:,.0f} s: {told['stage']}, {records} "
-        f"records ({ranges}{more}), {told['rows']:,} rows, {size_text(told['bytes'])}, {told['files']:,} files, "
-        f"{load['rows_per_second']:,} rows/s"
+        f"Load {load['number']}, due by {load['reason']}, for {load['seconds']:,.0f} s: {told['stage']}, "
+        f"{of}{counted(load['records'], 'record')} ({ranges}{more}){written}, {load['rows_per_second']:,} rows/s"
     )
 
 

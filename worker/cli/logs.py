@@ -38,9 +38,14 @@ class ConnectorLogs:
         self._workers: dict[str, _Worker] = {}
 
     def print(self, lines: int, *, follow: bool) -> None:
-        """Print the last ``lines``; with ``follow``, also new ones until Ctrl-C."""
+        """Print the last ``lines``; with ``follow``, also new ones until Ctrl-C.
+
+        Without ``follow``, say on the standard error stream if there are none.
+        """
         if not follow:
-            self._print_new(lines)
+            if not self._print_new(lines) and lines:
+                answering = ", ".join(worker_id for worker_id, worker in self._workers.items() if worker.answers)
+                click.echo(f"{self._connector} has logged nothing on {answering}.", err=True)
             return
         with suppress(KeyboardInterrupt):
             self._print_new(lines)
@@ -48,7 +53,8 @@ class ConnectorLogs:
                 time.sleep(_EVERY_SECONDS)
                 self._print_new(_MOST_LINES)
 
-    def _print_new(self, most: int) -> None:
+    def _print_new(self, most: int) -> int:
+        """Print new lines, at most so many; return how many there are."""
         first = self._lines(self._client, self._position_of(self._client), most)
         self._workers[first["worker_id"]] = _Worker(self._client, first["next"])
         found = list(first["lines"])
@@ -57,6 +63,7 @@ class ConnectorLogs:
         # Each line begins with its time.
         for line in sorted(found, key=lambda line: line.partition("]")[0])[-most:] if most else ():
             click.echo(line)
+        return len(found)
 
     def _lines_of(self, worker_id: str, most: int) -> list[str]:
         worker = self._workers.get(worker_id) or _Worker(client_of(self._url_of(worker_id)))

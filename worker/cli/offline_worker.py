@@ -11,7 +11,7 @@ from typing import Final
 import click
 
 from connect.errors import ConnectError
-from connect.plugins import PluginRegistry
+from connect.plugins import PluginKind, PluginRegistry
 from worker.app.worker import WorkerProperties, plugins_of
 from worker.cli.mistakes import Mistake, mistakes_of
 from worker.config.connector_files import GivenConnector, connector_of, read_document
@@ -33,6 +33,10 @@ NOT_ASKED: Final = 2
 
 _PATIENCE: Final = 90.0
 _NO_CLASS: Final = 'Missing required configuration "connector.class" which has no default value.'
+_NO_FOLDERS: Final = (
+    "No plugin of this name is built in or installed as a package. If it is in a folder of the worker's plugin.path, "
+    "name the worker's file with --worker. "
+)
 _DEFAULTS: Final = {
     "bootstrap.servers": "localhost:9092",
     "key.converter": "JsonConverter",
@@ -96,7 +100,8 @@ class OfflineWorker:
             return mistakes_of(report.infos), report.warnings
         assert isinstance(report, messages.Refused)
         # Without its class, or with a reference that cannot be resolved, a configuration cannot be read at all.
-        return [Mistake(("connector.class",) if written in report.message else (), report.message)], []
+        hint = _NO_FOLDERS if self.config is None and _is_unknown(written) else ""
+        return [Mistake(("connector.class",) if written in report.message else (), f"{hint}{report.message}")], []
 
     def offsets_of(self, connector: str) -> messages.OffsetPairs | None:
         """Return the connector's offsets in a standalone worker's offsets file, which may be in use, or ``None``."""
@@ -124,3 +129,11 @@ def read_given(file: Path) -> GivenConnector:
     except ConnectError as error:
         click.echo(f"Error: {Redaction().told(str(error))}", err=True)
         raise SystemExit(NOT_ASKED) from error
+
+
+def _is_unknown(connector_class: str) -> bool:
+    try:
+        PluginRegistry.discover().find(PluginKind.CONNECTOR, connector_class)
+    except ConnectError:
+        return True
+    return False

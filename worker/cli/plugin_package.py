@@ -29,6 +29,14 @@ _CLASSES: Final = {
     "transformation": "{}",
     "converter": "{}Converter",
 }
+_LINES: Final = "printf 'line %s\\n' 1 2 3 4 5 > /tmp/in.txt            # something to read\n"
+_SAMPLES: Final = {
+    "source": "printf '{\"id\": %s}\\n' 1 2 3 4 5 > /tmp/in.jsonl       # something to read\n",
+    "sink": "",
+    "transformation": _LINES,
+    "converter": _LINES,
+}
+"""The command that creates the input of the connector to try the plugin with; a sink's is a topic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,4 +114,5 @@ class PluginPackage:
             "kind": self.kind,
             "class": self.class_name,
             "summary": _SUMMARIES[self.kind],
+            "sample": _SAMPLES[self.kind],
         }

@@ -30,11 +30,11 @@ def workers() -> None:
 @url_option
 @output_option
 def list_workers(url: str, output: Output) -> None:
-    """List the known workers and the number of units on each. The leader knows all workers."""
+    """List the known workers and the number of units on each. The leader knows all workers, and which are gone."""
     client = client_of(url)
     with refusals_shown(client):
         cluster = client.get("/cluster")
-    print_document(cluster, output, lambda: columns(_HEADER, [_row(worker) for worker in cluster["workers"]]))
+    print_document(cluster, output, lambda: columns(_HEADER, [_row(worker, cluster) for worker in cluster["workers"]]))
 
 
 @workers.command()
@@ -97,7 +97,15 @@ def _runs(cluster: dict[str, Any], worker: str) -> list[str]:
     return connectors + [f"{task['connector']}-{task['task']}" for item in found for task in item["tasks"]]
 
 
-def _row(worker: dict[str, Any]) -> tuple[object, ...]:
-    part = "leads" if worker["leads"] else "follows"
+def _row(worker: dict[str, Any], cluster: dict[str, Any]) -> tuple[object, ...]:
     drained = ", is drained" if worker["draining"] else ""
-    return worker["worker_id"], part + drained, len(worker["connectors"]), len(worker["tasks"]), worker["failed"]
+    part = _part(worker, cluster) + drained
+    return worker["worker_id"], part, len(worker["connectors"]), len(worker["tasks"]), worker["failed"]
+
+
+def _part(worker: dict[str, Any], cluster: dict[str, Any]) -> str:
+    if worker["leads"]:
+        return "leads"
+    # Only the leader knows all members; a standalone worker has no address in a group.
+    is_gone = cluster["complete"] and worker["url"] is None and cluster["mode"] != "standalone"
+    return "gone" if is_gone else "follows"

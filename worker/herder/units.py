@@ -127,7 +127,8 @@ class Units:
         self._running[unit] = replace(self._running[unit], phase=change.phase, version=change.version)
         if change.phase is Phase.FAILED:
             self._running[unit] = replace(self._running[unit], hanging=None)
-            logger.error("%s failed: %s", unit, change.trace, extra={"context": str(unit)})
+            kind = "task" if unit.is_task else "connector"
+            logger.error("The %s failed: %s", kind, change.trace, extra={"context": str(unit)})
             self._restart_later(unit)
         if (state := _STATES.get(change.phase)) is not None:
             self._restarting.discard(unit)

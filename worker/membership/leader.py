@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence, Set
 from concurrent.futures import Future
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from connect.errors import ConnectError
 from worker.config.worker import DistributedConfig
+from worker.formatting import counted
 from worker.membership.assignor import AssignorState, assign, round_robin, units_of
 from worker.membership.protocol import (
     CONFIG_MISMATCH,
@@ -127,6 +130,8 @@ class Leader:
             draining={member for member, item in metadata.items() if item.draining},
         )
         self._state = outcome.state
+        if outcome.delay > 0:
+            self._warn_of_waiting(outcome.state.previous - outcome.owners.keys(), outcome.delay / 1000)
         self.owners = {unit: metadata[member].url for unit, member in outcome.owners.items()}
         return {
             member: replace(
@@ -139,6 +144,19 @@ class Leader:
             )
             for member, increments in outcome.increments.items()
         }
+
+    def _warn_of_waiting(self, units: Set[Unit], seconds: float) -> None:
+        """Log the units that now wait for their worker; they had an owner before this round and have none after it."""
+        left = Counter((self.owners[unit], unit.is_task) for unit in units if unit in self.owners)
+        until = (datetime.now(UTC) + timedelta(seconds=seconds)).astimezone()
+        for url in sorted({url for url, _ in left}):
+            logger.warning(
+                "%s has left the group. Its %s wait for its return until %s (scheduled.rebalance.max.delay.ms); then "
+                "other workers take them over",
+                url,
+                f"{counted(left[url, False], 'connector')} and {counted(left[url, True], 'task')}",
+                until.strftime("%Y-%m-%d %H:%M:%S"),
+            )
 
 
 def _held(metadata: MemberMetadata) -> frozenset[Unit]:

@@ -10,6 +10,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Final
 
+from worker.formatting import counted
+
 __all__ = ["Progress", "ProgressLog"]
 
 logger = logging.getLogger(__name__)
@@ -18,25 +20,35 @@ _READ: Final = "source-record-write-total"
 _WRITTEN: Final = "sink-record-send-total"
 _LAG: Final = "sink-record-lag"
 _PARTITIONS: Final = "partition-count"
+_SOURCES: Final = "source-record-"
+_SINKS: Final = "sink-record-"
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
     """The counts of all tasks at one moment. ``lag`` is that of the sinks; unknown if one sink's lag is unknown.
 
-    ``sinks`` is whether there are any.
+    ``sources`` and ``sinks`` are whether there are any.
     """
 
     at: float
     read: float
     written: float
     lag: float | None
+    sources: bool
     sinks: bool
 
     @classmethod
     def of(cls, totals: Mapping[str, float], at: float) -> Progress:
         """Create the counts from the totals of the metrics."""
-        return cls(at, totals.get(_READ, 0.0), totals.get(_WRITTEN, 0.0), totals.get(_LAG), _PARTITIONS in totals)
+        return cls(
+            at,
+            totals.get(_READ, 0.0),
+            totals.get(_WRITTEN, 0.0),
+            totals.get(_LAG),
+            any(name.startswith(_SOURCES) for name in totals),
+            _PARTITIONS in totals or any(name.startswith(_SINKS) for name in totals),
+        )
 
     def line(self, before: Progress) -> str | None:
         """Return a line with the rates since ``before``, or ``None`` if nothing has moved.
@@ -47,12 +59,14 @@ class Progress:
         if not read and not written:
             return None
         seconds = max(self.at - before.at, 1e-9)
-        read_rate, written_rate = read / seconds, written / seconds
-        lag = f", lag {'unknown' if self.lag is None else f'{self.lag:,.0f}'}" if self.sinks else ""
-        return (
-            f"{self.read:,.0f} records read ({read_rate:,.0f}/s), {self.written:,.0f} written "
-            f"({written_rate:,.0f}/s){lag}"
-        )
+        halves = []
+        if self.sources:
+            halves.append(f"{counted(self.read, 'record')} read ({read / seconds:,.0f}/s)")
+        if self.sinks:
+            lag = f", lag {'unknown' if self.lag is None else f'{self.lag:,.0f}'}"
+            count = f"{self.written:,.0f}" if halves else counted(self.written, "record")
+            halves.append(f"{count} written ({written / seconds:,.0f}/s){lag}")
+        return ", ".join(halves)
 
 
 class ProgressLog:

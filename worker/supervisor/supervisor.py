@@ -430,7 +430,7 @@ class Supervisor:
             told = last_words(f"The process of {unit} {how}", running.child.crash)
             logger.warning("%s", told, extra={"context": str(unit)})
         if rests:
-            logger.info("%s rests without a process, since it watches nothing", unit)
+            logger.info("%s is configured; its process ends and starts again when it is needed", unit)
             self._notify(Rested(unit))
             return
         self._settle(running, lambda: self._advance(unit, running, Event.EXITED))

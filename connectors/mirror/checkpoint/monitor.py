@@ -18,7 +18,7 @@ from connectors.mirror.patience import StoppedError
 from connectors.mirror.policies import replication_policy
 from connectors.mirror.selection import GroupSelection
 
-__all__ = ["GroupMonitor"]
+__all__ = ["GroupMonitor", "translated_text"]
 
 logger = logging.getLogger(__name__)
 
@@ -119,8 +119,16 @@ class GroupMonitor:
         self._answered.set()
         if found == before or (before is None and not found):
             return
-        logger.info("Translating the offsets of %d groups: %s", len(found), ", ".join(found))
+        logger.info("%s", translated_text(found))
         self._context.request_task_reconfiguration()
 
     def _wait(self, seconds: float) -> bool:
         return not self._stopped.wait(seconds)
+
+
+def translated_text(groups: Sequence[str]) -> str:
+    """Return the log line about the groups that are translated from now on."""
+    if not groups:
+        return "There is no group left to translate offsets of"
+    counted = "1 group" if len(groups) == 1 else f"{len(groups)} groups"
+    return f"Translating the offsets of {counted}: {', '.join(groups)}"

@@ -42,6 +42,12 @@ def test_what_is_missing_is_named_with_the_commands_that_install_it() -> None:
     assert told == f"It needs no_such_module, which this worker does not have: {COMMANDS.format('spark')}"
 
 
+def test_several_that_are_missing_are_an_enumeration() -> None:
+    told = missing_extra("spark", "no_such_one", "no_such_two", "no_such_three")
+    assert told is not None
+    assert told.startswith("It needs no_such_one, no_such_two and no_such_three, which")
+
+
 def test_plugins_without_their_extras_are_refused_when_their_configuration_is_checked(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", VALIDATE], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -148,10 +148,10 @@ class Rebalancing:
 
     def _take(self, event: Joined) -> None:
         logger.info(
-            "Generation %d: %s leads; this worker keeps %d connectors and tasks and gives up %d",
+            "Generation %d: %s leads; this worker runs %s, stops %d",
             event.generation,
             event.leader_url,
-            len(event.held),
+            _counted(len(event.held)),
             len(event.revoked),
         )
         self._rounds.append(Round(time.time(), event.generation, event.leader_url, len(event.held), len(event.revoked)))
@@ -203,3 +203,7 @@ class Rebalancing:
 
     def _is_newest(self, event: Event) -> bool:
         return self._newest is event
+
+
+def _counted(units: int) -> str:
+    return f"{units} connector or task" if units == 1 else f"{units} connectors or tasks"

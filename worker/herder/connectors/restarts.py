@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeVar
@@ -19,6 +20,8 @@ from worker.stores.status.store import State, Status
 from worker.unit import Unit
 
 __all__ = ["Restarts", "restart_plan", "restarting"]
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -81,7 +84,14 @@ class Restarts:
     def requested(self, name: str, *, include_tasks: bool, only_failed: bool) -> None:
         """Restart this worker's units of a connector, as requested of all workers (KIP-745)."""
         statuses = self._statuses.statuses()
-        self._units.restart(restart_plan(name, statuses, include_tasks=include_tasks, only_failed=only_failed))
+        plan = restart_plan(name, statuses, include_tasks=include_tasks, only_failed=only_failed)
+        self._log(name, *self._membership.assigned(plan))
+        self._units.restart(plan)
+
+    @staticmethod
+    def _log(name: str, *here: Unit) -> None:
+        if here:
+            logger.info("Restarting %s, as requested", name, extra={"context": name})
 
     def _attempt(self, request: Request[T], unit: Unit, answer: Action, patience: float) -> None:
         """Restart a unit or fail with its owner; retry for a while if neither is possible yet."""
@@ -92,6 +102,7 @@ class Restarts:
         if not is_there and (patience <= 0 or not self._has_tasks_to_come(unit.connector, entry)):
             raise NotFoundError(f"Unknown task: {unit.connector}-{unit.task}")
         if is_there and self._units.assigned(unit):
+            self._log(str(unit), unit)
             self._units.restart([unit])
             answer()
         elif not self._membership.is_leader:

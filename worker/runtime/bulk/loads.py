@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from connect.bulk import Progress
-from worker.formatting import size_text, utc_text
+from worker.formatting import counted, utc_text, written_text
 from worker.runtime.bulk.plan import Plan
 from worker.runtime.metrics import TaskMetrics
 from worker.supervisor.messages import messages
@@ -80,10 +80,10 @@ class _Load:
     def line(self) -> str:
         """Its progress, for the log."""
         told = self.progress
-        of = f"{self.records:,} records"
+        of = counted(self.records, "record")
         if told.records and self.plan.ranges:
             of = f"{told.records:,} of {of}"
-        return f"Loading for {self.seconds:,.0f} s: {told.stage}, {of}{_written(told)}"
+        return f"Loading for {self.seconds:,.0f} s: {told.stage}, {of}{written_text(told.rows, told.bytes, told.files)}"
 
     def last_line(self) -> str:
         """Its outcome, for the log."""
@@ -92,8 +92,8 @@ class _Load:
         count = len(plan.ranges)
         of = f" of {count:,} partition{'s' * (count > 1)}" if count else ""
         return (
-            f"Loaded {self.records:,} records{of} in {seconds:,.1f} s{rate}"
-            f"{_written(told)}. It was due by {plan.reason}."
+            f"Loaded {counted(self.records, 'record')}{of} in {seconds:,.1f} s{rate}"
+            f"{written_text(told.rows, told.bytes, told.files)}. It was due by {plan.reason}."
         )
 
 
@@ -203,9 +203,3 @@ class Loads:
 
     def _shown(self, text: str) -> str:
         return self._hide(str(text))[:_LONGEST_TEXT]
-
-
-def _written(told: Progress) -> str:
-    if not (told.rows or told.files):
-        return ""
-    return f", {told.rows:,} rows, {size_text(told.bytes)}, {told.files:,} files"

@@ -120,7 +120,7 @@ def test_the_log_of_a_connector_hides_its_secrets(
     done(worker, "connectors", "create", properties(tmp_path, name="out", **config))
     wait_until("it has failed", lambda: is_in(worker, "out", "RUNNING", "FAILED"), 60)
     told = done(worker, "connectors", "logs", "out")
-    assert "out|task-0 failed" in told
+    assert "[out|task-0] The task failed" in told
     assert "[hidden]" in told
     assert SECRET not in told + worker.log() + sluice(worker, "status").output
 
@@ -131,7 +131,7 @@ def test_what_a_worker_logs_of_a_connector_can_be_read(worker: StandaloneWorker,
         done(worker, "connectors", "create", properties(tmp_path, name=name, **config))
         wait_until("it has failed", lambda name=name: is_in(worker, name, "RUNNING", "FAILED"), 60)
     shown = done(worker, "connectors", "logs", "one")
-    assert "one|task-0 failed" in shown
+    assert "[one|task-0] The task failed" in shown
     assert "two" not in shown.replace("two_topic", "")
     answer = requests.get(f"{worker.url()}connectors/one/logs", timeout=60).json()
     again = requests.get(f"{worker.url()}connectors/one/logs", params={"after": answer["next"]}, timeout=60).json()

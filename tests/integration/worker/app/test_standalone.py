@@ -460,7 +460,7 @@ def test_a_failed_task_says_first_what_went_wrong(standalone: MakeWorker, topic:
     status = worker.wait_for_states(f"lines-{topic}", "RUNNING", "FAILED")
     cause = f"Cannot read file {tmp_path}/in/x: Not a directory. Make it readable for the worker's user."
     assert status["tasks"][0]["trace"].startswith(f"{cause}\n\nTraceback (most recent call last):\n")
-    assert f"ERROR [lines-{topic}|task-0] lines-{topic}|task-0 failed: {cause}\n\nTraceback" in worker.log()
+    assert f"ERROR [lines-{topic}|task-0] The task failed: {cause}\n\nTraceback" in worker.log()
     assert worker.terminate() == 0
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from flask.testing import FlaskClient
@@ -213,3 +215,34 @@ def test_every_page_and_file_is_in_the_package() -> None:
         for name in re.findall(r'\{\{ static \}\}/([\w.-]+)"', file.read_text())
     }
     assert linked <= named
+
+
+class WithoutAWorker:
+    """The leader of a cluster whose other worker is gone."""
+
+    def __init__(self, herder: Herder) -> None:
+        self._herder = herder
+        self.cluster = self
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._herder, name)
+
+    def view(self) -> Any:
+        """Answer as the leader does."""
+        view = {**self._herder.cluster.view().result(10), "mode": "distributed", "complete": True}
+        (worker,) = view["workers"]
+        leader = {**worker, "worker_id": "one:8083", "url": "http://one:8083/", "leads": True}
+        gone = {**worker, "worker_id": "two:8083", "url": None, "leads": False}
+        answer: Future[Any] = Future()
+        answer.set_result({**view, "workers": [leader, gone]})
+        return answer
+
+
+def test_a_worker_that_is_gone_is_no_follower(herder: Herder) -> None:
+    client = create_app(cast("Herder", WithoutAWorker(herder)), "cluster").test_client()
+    page = client.get("/ui/cluster").text
+    row = page.partition('data-key="two:8083"')[2].partition("</tr>")[0]
+    assert "Gone" in row
+    assert "follower" not in row
+    assert "Drain" not in row
+    assert page.count(">Drain<") == 1

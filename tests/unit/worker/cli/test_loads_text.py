@@ -36,6 +36,12 @@ def test_a_load_that_runs_is_a_sentence() -> None:
     ]
 
 
+def test_a_load_that_has_written_no_file_yet_has_none() -> None:
+    unknown = {**LOAD, "progress": {**LOAD["progress"], "bytes": 0, "files": 0}}
+    (line,) = shown(current=unknown)[1:]
+    assert line.endswith("and 2 more), 580,000 rows, 46,774 rows/s")
+
+
 def test_the_last_ones_are_a_table_and_what_waits_is_told() -> None:
     retry = {"at": "2026-01-31T12:01:00Z", "attempts": 3, "error": "the target is away"}
     assert shown(last=[LOAD, {**LOAD, "number": 7, "error": "away"}], retry=retry) == [

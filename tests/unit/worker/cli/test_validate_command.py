@@ -25,6 +25,35 @@ def test_a_right_configuration_has_no_mistakes(tmp_path: Path) -> None:
     assert (done.exit_code, done.output) == (0, f"{file} (a): no mistakes\n")
 
 
+def unknown(file: Path, *arguments: object) -> str:
+    """Return the only mistake in a file, on one line."""
+    done = sluice("validate", file, *arguments, "-o", "json")
+    assert done.exit_code == 1
+    ((mistake,),) = (document["mistakes"] for document in json.loads(done.stdout))
+    return str(mistake["error"])
+
+
+def test_a_class_that_is_unknown_without_a_worker_may_be_on_its_plugin_path(tmp_path: Path) -> None:
+    file = properties(tmp_path / "a.properties", name="a", connector__class="mine.Nobody", topic="t")
+    hint, known = "name the worker's file with --worker", "available connectors are: "
+    error = unknown(file)
+    assert 0 < error.index(hint) < error.index(known)
+    worker = properties(
+        tmp_path / "worker.properties",
+        bootstrap__servers="localhost:9092",
+        key__converter="JsonConverter",
+        value__converter="JsonConverter",
+        offset__storage__file__filename=str(tmp_path / "offsets"),
+    )
+    assert hint not in unknown(file, "--worker", worker)
+
+
+def test_a_class_that_resembles_another_comes_without_the_list_of_all(tmp_path: Path) -> None:
+    error = unknown(properties(tmp_path / "a.properties", name="a", connector__class="FileStreamSourc", topic="t"))
+    assert "name matches FileStreamSourc (did you mean FileStreamSource?)" in error
+    assert "available connectors" not in error
+
+
 def test_every_mistake_is_told_at_once_with_its_remedy(tmp_path: Path) -> None:
     file = properties(
         tmp_path / "a.properties",

@@ -186,6 +186,14 @@ def test_a_call_that_hangs_is_in_the_status_whatever_the_state_until_it_goes_on(
     assert "put has not returned for 61 s: bad.py:22\nStack: ..." in caplog.text
 
 
+def test_a_failure_is_logged_with_the_name_of_its_unit_once(worker: Worker, caplog: pytest.LogCaptureFixture) -> None:
+    worker.become(Phase.RUNNING)
+    worker.become(Phase.FAILED)
+    (failure,) = (record for record in caplog.records if record.levelname == "ERROR")
+    assert failure.getMessage().startswith("The task failed: ")
+    assert failure.__dict__["context"] == str(TASK)
+
+
 def test_what_has_failed_or_ended_hangs_no_more(worker: Worker) -> None:
     worker.become(Phase.RUNNING)
     worker.units.heard(Hangs(TASK, HANGING))

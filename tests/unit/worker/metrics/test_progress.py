@@ -21,12 +21,27 @@ def test_a_lag_that_is_not_known_is_not_0() -> None:
     assert now.line(before) == "10 records read (5/s), 0 written (0/s), lag unknown"
 
 
+def test_a_line_has_only_what_there_are_tasks_for() -> None:
+    before = Progress.of({}, at=10.0)
+    source = Progress.of({"source-record-poll-total": 3.0, "source-record-write-total": 3.0}, at=11.0)
+    sink = Progress.of({"sink-record-send-total": 1000.0, "sink-record-lag": 0.0, "partition-count": 1.0}, at=11.0)
+    assert source.line(before) == "3 records read (3/s)"
+    assert sink.line(before) == "1,000 records written (1,000/s), lag 0"
+
+
+def test_a_single_record_is_no_records() -> None:
+    before = Progress.of({}, at=10.0)
+    assert Progress.of({"source-record-write-total": 1.0}, at=11.0).line(before) == "1 record read (1/s)"
+    sink = Progress.of({"sink-record-send-total": 1.0, "sink-record-lag": 1.0, "partition-count": 1.0}, at=11.0)
+    assert sink.line(before) == "1 record written (1/s), lag 1"
+
+
 def test_what_leaves_with_a_task_is_no_movement() -> None:
     before = Progress.of({"source-record-write-total": 5.0, "sink-record-send-total": 1000.0}, at=10.0)
     left = Progress.of({"source-record-write-total": 5.0}, at=12.0)
     read = Progress.of({"source-record-write-total": 9.0}, at=12.0)
     assert left.line(before) is None
-    assert read.line(before) == "9 records read (2/s), 0 written (0/s)", "no sink, no lag"
+    assert read.line(before) == "9 records read (2/s)", "no sink, no lag"
 
 
 def test_there_is_no_line_while_nothing_moves() -> None:

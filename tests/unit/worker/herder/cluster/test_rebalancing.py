@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from multiprocessing.connection import Connection
@@ -268,6 +269,24 @@ def test_a_worker_that_is_lost_does_not_try_on_to_have_task_configs_kept(member:
     member.settle()
     member.settle()
     assert len(member.leader.asked) == 1, "whoever runs the connector now says what it wants"
+
+
+def test_a_round_is_logged_with_what_this_worker_runs(member: Member, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    member.join(CONNECTOR)
+    assert "http://here:8083/ leads; this worker runs 1 connector or task, stops 0" in caplog.text
+    member.join(CONNECTOR, TASK)
+    assert "this worker runs 2 connectors or tasks, stops 0" in caplog.text
+
+
+def test_a_requested_restart_is_logged(member: Member, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    member.join(CONNECTOR, TASK)
+    member.herder.connectors.restart_task("source", 0).result(DEADLINE)
+    member.herder.connectors.restart("source", include_tasks=True).result(DEADLINE)
+    member.settle()
+    logged = [record.getMessage() for record in caplog.records if "as requested" in record.getMessage()]
+    assert logged == [f"Restarting {TASK}, as requested", "Restarting source, as requested"]
 
 
 def test_writes_are_for_the_leader_and_restarts_for_who_runs_the_unit(member: Member) -> None:
