@@ -223,11 +223,12 @@ def _threads(pid: int) -> int:
 
 
 def _cpu(pid: int) -> float:
+    """Return the CPU seconds of a process, including those of its children that have ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return 0.0
-    return (int(fields[11]) + int(fields[12])) / _TICKS
+    return sum(map(int, fields[11:15])) / _TICKS
 
 
 def _wakes(pid: int) -> int:
