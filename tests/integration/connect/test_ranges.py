@@ -101,7 +101,7 @@ def test_offsets_without_records_end_a_range(bootstrap: str, topic: str) -> None
 def test_records_that_are_gone_are_an_error(bootstrap: str, topic: str) -> None:
     create_topic(bootstrap, topic)
     produce(bootstrap, topic, [b"x"] * 3)
-    with pytest.raises(RangesGoneError, match=rf"of topic {topic}, partition 0, offset 7 no longer exist: retention"):
+    with pytest.raises(RangesGoneError, match=rf"from topic {topic}, partition 0, offset 7 no longer exist: retention"):
         read(bootstrap, OffsetRange(topic, 0, 7, 9))
 
 
