@@ -27,7 +27,7 @@ _SELDOM_SECONDS: Final = 5.0
 _SELDOMEST_SECONDS: Final = 40.0
 """Seconds after which to look at a file of which the kernel tells nothing, since it does not tell of every change. The
 longer nothing comes, the longer they are."""
-_GATHER_SECONDS: Final = 0.05
+_GATHER_SECONDS: Final = 0.0625
 """Lines that come one by one are read this long after those before them, some at once; nobody wakes up meanwhile."""
 
 _log = logging.getLogger(__name__)

@@ -53,12 +53,15 @@ _MOST_KEPT: Final = 100
 _PASSING: Final = re.compile(r"\[thrd:[^\]]*\]: |\(after .*")
 """The parts of a log line that differ each time although the same broker is away."""
 
+_REFUSAL: Final = re.compile(r"\b(SSL|SASL)\b")
+
 
 class ConnectionFailures(logging.Filter):
     """A log filter that passes one connection failure per minute and process, whichever client reports it.
 
-    Failures that the library says it retries itself, such as getting a producer id, are dropped. A logger of level
-    DEBUG gets all lines. The library logs with its facility, the client's name and the text as arguments. May be used
+    The library reports them as errors although it connects again by itself; they are logged as warnings, like those of
+    Java's client, except failures of TLS and of a login. Failures that the library says it retries itself, such as getting a producer id, are dropped. A logger
+    of level DEBUG gets all lines. The library logs with its facility, the client's name and the text as arguments. May be used
     by any thread.
     """
 
@@ -70,8 +73,11 @@ class ConnectionFailures(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether the line is logged."""
         is_failure = isinstance(record.args, tuple) and len(record.args) == 3 and record.args[0] == _FACILITY
-        if logging.getLogger(record.name).isEnabledFor(logging.DEBUG):
-            return True
+        level = logging.getLogger(record.name).getEffectiveLevel()
+        if is_failure and not _REFUSAL.search(record.getMessage()):
+            record.levelno, record.levelname = logging.WARNING, logging.getLevelName(logging.WARNING)
+        if level <= logging.DEBUG or record.levelno < level:
+            return record.levelno >= level
         if not (is_failure or record.msg in (UNREACHABLE, _REPORTED)):
             return not (isinstance(record.args, tuple) and record.args and str(record.args[-1]).endswith(_RETRYING))
         message = record.getMessage()

@@ -40,6 +40,23 @@ def test_what_the_client_tries_again_by_itself_is_not_told() -> None:
     assert not ConnectionFailures(lambda: 0.0).filter(line(loading, facility="GETPID"))
 
 
+def test_a_broker_that_is_away_is_a_warning_but_a_refused_login_is_an_error() -> None:
+    away = line(REFUSED)
+    login = line("[thrd:a:1]: a:1: SASL authentication error: Authentication failed (after 151ms in state AUTH_REQ)")
+
+    assert all(ConnectionFailures().filter(record) for record in (away, login))
+    assert (away.levelname, login.levelname) == ("WARNING", "ERROR")
+
+
+def test_a_logger_of_level_error_does_not_get_failures_to_connect() -> None:
+    quiet = logging.getLogger("clients.quiet")
+    quiet.setLevel(logging.ERROR)
+    record = line(REFUSED)
+    record.name = quiet.name
+
+    assert not ConnectionFailures().filter(record)
+
+
 def test_what_a_client_reports_is_told_once_a_minute() -> None:
     now = 0.0
     failures = ConnectionFailures(lambda: now)
