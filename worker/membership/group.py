@@ -471,10 +471,15 @@ class GroupMember:
                 continue
             return
 
+    def _until_next_watch(self) -> float:
+        """Return the seconds until the silence may be too long. Never far ahead: a machine may be suspended."""
+        silence_left = self._session * _MOST_SILENT - self._clock().since(self._alive)
+        return max(self._session / 30, min(silence_left, self._session / 10))
+
     async def _watch(self, coordinator: Coordinator) -> None:
         """Stop all units before the session ends if the broker does not answer."""
         while not self._ended:
-            await coordinator.sleep(self._session / 30)
+            await coordinator.sleep(self._until_next_watch())
             now = self._clock()
             silent = now.since(self._alive)
             if self._joined and (self._lapsed or silent > self._session * _MOST_SILENT):

@@ -22,29 +22,39 @@ __all__ = ["ActiveTopics", "OwnMeasurements", "TaskMetrics", "measurements_of", 
 
 
 class ActiveTopics:
-    """Reports each topic to the worker on first use, and again after :meth:`forget`.
+    """Reports each topic to the worker on first use, and again when it is used five seconds later.
 
-    So topics that a user has reset come back with the next records.
+    So topics that a user has reset come back with the records of the next seconds.
     """
 
-    def __init__(self, send: Callable[[messages.ActiveTopics], None], *, enabled: bool) -> None:
+    def __init__(
+        self,
+        send: Callable[[messages.ActiveTopics], None],
+        *,
+        enabled: bool,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._send = send
         self._enabled = enabled
+        self._now = now
         self._told: set[str] = set()
+        self._forget_at = 0.0
 
     def see(self, topics: Iterable[str]) -> None:
-        """Report those of these topics that are new."""
-        if self._enabled and (new := set(topics) - self._told):
+        """Report those of these topics that were not reported in the last seconds."""
+        if not self._enabled:
+            return
+        if (now := self._now()) >= self._forget_at:
+            self._told.clear()
+            self._forget_at = now + _AGAIN_SECONDS
+        if new := set(topics) - self._told:
             self._told |= new
             self._send(messages.ActiveTopics(sorted(new)))
-
-    def forget(self) -> None:
-        """Report every topic again that is used from now on."""
-        self._told.clear()
 
 
 logger = logging.getLogger(__name__)
 _MOST_OWN: Final = 5000
+_AGAIN_SECONDS: Final = 5.0
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 _RUNTIMES: Final = frozenset({"connector", "task"})
 _Series: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]

@@ -20,13 +20,14 @@ __all__ = ["ReportPace", "ToldStatistics"]
 _SOON: Final = 1.0
 _LITTLE_MOVES: Final = 2.5
 _AT_REST: Final = 5.0
-_LONGEST_REST: Final = 20.0
+_LONGEST_REST: Final = 40.0
 _MOST_EARLY: Final = 0.6
 """The fraction of its pause by which a report may be early."""
 _MANY: Final = 100
 """A task that counts this much between two reports sends the next one soon."""
 
 _SELDOM_SECONDS: Final = 20.0
+_MOST_SELDOM_SECONDS: Final = 80.0
 _ALWAYS_MOVING: Final = frozenset(
     {
         *("incoming-byte-total", "outgoing-byte-total", "request-total", "response-total", "requests-in-flight"),
@@ -92,12 +93,15 @@ class ToldStatistics:
         self._seen: ClientStatistics | None = None
         self._told: ClientStatistics | None = None
         self._due = 0.0
+        self._pause = _SELDOM_SECONDS
 
     def take(self, seen: ClientStatistics) -> None:
-        """Report statistics, unless only values that always change have changed since a recent report."""
+        """Report statistics: less and less often while only values change that always do, at last every 80 seconds."""
         self._seen = seen
-        if self._told is None or self._now() >= self._due or _of_records(seen) != _of_records(self._told):
-            self._told, self._due = seen, self._now() + _SELDOM_SECONDS
+        moves = self._told is None or _of_records(seen) != _of_records(self._told)
+        if moves or self._now() >= self._due:
+            self._pause = _SELDOM_SECONDS if moves else min(2 * self._pause, _MOST_SELDOM_SECONDS)
+            self._told, self._due = seen, self._now() + self._pause
             self._tell(messages.ClientMetrics(seen.kind, seen.client_id, seen.values, seen.lags))
 
     def rest(self) -> None:

@@ -60,9 +60,9 @@ class ConnectionFailures(logging.Filter):
     """A log filter that passes one connection failure per minute and process, whichever client reports it.
 
     The library reports them as errors although it connects again by itself; they are logged as warnings, like those of
-    Java's client, except failures of TLS and of a login. Failures that the library says it retries itself, such as getting a producer id, are dropped. A logger
-    of level DEBUG gets all lines. The library logs with its facility, the client's name and the text as arguments. May be used
-    by any thread.
+    Java's client, except failures of TLS and of a login. Failures that the library says it retries itself, such as
+    getting a producer id, are dropped. A logger of level DEBUG gets all lines. The library logs with its facility, the
+    client's name and the text as arguments. May be used by any thread.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

@@ -143,6 +143,8 @@ def sink_consumer_properties(worker: Mapping[str, str], connector: Mapping[str, 
     role = _bootstrap(worker) | {
         "auto.offset.reset": "earliest",
         "client.id": f"connector-consumer-{connector['name']}-{task}",
+        # Brokers answer as soon as there is a record; this is how often a consumer asks again while there is none.
+        "fetch.max.wait.ms": "1000",
         "group.id": sink_group_id(connector["name"]),
     }
     if connector.get("topics.regex", "").strip():

@@ -317,7 +317,6 @@ class BulkLoop:
         return all(self._positions[tp] >= end for tp, end in self._drain_ends.items())
 
     def _report(self, ends: Mapping[TopicPartition, int]) -> None:
-        self._active.forget()
         is_known = bool(ends) and self._positions.keys() >= ends.keys()
         behind = sum(max(0, end - self._positions[tp]) for tp, end in ends.items()) if is_known else None
         self._metrics.gauge("sink-record-lag", behind)

@@ -160,10 +160,6 @@ class BulkSourceTaskRuntimeContext:
         """Whether the task has to stop or pause."""
         return not self._control.poll()
 
-    def forget_topics(self) -> None:
-        """Report every topic again that is written to from now on."""
-        self._active.forget()
-
     def close(self) -> None:
         """Release the offset reader."""
         self.offset_storage_reader.close()

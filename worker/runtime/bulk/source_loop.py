@@ -97,5 +97,4 @@ class BulkSourceLoop:
             return self._task.drained()
 
     def _report(self) -> None:
-        self._context.forget_topics()
         self._metrics.report()

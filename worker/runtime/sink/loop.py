@@ -416,7 +416,6 @@ class SinkLoop:
         return True
 
     def _report(self) -> None:
-        self._active.forget()
         assigned = self._context.assignment
         # Records that the task still holds, or that wait for its commit, count as lag.
         resumptions, reached = self._progress.resumptions(), self._progress.positions()

@@ -358,7 +358,6 @@ class SourceLoop:
         self._tolerance.give_up(Failure(Stage.KAFKA_PRODUCE, class_name(self._task), failure, read, record))
 
     def _report(self) -> None:
-        self._active.forget()
         under_way = self._sent.under_way()
         self._metrics.gauge("source-record-active-count", under_way)
         self._timings.size("source-record-active-count", under_way)

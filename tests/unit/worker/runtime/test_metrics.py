@@ -5,8 +5,9 @@ from __future__ import annotations
 from connect.chain.tolerance import ErrorCounts
 from connect.measurement import Measurement
 from worker.metrics.histograms import POLL
-from worker.runtime.metrics import TaskMetrics
+from worker.runtime.metrics import ActiveTopics, TaskMetrics
 from worker.runtime.reports import ReportPace
+from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import Metrics, Unchanged
 
 
@@ -69,3 +70,18 @@ def test_a_task_whose_figures_are_those_of_its_last_report_says_only_that() -> N
     task.metrics.gauge("sink-record-lag", 8.0)
     task.report()
     assert task.told[-1].values["sink-record-lag"] == 8.0
+
+
+def test_a_topic_is_reported_on_first_use_and_again_when_it_is_used_five_seconds_later() -> None:
+    now = 0.0
+    sent: list[messages.ActiveTopics] = []
+    active = ActiveTopics(sent.append, enabled=True, now=lambda: now)
+    for now in (0.0, 2.0, 4.0, 6.0, 8.0, 11.0):
+        active.see(("a", "b") if now == 4.0 else ("a",))
+    assert [report.topics for report in sent] == [["a"], ["b"], ["a"], ["a"]]
+
+
+def test_topics_are_not_reported_where_their_tracking_is_off() -> None:
+    sent: list[messages.ActiveTopics] = []
+    ActiveTopics(sent.append, enabled=False).see(("a",))
+    assert sent == []
