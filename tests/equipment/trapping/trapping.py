@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shlex
 import subprocess
 import time
 from pathlib import Path
@@ -40,6 +41,10 @@ class TrapConfig(Config):
             while time.thread_time() < until:
                 pass
             return
+        if what == "hold for a while":
+            # Unlike a subprocess, this lets no other thread run Python.
+            ctypes.PyDLL(None).system(f"while [ -e {shlex.quote(self.trap)} ]; do sleep {_LOOK_SECONDS}; done".encode())
+            return
         file.unlink()
         match what:
             case "hang once":
@@ -47,8 +52,6 @@ class TrapConfig(Config):
             case "hold":
                 # Unlike time.sleep, this lets no other thread run Python.
                 ctypes.PyDLL(None).sleep(_FOR_EVER)
-            case "hold for a while":
-                ctypes.PyDLL(None).sleep(10)
             case "crash":
                 ctypes.string_at(0)
             case "print":

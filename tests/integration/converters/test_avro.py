@@ -186,22 +186,26 @@ def own(registry_application: Path, tmp_path: Path) -> Iterator[EmbeddedRegistry
 
 
 def test_a_registry_that_is_down_and_comes_back(own: EmbeddedRegistry, registry: RegistryInfo, topic: str) -> None:
-    info = own.start()
-    quick = {"schema.registry.url": info.url, "retries.wait.ms": "1", "max.retries": "2"}
-    converter = AvroConverter.configured(quick)
-    message = converter.from_connect(topic, ORDER, VALUE)
-    own.kill()
-    assert own.status() is None
-    assert converter.from_connect(topic, ORDER, VALUE) == message
-    with pytest.raises(RetriableError, match="the schema registry does not answer"):
-        converter.from_connect(topic, Schema.int64(), 5)
-    with_another = {**quick, "schema.registry.url": f"{info.url},{registry.url}"}
-    other = AvroConverter.configured(with_another)
-    assert other.to_connect(topic, other.from_connect(topic, Schema.int64(), 5)).value == 5
-    assert own.start().url == info.url
-    fresh = AvroConverter.configured(quick)
-    assert fresh.to_connect(topic, message) == SchemaAndValue(ORDER.replace(version=1), VALUE)
-    assert fresh.from_connect(topic, Schema.int64(), 5) is not None
+    with own.lease() as info, own.lease() as second:
+        assert (info.pid, second.leases) == (second.pid, 2)
+        quick = {"schema.registry.url": info.url, "retries.wait.ms": "1", "max.retries": "2"}
+        converter = AvroConverter.configured(quick)
+        message = converter.from_connect(topic, ORDER, VALUE)
+        own.kill()
+        assert own.status() is None
+        assert converter.from_connect(topic, ORDER, VALUE) == message
+        with pytest.raises(RetriableError, match="the schema registry does not answer"):
+            converter.from_connect(topic, Schema.int64(), 5)
+        with_another = {**quick, "schema.registry.url": f"{info.url},{registry.url}"}
+        other = AvroConverter.configured(with_another)
+        assert other.to_connect(topic, other.from_connect(topic, Schema.int64(), 5)).value == 5
+        with own.lease() as again:
+            assert again.url == info.url
+            fresh = AvroConverter.configured(quick)
+            assert fresh.to_connect(topic, message) == SchemaAndValue(ORDER.replace(version=1), VALUE)
+            assert fresh.from_connect(topic, Schema.int64(), 5) is not None
+        assert own.status() is not None, "there are leases yet"
+    assert own.status() is None, "the last lease has ended"
     for each in (converter, other, fresh):
         each.close()
 
@@ -223,12 +227,6 @@ def test_the_commands_start_tell_and_stop(registry_application: Path, tmp_path: 
         stopped = runner.invoke(registry_command, ["stop", *folder])
     assert (stopped.exit_code, stopped.output) == (0, "Stopped.\n")
     assert runner.invoke(registry_command, ["status", *folder]).exit_code == 3
-
-
-def test_a_lease_is_the_last_to_stop_it(own: EmbeddedRegistry) -> None:
-    with own.lease() as first, own.lease() as second:
-        assert (first.pid, second.leases) == (second.pid, 2)
-    assert own.status() is None
 
 
 def test_a_column_of_a_thousand_is_written_like_rows(avro: Make, topic: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 import requests
@@ -16,15 +17,16 @@ from equipment.workers.standalone import StandaloneWorker
 
 pytestmark = pytest.mark.integration
 
-TTL = "4000"
+TTL = "2000"
 REFERENCES = {"file": "${file:FOLDER/topics.properties:topic}", "directory": "${directory:FOLDER:topic}"}
 
 
-@pytest.fixture(params=[StandaloneWorker, DistributedWorker], ids=["standalone", "distributed"])
-def worker(request: pytest.FixtureRequest, topic: str, tmp_path: Path, bootstrap: str) -> Iterator[StandaloneWorker]:
-    """A worker whose providers give values that soon expire."""
+@pytest.fixture(scope="module", params=[StandaloneWorker, DistributedWorker], ids=["standalone", "distributed"])
+def shared_worker(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, bootstrap: str
+) -> Iterator[StandaloneWorker]:
     made: StandaloneWorker = request.param(
-        tmp_path / topic,
+        tmp_path_factory.mktemp("reload") / f"reload-{uuid4().hex[:12]}",
         bootstrap,
         config_providers="file,directory",
         config_providers_file_class="FileConfigProvider",
@@ -36,6 +38,14 @@ def worker(request: pytest.FixtureRequest, topic: str, tmp_path: Path, bootstrap
         yield made.start()
     finally:
         made.close()
+
+
+@pytest.fixture
+def worker(shared_worker: StandaloneWorker) -> Iterator[StandaloneWorker]:
+    """A worker whose providers give values that soon expire. The connectors of the test are deleted after it."""
+    yield shared_worker
+    for name in shared_worker.get("connectors").json():
+        wait_until(f"{name} is deleted", lambda name=name: delete(shared_worker, name))  # type: ignore[misc]
 
 
 def test_a_task_goes_on_with_the_new_value(
@@ -150,6 +160,10 @@ def create(worker: StandaloneWorker, name: str, **config: str) -> None:
         f"{worker.url()}connectors", json=body, timeout=30
     )
     wait_until(f"{name} is created", lambda: post().status_code == 201)
+
+
+def delete(worker: StandaloneWorker, name: str) -> bool:
+    return requests.delete(f"{worker.url()}connectors/{name}", timeout=30).status_code in (204, 404)
 
 
 def restarts_of(worker: StandaloneWorker, unit: str) -> int:

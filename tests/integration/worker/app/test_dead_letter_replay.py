@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -86,14 +86,38 @@ class Pipeline:
         return self.out.read_text().splitlines()
 
 
+# Nobody is killed who consumes; on a busy machine a short session ends by itself, and records come twice.
+PATIENT = {"consumer_session_timeout_ms": "45000", "consumer_heartbeat_interval_ms": "3000"}
+
+
+@pytest.fixture(scope="module")
+def worker(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneWorker]:
+    """A worker for the pipelines of all tests that do not restart it."""
+    made = StandaloneWorker(tmp_path_factory.mktemp("dead-letters") / "worker", bootstrap, **PATIENT)
+    try:
+        yield made.start()
+    finally:
+        made.close()
+
+
 @pytest.fixture
-def pipeline(standalone: Callable[..., StandaloneWorker], bootstrap: str, topic: str, tmp_path: Path) -> Pipeline:
-    """Two good records are written, three bad ones are in the queue."""
+def pipeline(worker: StandaloneWorker, bootstrap: str, topic: str, tmp_path: Path) -> Iterator[Pipeline]:
+    """A pipeline that has written two good records, with three bad ones in its queue."""
+    made = running_pipeline(worker, bootstrap, topic, tmp_path / "out.txt")
+    yield made
+    made.ask("DELETE", "")
+
+
+@pytest.fixture
+def own_pipeline(standalone: Callable[..., StandaloneWorker], bootstrap: str, topic: str, tmp_path: Path) -> Pipeline:
+    """Such a pipeline in a worker of its own, to be restarted."""
+    return running_pipeline(standalone(**PATIENT).start(), bootstrap, topic, tmp_path / "out.txt")
+
+
+def running_pipeline(worker: StandaloneWorker, bootstrap: str, topic: str, out: Path) -> Pipeline:
     create_topic(bootstrap, topic, partitions=2, **{"retention.ms": "-1"})
     create_topic(bootstrap, f"{topic}-dlq", **{"retention.ms": "-1"})
-    # Nobody is killed who consumes; on a busy machine a short session ends by itself, and records come twice.
-    worker = standalone(consumer_session_timeout_ms="45000", consumer_heartbeat_interval_ms="3000")
-    made = Pipeline(worker.start(), bootstrap, topic, tmp_path / "out.txt")
+    made = Pipeline(worker, bootstrap, topic, out)
     made.produce([*GOOD, *BAD])
     made.configure()
     wait_until("the queue has the bad records", lambda: len(made.dead_letters()) == 3)
@@ -243,7 +267,9 @@ def test_records_are_replayed_through_the_task_alone(pipeline: Pipeline) -> None
     assert pipeline.lines()[-1] == "bad 1"
 
 
-def test_a_replay_that_is_killed_is_done_again(pipeline: Pipeline) -> None:
+def test_a_replay_that_is_killed_is_done_again(own_pipeline: Pipeline) -> None:
+    pipeline = own_pipeline
+
     def restart(crash: str | None) -> None:
         pipeline.worker.terminate()
         starts = pipeline.worker.log().count("REST API is at")

@@ -30,7 +30,8 @@ def worker(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         tmp_path_factory.mktemp("hangs") / "worker",
         bootstrap,
         plugin_path=str(PLUGINS),
-        task_hang_warning_ms="2000",
+        task_hang_warning_ms="1000",
+        task_shutdown_graceful_timeout_ms="2000",
     ).start()
     yield worker
     worker.close()
@@ -106,7 +107,7 @@ def test_a_put_that_hangs_is_shown_until_it_returns(
     assert "time.sleep(" in hanging["trace"]
     assert "worker/runtime" not in hanging["trace"]
     assert sink.state()["state"] == "RUNNING"
-    assert sink.lines("put has not returned for 2")
+    assert sink.lines("put has not returned for 1")
     sink.trap.unlink()
     wait_until("it is shown no more", lambda: not sink.hanging(), PATIENCE)
     assert sink.state()["state"] == "RUNNING"
@@ -123,7 +124,7 @@ def test_what_keeps_a_task_from_stopping_in_time_is_told_before_it_is_killed(
     source.rest()
     line, *_ = source.lines("Asked to stop, but poll has not returned")
     assert re.search(r"returned: trapping\.py:\d+ ?", line)
-    assert f"{source.unit} did not stop within 5.0 s and is killed" in worker.log()
+    assert f"{source.unit} did not stop within 2.0 s and is killed" in worker.log()
 
 
 @pytest.mark.parametrize("what", ["hang once", "hold"])
@@ -131,7 +132,7 @@ def test_a_poll_that_hangs_too_long_fails_and_its_restart_loses_nothing(
     worker: StandaloneWorker, bootstrap: str, topic: str, tmp_path: Path, what: str
 ) -> None:
     create_topic(bootstrap, topic)
-    config = {"task.hang.timeout.ms": "4000", "restart.policy": "on-failure", "restart.backoff.ms": "20"}
+    config = {"task.hang.timeout.ms": "2000", "restart.policy": "on-failure", "restart.backoff.ms": "20"}
     # Where several share a process all would have this limit, and nobody could say whose code lets no Python run.
     config["task.isolation"] = "process"
     source = Trapped(worker, tmp_path, "Source", "poll", topic=topic, **config)
@@ -159,6 +160,7 @@ def test_c_code_that_lets_no_python_run_is_shown_until_it_returns(
     hanging = wait_until("the status shows it", lambda: source.hanging("poll"), PATIENCE)
     assert re.fullmatch(r"trapping\.py:\d+", hanging["line"])
     assert "No Python runs in this process" in hanging["trace"]
+    source.trap.unlink()
     wait_until("it is shown no more", lambda: not source.hanging(), PATIENCE)
     assert source.state()["state"] == "RUNNING"
 
@@ -209,7 +211,7 @@ def test_a_task_that_is_ended_in_a_transaction_loses_and_doubles_nothing(
         bootstrap,
         plugin_path=str(PLUGINS),
         exactly_once_source_support="enabled",
-        task_hang_timeout_ms="4000",
+        task_hang_timeout_ms="2000",
     ).start()
     try:
         config = {"restart.policy": "on-failure", "restart.backoff.ms": "20", "transaction.boundary": "interval"}

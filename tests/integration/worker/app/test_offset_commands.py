@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ from equipment.workers.standalone import StandaloneWorker
 from worker.cli.main import main
 
 pytestmark = pytest.mark.integration
-MakeWorker = Callable[..., StandaloneWorker]
 
 OLD = 1_600_000_000_000
 
@@ -42,8 +41,18 @@ def stop(worker: StandaloneWorker, name: str) -> None:
     wait_until(f"{name} is stopped", lambda: worker.status(name)["connector"]["state"] == "STOPPED")
 
 
+@pytest.fixture(scope="module")
+def worker(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneWorker]:
+    """A worker for all tests of this file; each has connectors of its own."""
+    made = StandaloneWorker(tmp_path_factory.mktemp("offsets") / "worker", bootstrap)
+    try:
+        yield made.start()
+    finally:
+        made.close()
+
+
 @pytest.fixture
-def sink(standalone: MakeWorker, bootstrap: str, topic: str, tmp_path: Path) -> StandaloneWorker:
+def sink(worker: StandaloneWorker, bootstrap: str, topic: str, tmp_path: Path) -> Iterator[StandaloneWorker]:
     """A stopped sink, called as its topic, that has written 10 records of partition 0 and 4 of partition 1.
 
     The records of partition 0 are a second apart, from ``OLD`` on; those of partition 1 are of now.
@@ -55,13 +64,13 @@ def sink(standalone: MakeWorker, bootstrap: str, topic: str, tmp_path: Path) -> 
     for number in range(4):
         producer.produce(topic, str(number).encode(), partition=1)
     assert producer.flush(30) == 0
-    worker = standalone().start()
     config = {"connector.class": "FileStreamSink", "file": str(tmp_path / "out.txt"), "topics": topic}
     assert ask(worker, "PUT", f"{topic}/config", config).status_code == 201
     done = [{"kafka_offset": 10}, {"kafka_offset": 4}]
     wait_until("all is committed", lambda: [item["offset"] for item in kept(worker, topic)] == done)
     stop(worker, topic)
-    return worker
+    yield worker
+    ask(worker, "DELETE", topic)
 
 
 def changes(before: list[int | None], after: list[int], topic: str) -> list[dict[str, Any]]:
@@ -198,27 +207,28 @@ def test_the_offsets_of_a_sink_are_exported_and_imported(
     assert committed(bootstrap, f"connect-{topic}", topic, 2) == [10, 4]
 
 
-def test_the_offsets_of_a_source_are_exported_and_imported(standalone: MakeWorker, topic: str, tmp_path: Path) -> None:
-    lines = tmp_path / "in.txt"
+def test_the_offsets_of_a_source_are_exported_and_imported(
+    worker: StandaloneWorker, topic: str, tmp_path: Path
+) -> None:
+    lines, source = tmp_path / "in.txt", f"source-{topic}"
     lines.write_text("a\nb\nc\n")
-    worker = standalone().start()
     config = {"connector.class": "FileStreamSource", "file": str(lines), "topic": topic}
-    assert ask(worker, "PUT", "source/config", config).status_code == 201
+    assert ask(worker, "PUT", f"{source}/config", config).status_code == 201
     there = {"offsets": [{"partition": {"filename": str(lines)}, "offset": {"position": 6}}]}
-    wait_until("all is committed", lambda: ask(worker, "GET", "source/offsets").json() == there)
-    exported = sluice(worker, "offsets", "export", "source")
+    wait_until("all is committed", lambda: ask(worker, "GET", f"{source}/offsets").json() == there)
+    exported = sluice(worker, "offsets", "export", source)
     assert json.loads(exported.output) == there
     file = tmp_path / "offsets.json"
     file.write_text(exported.output)
-    refused = sluice(worker, "offsets", "import", "source", str(file), "--yes")
+    refused = sluice(worker, "offsets", "import", source, str(file), "--yes")
     assert refused.exit_code == 1
-    assert "/connectors/source/stop" in refused.output
-    stop(worker, "source")
-    assert ask(worker, "DELETE", "source/offsets").status_code == 200
-    assert ask(worker, "GET", "source/offsets").json() == {"offsets": []}
-    assert sluice(worker, "offsets", "import", "source", str(file), "--yes").exit_code == 0
-    assert ask(worker, "GET", "source/offsets").json() == there
-    assert '{"position": 6}' in sluice(worker, "offsets", "show", "source").output
+    assert f"/connectors/{source}/stop" in refused.output
+    stop(worker, source)
+    assert ask(worker, "DELETE", f"{source}/offsets").status_code == 200
+    assert ask(worker, "GET", f"{source}/offsets").json() == {"offsets": []}
+    assert sluice(worker, "offsets", "import", source, str(file), "--yes").exit_code == 0
+    assert ask(worker, "GET", f"{source}/offsets").json() == there
+    assert '{"position": 6}' in sluice(worker, "offsets", "show", source).output
 
 
 def test_lag_and_rates_are_shown(sink: StandaloneWorker, topic: str, bootstrap: str) -> None:
@@ -241,16 +251,15 @@ def test_lag_and_rates_are_shown(sink: StandaloneWorker, topic: str, bootstrap: 
     assert metrics["sink-record-lag"] == 0
 
 
-def test_a_source_tells_what_remains(standalone: MakeWorker, topic: str, tmp_path: Path) -> None:
-    lines = tmp_path / "in.txt"
+def test_a_source_tells_what_remains(worker: StandaloneWorker, topic: str, tmp_path: Path) -> None:
+    lines, source = tmp_path / "in.txt", f"source-{topic}"
     lines.write_text("a\nb\nhalf a l")
-    worker = standalone().start()
     config = {"connector.class": "FileStreamSource", "file": str(lines), "topic": topic}
-    assert ask(worker, "PUT", "source/config", config).status_code == 201
+    assert ask(worker, "PUT", f"{source}/config", config).status_code == 201
 
     def remaining() -> Any:
-        return ask(worker, "GET", "source/lag").json()["remaining"]
+        return ask(worker, "GET", f"{source}/lag").json()["remaining"]
 
     assert wait_until("it is known what remains", lambda: remaining() == {"bytes": 8})
-    assert "8 bytes" in sluice(worker, "offsets", "show", "source").output
-    assert worker.status("source")["tasks"][0]["metrics"]["source-record-write-rate"] >= 0
+    assert "8 bytes" in sluice(worker, "offsets", "show", source).output
+    assert worker.status(source)["tasks"][0]["metrics"]["source-record-write-rate"] >= 0

@@ -102,9 +102,9 @@ def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture
-def worker(tmp_path: Path, bootstrap: str, plugins: Path) -> Iterator[StandaloneWorker]:
-    made = StandaloneWorker(tmp_path / "worker", bootstrap, plugin_path=str(plugins))
+@pytest.fixture(scope="module")
+def worker(tmp_path_factory: pytest.TempPathFactory, bootstrap: str, plugins: Path) -> Iterator[StandaloneWorker]:
+    made = StandaloneWorker(tmp_path_factory.mktemp("side-by-side") / "worker", bootstrap, plugin_path=str(plugins))
     try:
         yield made.start()
     finally:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import struct
+import time
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,8 @@ from equipment.workers.standalone import StandaloneWorker
 pytestmark = pytest.mark.integration
 
 PLUGINS = Path(__file__).parents[3] / "cluster" / "plugins"
+SOON = 6
+"""In how many seconds a minute of the time zone begins."""
 
 
 def ask(worker: StandaloneWorker, method: str, path: str, body: Any = None) -> requests.Response:
@@ -26,10 +30,26 @@ def ask(worker: StandaloneWorker, method: str, path: str, body: Any = None) -> r
     return answer
 
 
-@pytest.fixture
-def worker(standalone: Callable[..., StandaloneWorker]) -> StandaloneWorker:
-    """A worker without connectors."""
-    return standalone(plugin_path=str(PLUGINS)).start()
+@pytest.fixture(scope="module")
+def zones(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder where the worker finds its time zones."""
+    return tmp_path_factory.mktemp("zones")
+
+
+@pytest.fixture(scope="module")
+def worker(bootstrap: str, zones: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneWorker]:
+    """A worker for all tests of this file; each has a connector of its own."""
+    made = StandaloneWorker(tmp_path_factory.mktemp("restarts") / "worker", bootstrap, plugin_path=str(PLUGINS))
+    try:
+        yield made.start({"PYTHONTZPATH": str(zones)})
+    finally:
+        made.close()
+
+
+def write_zone(file: Path, turn: int) -> None:
+    """Write a time zone in which a minute begins at this time, in seconds since 1970."""
+    header = struct.pack(">4s16x6l", b"TZif", 0, 0, 0, 0, 1, 4)
+    file.write_bytes(header + struct.pack(">lBB", -turn % 60, 0, 0) + b"LMT\0")
 
 
 def test_what_fails_is_restarted_until_it_runs_or_the_limit_is_reached(
@@ -88,20 +108,27 @@ def test_a_scheduled_connector_rests_tells_its_next_run_and_may_be_run_now(
     wait_until("a user has taken it off its schedule", lambda: "next_run" not in worker.status("nightly"))
 
 
-def test_a_schedule_goes_by_the_clock(worker: StandaloneWorker, topic: str, bootstrap: str, tmp_path: Path) -> None:
+def test_a_schedule_goes_by_the_clock_of_its_time_zone(
+    worker: StandaloneWorker, zones: Path, topic: str, bootstrap: str, tmp_path: Path
+) -> None:
     create_topic(bootstrap, topic)
     lines = tmp_path / "in.txt"
     lines.write_text("a\n")
+    worker.url()
+    turn = int(time.time()) + SOON
+    write_zone(zones / "Soon", turn)
     config = {
         "connector.class": "FileStreamSource",
         "file": str(lines),
         "topic": topic,
         "run.until": "drained",
         "schedule": "* * * * *",
+        "schedule.timezone": "Soon",
     }
     ask(worker, "PUT", "minutely/config", config)
     worker.wait_for_states("minutely", "STOPPED")
     first = worker.status("minutely")["next_run"]
+    assert datetime.fromisoformat(first).second == turn % 60
     wait_until("it ran", lambda: [message.value() for message in read_topic(bootstrap, topic)] == [b"a"], 90)
     # If the minute turned before the status was asked, it told the next one.
     wait_until("it rests until the next minute", lambda: worker.status("minutely").get("next_run", "") > first, 120)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+import requests
 from click.testing import CliRunner, Result
 
 from equipment.waiting import wait_until
@@ -16,11 +17,21 @@ from worker.cli.main import main
 pytestmark = pytest.mark.integration
 
 
+@pytest.fixture(scope="module")
+def shared_worker(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneWorker]:
+    made = StandaloneWorker(tmp_path_factory.mktemp("apply") / "worker", bootstrap)
+    try:
+        yield made.start()
+    finally:
+        made.close()
+
+
 @pytest.fixture
-def worker(standalone: Any) -> StandaloneWorker:
-    started: StandaloneWorker = standalone().start()
-    started.url()
-    return started
+def worker(shared_worker: StandaloneWorker) -> Iterator[StandaloneWorker]:
+    """A worker without connectors. Those of the test are deleted after it."""
+    yield shared_worker
+    for name in shared_worker.get("connectors").json():
+        requests.delete(f"{shared_worker.url()}connectors/{name}", timeout=60).raise_for_status()
 
 
 @pytest.fixture

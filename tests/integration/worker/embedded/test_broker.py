@@ -57,9 +57,17 @@ def read(consumer: Consumer, count: int, seconds: float = 30.0) -> list[str]:
     return values
 
 
+@pytest.fixture(scope="module")
+def own(broker_jars: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
+    """A broker that tests start, kill and stop. Each test starts it, unless it runs since a test before."""
+    embedded = EmbeddedBroker(BrokerConfig(folder=tmp_path_factory.mktemp("own") / "own broker", port=0))
+    yield embedded
+    embedded.stop()
+
+
 @pytest.fixture
-def own(broker_jars: tuple[Path, ...], tmp_path: Path) -> Iterator[EmbeddedBroker]:
-    """A broker of this test's own, to be killed and stopped."""
+def leased(broker_jars: tuple[Path, ...], tmp_path: Path) -> Iterator[EmbeddedBroker]:
+    """A broker of this test's own, to be leased."""
     embedded = EmbeddedBroker(BrokerConfig(folder=tmp_path / "own broker", port=0))
     yield embedded
     embedded.stop()
@@ -163,51 +171,35 @@ def test_starting_twice_is_starting_once(own: EmbeddedBroker) -> None:
     assert own.start().pid == own.start().pid
 
 
-def test_a_lease_is_shared_and_its_last_holder_stops_the_broker(
-    own: EmbeddedBroker, holder: Callable[[], subprocess.Popen[str]]
+def test_processes_that_lease_at_once_share_a_broker_that_the_last_of_them_stops(
+    leased: EmbeddedBroker, holder: Callable[[], subprocess.Popen[str]]
 ) -> None:
-    with own.lease() as first:
-        other = holder()
-        assert other.stdout is not None
-        assert other.stdout.readline().split() == [str(first.pid), first.bootstrap_servers]
-        assert _running(own).leases == 2
-    assert _running(own).pid == first.pid
-    other.communicate()
-    assert other.returncode == 0
-    assert own.status() is None
-
-
-def test_a_holder_that_was_killed_keeps_nothing_running(
-    own: EmbeddedBroker, holder: Callable[[], subprocess.Popen[str]]
-) -> None:
-    with own.lease():
-        other = holder()
-        assert other.stdout is not None
-        other.stdout.readline()
-        other.kill()
-        other.wait()
-        wait_until("one lease is left", lambda: _running(own).leases == 1)
-    assert own.status() is None
-
-
-def test_two_processes_that_start_at_once_share_one_broker(
-    holder: Callable[[], subprocess.Popen[str]], own: EmbeddedBroker
-) -> None:
-    holders = [holder() for _ in range(3)]
-    told = {process.stdout.readline() for process in holders if process.stdout is not None}
+    """A holder that is killed keeps nothing running either."""
+    killed, *others = [holder() for _ in range(3)]
+    told = {process.stdout.readline() for process in (killed, *others) if process.stdout is not None}
     assert len(told) == 1
-    assert _running(own).leases == 3
+    with leased.lease() as own:
+        assert told == {f"{own.pid} {own.bootstrap_servers}\n"}
+        assert _running(leased).leases == 4
+    killed.kill()
+    killed.wait()
+    wait_until("two leases are left", lambda: _running(leased).leases == 2)
+    for other in others:
+        assert _running(leased).pid == own.pid
+        other.communicate()
+        assert other.returncode == 0
+    assert leased.status() is None
 
 
-def test_a_broker_that_was_started_outlives_its_leases(own: EmbeddedBroker) -> None:
-    with own.lease() as leased:
-        assert not leased.explicit
-        own.start()
-    assert _running(own).explicit
-    assert own.stop()
-    with own.lease():
+def test_a_broker_that_was_started_outlives_its_leases(leased: EmbeddedBroker) -> None:
+    with leased.lease() as info:
+        assert not info.explicit
+        leased.start()
+    assert _running(leased).explicit
+    assert leased.stop()
+    with leased.lease():
         pass
-    assert own.status() is None
+    assert leased.status() is None
 
 
 def test_a_process_id_that_was_given_to_another_process_is_not_the_broker(own: EmbeddedBroker) -> None:

@@ -22,7 +22,8 @@ pytestmark = pytest.mark.slow
 
 PLUGINS = Path(__file__).parents[3] / "equipment" / "acting"
 DEADLINE = 120.0
-GOOD = [Unit(f"good-{number}") for number in range(20)]
+GOOD = [Unit(f"good-{number}") for number in range(6)]
+MANY = [Unit(f"good-{number}") for number in range(FEW + 1)]
 BAD = Unit("bad")
 WORKER = {
     "bootstrap.servers": "localhost:1",
@@ -188,7 +189,7 @@ def test_each_has_its_own_folder_and_its_own_lines_of_the_log_without_anybodys_s
 
 
 def test_few_have_a_process_each_and_many_share(world: World) -> None:
-    few, last = GOOD[:FEW], GOOD[FEW]
+    *few, last = MANY
     for unit in few:
         world.start(unit, "rests", "auto")
     world.until(lambda: world.is_in(Phase.RUNNING, *few))
