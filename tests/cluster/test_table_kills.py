@@ -17,14 +17,14 @@ from deltalake.exceptions import TableNotFoundError
 from pyiceberg.table import StaticTable
 
 from equipment.brokers.dead_letters import dead_letters
+from equipment.proofs import EVERY_KILL
 from equipment.stores.readers import rows_of_duckdb, rows_of_spark
 from equipment.waiting import wait_until
 from equipment.workers.small_spark import SMALL_DELTA, sink_props
+from equipment.workers.spark_drivers import PATIENCE
 from equipment.workers.spark_kills import (
     CONNECTOR,
-    EVERY_KILL,
     PARTITIONS,
-    PATIENCE,
     VICTIMS,
     Loading,
     fill,
@@ -297,13 +297,12 @@ EVERY = CHOSEN.split(",") if CHOSEN else ["iceberg", "delta", "iceberg-upserts",
 APPENDING = EVERY if EVERY_KILL else ["iceberg", "delta"]
 FORMATS: Mapping[str, Callable[[], Format]] = {"iceberg": Iceberg, "delta": Delta}
 CHOSEN_POINTS: Mapping[str, tuple[str, ...]] = {
-    "iceberg": ("before-staging-write:2", "after-staging-write:2", "before-commit:2", "after-version:2", "after-claim"),
-    "iceberg-upserts": ("after-commit:2",),
-    "delta": ("after-create", "before-plan:2", "after-plan:2", "after-take-over"),
-    "delta-upserts": ("after-table-commit:2",),
+    "iceberg": Iceberg.points[:-1],
+    "delta-upserts": Delta.points[:-1],
 }
-"""Where `make test` kills: at each point of a format once, whatever the rows are. What all formats have in common,
-the commit of the group's offsets, is in ``test_spark_kills.py``, and dead letters in ``test_dead_letter_kills.py``."""
+"""Where `make test` kills: at each point of a format once, in one of them with upserts. What all formats have in
+common, the commit of the group's offsets, is in ``test_spark_kills.py``, and dead letters in
+``test_dead_letter_kills.py``."""
 
 
 def lake_of(kind: str, bootstrap: str, topic: str, store: Path, records: int) -> Lake:
@@ -312,7 +311,7 @@ def lake_of(kind: str, bootstrap: str, topic: str, store: Path, records: int) ->
     return Lake(FORMATS[name](), UPSERTS if upserts else APPENDS, bootstrap, topic, store, records)
 
 
-@pytest.mark.parametrize("kind", EVERY)
+@pytest.mark.parametrize("kind", EVERY if EVERY_KILL else list(CHOSEN_POINTS))
 def test_kills_at_every_named_point(
     kind: str, bootstrap: str, topic: str, tmp_path: Path, spark_java: Mapping[str, str]
 ) -> None:
@@ -323,7 +322,7 @@ def test_kills_at_every_named_point(
     with watched(lake.look):
         for point in points:
             with lake.loading.driver(FLUSH, point, spark_java) as process:
-                assert process.wait(timeout=PATIENCE) == -signal.SIGKILL, point
+                assert process.wait() == -signal.SIGKILL, point
             phases[point] = lake.phase()
         lake.loading.drain(lake.records, spark_java)
         lake.check_all()
@@ -348,7 +347,7 @@ def test_kills_between_tables_and_around_dead_letters(
     with watched(lake.look):
         for point in points:
             with lake.loading.driver(FLUSH, point, spark_java) as process:
-                assert process.wait(timeout=PATIENCE) == -signal.SIGKILL, point
+                assert process.wait() == -signal.SIGKILL, point
             assert max(told(lake).values(), default=1) == 1, point
         lake.loading.drain(lake.records, spark_java)
     lake.check_all()
@@ -372,8 +371,8 @@ def test_kills_at_random_moments(
     with watched(lake.look) as reader:
         for number in range(KILLS):
             kind = VICTIMS[number % len(VICTIMS)]
-            # What a killed driver has told Java to do, one that survives it goes on with.
-            with lake.loading.driver(FLUSH, java=spark_java if kind == "driver" else None) as process:
+            # A driver's own Java ends with it; the one that survives goes on with what it was told.
+            with lake.loading.driver(FLUSH, java=None if kind == "jvm" else spark_java) as process:
                 loads = lake.loaded() + PARTITIONS * FLUSH * moments.choice((0, 1, 1, 2))
                 wait_until("loads are committed", lambda at=loads: lake.loaded() >= at, seconds=PATIENCE)
                 killed = kill_soon(process, kind, moments.uniform(0, 2.5))
@@ -391,14 +390,19 @@ def test_kills_at_random_moments(
 
 @pytest.mark.parametrize("kind", APPENDING)
 def test_a_driver_that_was_frozen_commits_nothing(
-    kind: str, bootstrap: str, topic: str, tmp_path: Path, spark_java: Mapping[str, str]
+    kind: str,
+    bootstrap: str,
+    topic: str,
+    tmp_path: Path,
+    spark_java: Mapping[str, str],
+    other_spark_java: Mapping[str, str],
 ) -> None:
     lake = lake_of(kind, bootstrap, topic, tmp_path, 600)
-    with watched(lake.look), lake.loading.driver(FLUSH) as frozen:
+    with watched(lake.look), lake.loading.driver(FLUSH, java=other_spark_java) as frozen:
         wait_until("a load is committed", lambda: lake.loaded() > 0, seconds=PATIENCE)
         # Its Java goes on with what it was told, as that of a driver does whose machine has too little memory.
         os.kill(frozen.pid, signal.SIGSTOP)
         lake.loading.drain(lake.records, spark_java)
         os.kill(frozen.pid, signal.SIGCONT)
-        assert frozen.wait(timeout=PATIENCE) != 0
+        assert frozen.wait() != 0
     lake.check_all()
