@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -19,8 +18,13 @@ from equipment.workers.cluster import Cluster
 from equipment.workers.small_spark import sink_props, spark_java_for
 
 
-@contextmanager
-def _spark_java() -> Iterator[Mapping[str, str]]:
+@pytest.fixture(scope="session")
+def spark_java() -> Iterator[Mapping[str, str]]:
+    """The environment of drivers that are killed one after the other: they share a Java, which can do all that they do.
+
+    It has the jars of both table formats, of S3, of Google Cloud Storage, of Azure and of SQLite, but no settings
+    of theirs: those are each driver's own.
+    """
     formats = [format_session({"table.format": name}) for name in ("delta", "iceberg")]
     sqlite = jdbc_driver("jdbc:sqlite:/none")
     urls = ("gs://none/lake", "abfss://none@none.dfs.core.windows.net/lake")
@@ -30,24 +34,6 @@ def _spark_java() -> Iterator[Mapping[str, str]]:
     locked = [jar for lock in locks for jar in read_lock(lock)]
     jars = [*resolve_jars(locked, home=sluice_home()), *(jar for each in formats for jar in each.own_jars)]
     with spark_java_for(sink_props({"store.url": "s3://none/lake", "spark.jars": ",".join(map(str, jars))})) as java:
-        yield java
-
-
-@pytest.fixture(scope="session")
-def spark_java() -> Iterator[Mapping[str, str]]:
-    """The environment of drivers that are killed one after the other: they share a Java, which can do all that they do.
-
-    It has the jars of both table formats, of S3, of Google Cloud Storage, of Azure and of SQLite, but no settings
-    of theirs: those are each driver's own.
-    """
-    with _spark_java() as java:
-        yield java
-
-
-@pytest.fixture(scope="session")
-def other_spark_java() -> Iterator[Mapping[str, str]]:
-    """The same of another Java, for drivers that are frozen while others work."""
-    with _spark_java() as java:
         yield java
 
 

@@ -260,8 +260,8 @@ def test_kills_at_random_moments(bootstrap: str, topic: str, lake: Lake, spark_j
     phases: Counter[str] = Counter()
     with watched(target.look, target.lake.pause):
         for number, kind in enumerate(kills_at_random()):
-            # A driver's own Java ends with it; the one that survives goes on with what it was told.
-            with target.driver(java=None if kind == "jvm" else spark_java) as process:
+            # What a killed driver has told Java to do, one that survives it goes on with.
+            with target.driver(java=spark_java if kind == "driver" else None) as process:
                 loads = target.number() + moments.choice((0, 1, 1, 2))
                 wait_until("loads are committed", lambda at=loads: target.number() >= at, seconds=PATIENCE)
                 killed = kill_soon(process, kind, moments.uniform(0, 0.9))

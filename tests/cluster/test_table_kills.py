@@ -297,12 +297,13 @@ EVERY = CHOSEN.split(",") if CHOSEN else ["iceberg", "delta", "iceberg-upserts",
 APPENDING = EVERY if EVERY_KILL else ["iceberg", "delta"]
 FORMATS: Mapping[str, Callable[[], Format]] = {"iceberg": Iceberg, "delta": Delta}
 CHOSEN_POINTS: Mapping[str, tuple[str, ...]] = {
-    "iceberg": Iceberg.points[:-1],
-    "delta-upserts": Delta.points[:-1],
+    "iceberg": ("before-staging-write:2", "after-staging-write:2", "before-commit:2", "after-version:2", "after-claim"),
+    "iceberg-upserts": ("after-commit:2",),
+    "delta": ("after-create", "before-plan:2", "after-plan:2", "after-take-over"),
+    "delta-upserts": ("after-table-commit:2",),
 }
-"""Where `make test` kills: at each point of a format once, in one of them with upserts. What all formats have in
-common, the commit of the group's offsets, is in ``test_spark_kills.py``, and dead letters in
-``test_dead_letter_kills.py``."""
+"""Where `make test` kills: at each point of a format once, whatever the rows are. What all formats have in common,
+the commit of the group's offsets, is in ``test_spark_kills.py``, and dead letters in ``test_dead_letter_kills.py``."""
 
 
 def lake_of(kind: str, bootstrap: str, topic: str, store: Path, records: int) -> Lake:
@@ -311,7 +312,7 @@ def lake_of(kind: str, bootstrap: str, topic: str, store: Path, records: int) ->
     return Lake(FORMATS[name](), UPSERTS if upserts else APPENDS, bootstrap, topic, store, records)
 
 
-@pytest.mark.parametrize("kind", EVERY if EVERY_KILL else list(CHOSEN_POINTS))
+@pytest.mark.parametrize("kind", EVERY)
 def test_kills_at_every_named_point(
     kind: str, bootstrap: str, topic: str, tmp_path: Path, spark_java: Mapping[str, str]
 ) -> None:
@@ -371,8 +372,8 @@ def test_kills_at_random_moments(
     with watched(lake.look) as reader:
         for number in range(KILLS):
             kind = VICTIMS[number % len(VICTIMS)]
-            # A driver's own Java ends with it; the one that survives goes on with what it was told.
-            with lake.loading.driver(FLUSH, java=None if kind == "jvm" else spark_java) as process:
+            # What a killed driver has told Java to do, one that survives it goes on with.
+            with lake.loading.driver(FLUSH, java=spark_java if kind == "driver" else None) as process:
                 loads = lake.loaded() + PARTITIONS * FLUSH * moments.choice((0, 1, 1, 2))
                 wait_until("loads are committed", lambda at=loads: lake.loaded() >= at, seconds=PATIENCE)
                 killed = kill_soon(process, kind, moments.uniform(0, 2.5))
@@ -390,15 +391,10 @@ def test_kills_at_random_moments(
 
 @pytest.mark.parametrize("kind", APPENDING)
 def test_a_driver_that_was_frozen_commits_nothing(
-    kind: str,
-    bootstrap: str,
-    topic: str,
-    tmp_path: Path,
-    spark_java: Mapping[str, str],
-    other_spark_java: Mapping[str, str],
+    kind: str, bootstrap: str, topic: str, tmp_path: Path, spark_java: Mapping[str, str]
 ) -> None:
     lake = lake_of(kind, bootstrap, topic, tmp_path, 600)
-    with watched(lake.look), lake.loading.driver(FLUSH, java=other_spark_java) as frozen:
+    with watched(lake.look), lake.loading.driver(FLUSH) as frozen:
         wait_until("a load is committed", lambda: lake.loaded() > 0, seconds=PATIENCE)
         # Its Java goes on with what it was told, as that of a driver does whose machine has too little memory.
         os.kill(frozen.pid, signal.SIGSTOP)

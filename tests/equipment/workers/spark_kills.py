@@ -39,9 +39,6 @@ PARTITIONS: Final = 2
 VICTIMS: Final = ("driver", "jvm", "python worker")
 """The victims, in turn."""
 
-_JVM: Final = "org.apache.spark.deploy.SparkSubmit"
-_PYTHON: Final = "spark.decoding.daemon"
-
 
 def fill(bootstrap: str, topic: str, records: Sequence[tuple[bytes | None, bytes | None]]) -> None:
     """Create a topic and produce records, keys and values, to its partitions in turn."""
@@ -154,9 +151,8 @@ def _victim(driver: int, kind: str) -> int | None:
     """The process to kill: the driver itself, its JVM, or one of Spark's Python workers, if there is one."""
     if kind == "driver":
         return driver
-    # A JVM that drivers share, and what it has started, is below this process.
-    top, mark = (driver, _JVM) if kind == "jvm" else (os.getpid(), _PYTHON)
-    return max((pid for pid in descendants(top) if mark in command_line(pid)), default=None)
+    mark = "org.apache.spark.deploy.SparkSubmit" if kind == "jvm" else "spark.decoding.daemon"
+    return max((pid for pid in descendants(driver) if mark in command_line(pid)), default=None)
 
 
 def seeded() -> random.Random:
