@@ -6,7 +6,7 @@ READY := .venv/.ready
 export PYTHONDONTWRITEBYTECODE :=
 # Each has a broker of its own. Many tests wait most of their time, so that three of them keep two cores busy.
 WORKERS ?= 3
-# How many kills `make chaos` makes; `make test` makes 16.
+# How many kills `make chaos` makes; `make test` makes 10.
 KILLS ?= 500
 # How many calls of each operation `make fuzz` makes up for each principal.
 EXAMPLES ?= 200
@@ -63,10 +63,12 @@ chaos: setup
 chain: setup
 	@SLUICE_CHAIN_ROWS=$(ROWS) $(BIN)/pytest -s tests/integration/connectors/jdbc/test_jdbc_chain.py
 
-# Kills the Spark sink at each point with each store, format and kind of load; `make test` does so once with each mechanism.
+# Kills the sinks of Spark and of databases at each point with each store, format and kind of load; `make test` does so
+# once with each mechanism.
 kills: setup
 	@SLUICE_EVERY_KILL=true $(BIN)/pytest -s tests/cluster/test_spark_kills.py tests/cluster/test_table_kills.py \
-		tests/cluster/test_window_kills.py
+		tests/cluster/test_window_kills.py tests/cluster/test_dead_letter_kills.py \
+		tests/integration/connectors/jdbc/test_jdbc_sink_kills.py
 
 # Kills the Spark sink in one store, or in all of them, or in a table format: make lake-kills STORE=s3 KILLS=30
 lake-kills: KILLS = 30

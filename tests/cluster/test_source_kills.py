@@ -6,8 +6,6 @@ import json
 import os
 import signal
 import sqlite3
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import closing
@@ -18,10 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from connect.crash import CRASH_POINT_VARIABLE
 from equipment.brokers.topics import create_topic, read_topic
 from equipment.scripts import spark_source_driver
 from equipment.workers.small_spark import SMALL_DELTA, SMALL_SPARK
+from equipment.workers.spark_drivers import running
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -69,13 +67,10 @@ class Sources:
         """
         names = list(self._sources)[: list(self._sources).index(to) + 1] if to else list(self._sources)
         order = {"bootstrap": self.bootstrap, "session": SESSION, "sources": [self._sources[name] for name in names]}
-        environ = {**os.environ, **self._java, **({CRASH_POINT_VARIABLE: crash} if crash else {})}
-        environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
-        command = [sys.executable, spark_source_driver.__file__, json.dumps(order)]
-        with (self.folder / "log").open("ab") as log, subprocess.Popen(command, env=environ, stderr=log) as process:
+        with running(spark_source_driver.run, order, self._java, crash) as driver:
             if kill_at:
-                (self.place(kill_at) / "driver").write_text(str(process.pid))
-            code = process.wait(300)
+                (self.place(kill_at) / "driver").write_text(str(driver.pid))
+            code = driver.wait()
         for name in names:
             # What a driver has made is there for the next.
             self._sources[name] |= {"first": [], "then": []}
@@ -85,10 +80,6 @@ class Sources:
         """The rows of a source that whoever reads what is committed sees."""
         found = read_topic(self.bootstrap, f"{self.topic}-{name}")
         return sorted(json.loads(message.value() or b"")["id"] for message in found)
-
-    def log(self) -> str:
-        """What the drivers have said last."""
-        return (self.folder / "log").read_text(errors="replace")[-3000:]
 
 
 @pytest.fixture
@@ -147,12 +138,12 @@ def test_rows_are_sent_once_though_drivers_and_executors_are_killed(sources: Sou
     add_database(sources)
     add_iceberg(sources)
     add_delta(sources)
-    assert sources.run(crash="before-offset-commit:2", to="files") == -signal.SIGKILL, sources.log()
-    assert sources.run(kill_at="database", to="database") == -signal.SIGKILL, sources.log()
-    assert sources.run(crash="before-offset-commit", to="database") == -signal.SIGKILL, sources.log()
-    assert sources.run(kill_at="iceberg", to="iceberg") == -signal.SIGKILL, sources.log()
-    assert sources.run(kill_at="delta") == -signal.SIGKILL, sources.log()
-    assert sources.run() == 0, sources.log()
+    assert sources.run(crash="before-offset-commit:2", to="files") == -signal.SIGKILL
+    assert sources.run(kill_at="database", to="database") == -signal.SIGKILL
+    assert sources.run(crash="before-offset-commit", to="database") == -signal.SIGKILL
+    assert sources.run(kill_at="iceberg", to="iceberg") == -signal.SIGKILL
+    assert sources.run(kill_at="delta") == -signal.SIGKILL
+    assert sources.run() == 0
     assert Counter(sources.ids("files")) == {number: 2 if 4 <= number < 8 else 1 for number in range(12)}
     assert sources.ids("database") == sources.ids("iceberg") == list(range(12))
     assert sources.ids("delta") == [*range(12), 100]

@@ -90,45 +90,12 @@ def sharing(bootstrap: str, topic: str, tmp_path: Path) -> Iterator[Sharing]:
     sharing.worker.close()
 
 
-def test_sources_and_engines_share_it_and_go_on_when_it_dies(
+def test_connectors_share_an_application_that_comes_back_when_killed_and_outlives_each_of_them(
     sharing: Sharing, bootstrap: str, topic: str, tmp_path: Path
 ) -> None:
     sharing.worker.start()
-    sharing.load("one")
-    back, copy = f"{topic}-back", tmp_path / "copy.txt"
-    files = {"store.url": str(tmp_path / "one" / "topics" / topic), "topic": back, "file.age.ms": "0"}
-    sharing.create("back", {"connector.class": "SparkFileSource", "pattern": "*.parquet", **files})
-    sharing.create(
-        "copy",
-        {"connector.class": "FileStreamSink", "engine": "spark", "topics": topic, "file": str(copy)}
-        | {"engine.rotate.interval.ms": "0", "engine.poll.interval.ms": "50"},
-    )
-    wait_until("the rows are on a topic again", lambda: len(read_topic(bootstrap, back)) == 10, seconds=_PATIENCE)
-    wait_until(
-        "the engine has put them", lambda: copy.exists() and len(copy.read_text().splitlines()) == 10, seconds=_PATIENCE
-    )
-    assert sent(bootstrap, back) == list(range(10))
+    sharing.load(*_NAMES)
     (java,) = sharing.javas()
-
-    os.kill(java, signal.SIGKILL)
-    sharing.load(*_NAMES)
-    wait_until("the new rows are on it too", lambda: set(sent(bootstrap, back)) == set(range(20)), seconds=_PATIENCE)
-    wait_until("the engine has put them too", lambda: len(set(copy.read_text().splitlines())) == 20, seconds=_PATIENCE)
-    (again,) = sharing.javas()
-    assert again != java
-    for name in (*_NAMES, "back", "copy"):
-        assert [task["state"] for task in sharing.worker.status(name)["tasks"]] == ["RUNNING"]
-
-
-def sent(bootstrap: str, topic: str) -> list[int]:
-    return sorted(json.loads(message.value())["id"] for message in read_topic(bootstrap, topic))
-
-
-def test_connectors_share_an_application_that_outlives_each_of_them(sharing: Sharing) -> None:
-    sharing.worker.start()
-    sharing.load(*_NAMES)
-    javas = sharing.javas()
-    assert len(javas) == 1
 
     # One of them has started it; it goes on without that one, whichever it is.
     sharing.create("three", sharing.props("three") | {"spark.driver.memory": "600m"})
@@ -142,7 +109,39 @@ def test_connectors_share_an_application_that_outlives_each_of_them(sharing: Sha
     (left,) = {*_NAMES} - {starter}
     sharing.delete(starter)
     sharing.load(left)
-    assert sharing.javas() == javas
+    assert sharing.javas() == [java]
 
-    sharing.delete(left)
+    # Sources and engines share it as well.
+    back, copy = f"{topic}-back", tmp_path / "copy.txt"
+    files = {"store.url": str(tmp_path / left / "topics" / topic), "topic": back, "file.age.ms": "0"}
+    sharing.create("back", {"connector.class": "SparkFileSource", "pattern": "*.parquet", **files})
+    sharing.create(
+        "copy",
+        {"connector.class": "FileStreamSink", "engine": "spark", "topics": topic, "file": str(copy)}
+        | {"engine.rotate.interval.ms": "0", "engine.poll.interval.ms": "50"},
+    )
+    wait_until("the rows are on a topic again", lambda: len(sent(bootstrap, back)) == 20, seconds=_PATIENCE)
+    wait_until(
+        "the engine has put them", lambda: copy.exists() and len(copy.read_text().splitlines()) == 20, seconds=_PATIENCE
+    )
+    assert sent(bootstrap, back) == list(range(20))
+    assert sharing.javas() == [java]
+
+    os.kill(java, signal.SIGKILL)
+    sharing.load(left)
+    wait_until("the new rows are on it too", lambda: set(sent(bootstrap, back)) == set(range(30)), seconds=_PATIENCE)
+    wait_until("the engine has put them too", lambda: len(set(copy.read_text().splitlines())) == 30, seconds=_PATIENCE)
+    (again,) = sharing.javas()
+    assert again != java
+    for name in (left, "back", "copy"):
+        assert [task["state"] for task in sharing.worker.status(name)["tasks"]] == ["RUNNING"]
+
+    for name in ("back", "copy", left):
+        assert sharing.javas() == [again]
+        sharing.delete(name)
     wait_until("the application has ended with its last connector", lambda: not sharing.javas(), seconds=_PATIENCE)
+
+
+def sent(bootstrap: str, topic: str) -> list[int]:
+    """The ids of a topic's records."""
+    return sorted(json.loads(message.value())["id"] for message in read_topic(bootstrap, topic))

@@ -17,14 +17,14 @@ from deltalake.exceptions import TableNotFoundError
 from pyiceberg.table import StaticTable
 
 from equipment.brokers.dead_letters import dead_letters
+from equipment.proofs import EVERY_KILL
 from equipment.stores.readers import rows_of_duckdb, rows_of_spark
 from equipment.waiting import wait_until
 from equipment.workers.small_spark import SMALL_DELTA, sink_props
+from equipment.workers.spark_drivers import PATIENCE
 from equipment.workers.spark_kills import (
     CONNECTOR,
-    EVERY_KILL,
     PARTITIONS,
-    PATIENCE,
     VICTIMS,
     Loading,
     fill,
@@ -323,7 +323,7 @@ def test_kills_at_every_named_point(
     with watched(lake.look):
         for point in points:
             with lake.loading.driver(FLUSH, point, spark_java) as process:
-                assert process.wait(timeout=PATIENCE) == -signal.SIGKILL, point
+                assert process.wait() == -signal.SIGKILL, point
             phases[point] = lake.phase()
         lake.loading.drain(lake.records, spark_java)
         lake.check_all()
@@ -348,7 +348,7 @@ def test_kills_between_tables_and_around_dead_letters(
     with watched(lake.look):
         for point in points:
             with lake.loading.driver(FLUSH, point, spark_java) as process:
-                assert process.wait(timeout=PATIENCE) == -signal.SIGKILL, point
+                assert process.wait() == -signal.SIGKILL, point
             assert max(told(lake).values(), default=1) == 1, point
         lake.loading.drain(lake.records, spark_java)
     lake.check_all()
@@ -400,5 +400,5 @@ def test_a_driver_that_was_frozen_commits_nothing(
         os.kill(frozen.pid, signal.SIGSTOP)
         lake.loading.drain(lake.records, spark_java)
         os.kill(frozen.pid, signal.SIGCONT)
-        assert frozen.wait(timeout=PATIENCE) != 0
+        assert frozen.wait() != 0
     lake.check_all()

@@ -2,7 +2,7 @@
 exactly-once is promised.
 
 The kills follow from a seed, which is printed: ``SLUICE_CHAOS_SEED`` gives it back. ``SLUICE_CHAOS_KILLS`` is how many
-there are, 16 if it is not set; one in eight is one of the Spark sink.
+there are, 10 if it is not set; one in eight is one of the Spark sink.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from worker.supervisor.hosts.placement import FEW
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.usefixtures("visible")]
 
-KILLS = int(os.environ.get("SLUICE_CHAOS_KILLS", "16"))
+KILLS = int(os.environ.get("SLUICE_CHAOS_KILLS", "10"))
 SPARK_KILLS = KILLS // 8
 """Spark takes its time to start, and has more kills of its own in ``test_spark_kills.py``."""
 WORKERS = 2

@@ -2,7 +2,7 @@
 
 python spark_driver.py '{"name": ..., "topic": ..., "bootstrap": ..., "flush": ..., "props": {...}}'
 
-It prints a line "ready" when the task has started, and ends when the topic is drained.
+It ends when the topic is drained. Tests that start it often fork it, see ``equipment.workers.spark_drivers``.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import faulthandler
 import json
 import os
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import confluent_kafka
 from confluent_kafka import Consumer
@@ -40,10 +41,10 @@ def stop_leftover() -> None:
         left.get().stop()
 
 
-def main() -> None:
+def run(order: Mapping[str, Any], started: Callable[[], None]) -> None:
+    """Load a topic; ``started`` is called when the task has started."""
     # Tests wait five minutes for this process.
     faulthandler.dump_traceback_later(_LATE)
-    order = json.loads(sys.argv[1])
     topic, props = order["topic"], order["props"]
     context = BulkContext(order["name"], order["bootstrap"], props)
     consumer = Consumer({**context.consumer_settings, "enable.auto.commit": "false"})
@@ -59,7 +60,7 @@ def main() -> None:
     task = SparkSinkTask(SparkSinkConfig.parse(props), context)
     task.start()
     positions = {tp: task.committed().get(tp, 0) for tp in ends}
-    os.write(1, b"ready\n")
+    started()
     while any(positions[tp] < end for tp, end in ends.items()):
         ranges = [OffsetRange(*tp, positions[tp], min(end, positions[tp] + order["flush"])) for tp, end in ends.items()]
         task.load([item for item in ranges if len(item)])
@@ -74,4 +75,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(json.loads(sys.argv[1]), lambda: None)

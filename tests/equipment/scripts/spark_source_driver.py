@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -45,7 +45,7 @@ def drain(task: BulkSourceTask[Any]) -> None:
             print(f"A load is made again: {error}", file=sys.stderr)
 
 
-def run(session: Any, bootstrap: str, source: Mapping[str, Any]) -> None:
+def run_source(session: Any, bootstrap: str, source: Mapping[str, Any]) -> None:
     """Run one source to its end."""
     props, topic = source["props"], source.get("transactions")
     sql = session.newSession()
@@ -71,15 +71,16 @@ def execute(sql: Any, statements: Iterable[str]) -> None:
         sql.sql(statement)
 
 
-def main() -> None:
-    order = json.loads(sys.argv[1])
+def run(order: Mapping[str, Any], started: Callable[[], None]) -> None:
+    """Run the sources; ``started`` is called when the session has started."""
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         stop_leftover()
     session = start_session(order["session"], "sources", Access())
+    started()
     for source in order["sources"]:
-        run(session, order["bootstrap"], source)
+        run_source(session, order["bootstrap"], source)
     session.stop()
 
 
 if __name__ == "__main__":
-    main()
+    run(json.loads(sys.argv[1]), lambda: None)

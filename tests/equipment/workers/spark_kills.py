@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,16 +16,14 @@ import confluent_kafka
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from connect.crash import CRASH_POINT_VARIABLE
+from equipment.scripts import spark_driver
 from equipment.waiting import wait_until
 from equipment.workers.processes import command_line, descendants
-from equipment.workers.small_spark import DRIVER
+from equipment.workers.spark_drivers import Driver, running
 
 __all__ = [
     "CONNECTOR",
-    "EVERY_KILL",
     "PARTITIONS",
-    "PATIENCE",
     "VICTIMS",
     "Loading",
     "Reader",
@@ -40,12 +35,7 @@ __all__ = [
 
 CONNECTOR: Final = "kills"
 """The name of the sink."""
-EVERY_KILL: Final = bool({"SLUICE_EVERY_KILL", "SLUICE_LAKE_KILLS"} & os.environ.keys())
-"""Whether to kill at each point in every combination, as `make kills` and `make lake-kills` do, or once for each
-mechanism, as `make test` does."""
 PARTITIONS: Final = 2
-PATIENCE: Final = 300.0
-"""Seconds: on a busy machine the first load after a start of Spark takes two minutes."""
 VICTIMS: Final = ("driver", "jvm", "python worker")
 """The victims, in turn."""
 
@@ -69,9 +59,7 @@ class Loading:
     props: Mapping[str, str]
 
     @contextmanager
-    def driver(
-        self, flush: int, crash: str | None = None, java: Mapping[str, str] | None = None
-    ) -> Iterator[subprocess.Popen[str]]:
+    def driver(self, flush: int, crash: str | None = None, java: Mapping[str, str] | None = None) -> Iterator[Driver]:
         """A driver that has started its task, or has died in the attempt; without ``java`` it starts its own JVM.
 
         It loads this many records of each partition at a time.
@@ -83,25 +71,15 @@ class Loading:
             "flush": flush,
             "props": dict(self.props),
         }
-        environ = {**os.environ, **(java or {}), **({CRASH_POINT_VARIABLE: crash} if crash else {})}
-        environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
-        process = subprocess.Popen(
-            [sys.executable, str(DRIVER), json.dumps(order)], env=environ, stdout=subprocess.PIPE, text=True
-        )
-        try:
-            assert process.stdout is not None
+        with running(spark_driver.run, order, java, crash) as driver:
             # A crash point may be reached early, while the load of the previous driver is being finished.
-            assert process.stdout.readline() == "ready\n" or crash
-            yield process
-        finally:
-            process.kill()
-            process.wait()
-            process.stdout.close()
+            assert driver.has_started() or crash
+            yield driver
 
     def drain(self, flush: int, java: Mapping[str, str] | None = None) -> None:
         """Load everything that is left."""
-        with self.driver(flush, java=java) as process:
-            assert process.wait(timeout=PATIENCE) == 0
+        with self.driver(flush, java=java) as driver:
+            assert driver.wait() == 0
 
     def group_offset(self) -> int:
         """The sum of the group's committed offsets."""
@@ -156,16 +134,16 @@ def watched(look: Callable[[], object], pause: float = 0.1) -> Iterator[Reader]:
     assert reader.amiss == []
 
 
-def kill_soon(process: subprocess.Popen[str], kind: str, seconds: float) -> str:
+def kill_soon(driver: Driver, kind: str, seconds: float) -> str:
     """Kill a victim of that kind after this many seconds, or the driver if there is none; return the kind that was
     killed."""
     time.sleep(seconds)
-    pid = _victim(process.pid, kind)
+    pid = _victim(driver.pid, kind)
     if pid is None:
         return "driver"
     os.kill(pid, signal.SIGKILL)
     if kind == "jvm":
-        assert process.wait(timeout=PATIENCE) != 0
+        assert driver.wait() != 0
     return kind
 
 
