@@ -13,7 +13,7 @@ import pytest
 from equipment.workers.page_worker import PageWorker, demo_connectors
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page, ViewportSize
+    from playwright.sync_api import Browser, ConsoleMessage, Error, Page, Request, ViewportSize
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 SECONDS = 60.0
@@ -90,14 +90,23 @@ def open_page(browser: Browser, tab: Page, worker: PageWorker, watched: Watched)
                 page = context.new_page()
             page.emulate_media(color_scheme=color_scheme or "null", reduced_motion="reduce")
             page.set_viewport_size(viewport)
-            listeners: dict[Any, Callable[[Any], object]] = {
-                "console": lambda message: watched.said.append(message.text),
-                "pageerror": lambda error: watched.said.append(str(error)),
-                "request": lambda sent: sent.url.startswith(at) or watched.foreign.append(sent.url),
-            }
-            for event, listener in listeners.items():
-                page.on(event, listener)
-                stack.callback(page.remove_listener, event, listener)
+
+            def note_message(message: ConsoleMessage) -> None:
+                watched.said.append(message.text)
+
+            def note_error(error: Error) -> None:
+                watched.said.append(str(error))
+
+            def note_request(sent: Request) -> None:
+                if not sent.url.startswith(at):
+                    watched.foreign.append(sent.url)
+
+            page.on("console", note_message)
+            page.on("pageerror", note_error)
+            page.on("request", note_request)
+            stack.callback(page.remove_listener, "console", note_message)
+            stack.callback(page.remove_listener, "pageerror", note_error)
+            stack.callback(page.remove_listener, "request", note_request)
             page.goto(f"{at}/ui/{path}".rstrip("/"))
             return page
 
