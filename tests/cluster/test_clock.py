@@ -15,7 +15,7 @@ from confluent_kafka import Producer
 
 from equipment.brokers.topics import create_topic, read_topic
 from equipment.waiting import wait_until
-from equipment.workers.cluster import SHORT_SESSIONS, Cluster, ClusterWorker
+from equipment.workers.cluster import Cluster, ClusterWorker
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(240)]
 
@@ -40,7 +40,7 @@ class Files:
         return dict(answer.json()) if answer.ok else {"connector": {"state": None}, "tasks": []}
 
     def rests(self) -> bool:
-        """Whether its target state is STOPPED, and every worker knows that and when it runs again.
+        """Whether it is to be stopped, and every worker knows that it is and when it runs again.
 
         What a worker says may be from before the last run, but not what the config topic has.
         """
@@ -60,7 +60,7 @@ class Files:
         return [item["offset"] for item in found] == [{"position": self.file.stat().st_size}]
 
     def values(self) -> list[str]:
-        """The values on the topic."""
+        """What is on the topic."""
         return [message.value().decode() for message in read_topic(self.bootstrap, self.name)]
 
     def came_to_rest(self, days_ago: int) -> None:
@@ -73,7 +73,7 @@ class Files:
         assert producer.flush(30) == 0
 
     def target_states(self) -> list[str]:
-        """The target states of the source, in the order of the config topic."""
+        """What was wanted of the source, as the config topic has it."""
         key = f"target-state-{self.name}".encode()
         records = read_topic(self.bootstrap, f"{self.cluster.folder.name}-config")
         return [json.loads(record.value())["state.v2"] for record in records if record.key() == key]
@@ -82,7 +82,7 @@ class Files:
 @pytest.fixture(scope="module")
 def trio(clusters: Callable[..., Cluster]) -> Cluster:
     """Three workers."""
-    return clusters(3, **SHORT_SESSIONS).start()
+    return clusters(3).start()
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from equipment.brokers.topics import create_topic, read_topic
 from equipment.waiting import wait_until
-from equipment.workers.cluster import SHORT_SESSIONS, Cluster, ClusterWorker
+from equipment.workers.cluster import Cluster, ClusterWorker
 from equipment.workers.processes import descendants
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(240)]
@@ -23,7 +23,7 @@ _AT_ONCE = 5
 
 
 class Lines:
-    """A file to which lines are added all the time, and the lines of it that are on a topic."""
+    """A file to which lines are added all the time, and what has come of it on a topic."""
 
     def __init__(self, cluster: Cluster, bootstrap: str, folder: Path) -> None:
         self.cluster, self.bootstrap = cluster, bootstrap
@@ -58,7 +58,7 @@ class Lines:
         wait_until("more is published", lambda: len(self.published()) >= wanted, 60)
 
     def published(self) -> list[str]:
-        """The lines that a consumer of committed records has read so far."""
+        """What somebody has read so far who reads what is committed."""
         self._read += [message.value().decode() for message in self._reader.consume(5000, 0.2)]
         return self._read
 
@@ -99,7 +99,7 @@ class Lines:
 @pytest.fixture(scope="module")
 def trio(clusters: Callable[..., Cluster]) -> Cluster:
     """Three workers with exactly-once support."""
-    return clusters(3, exactly_once_source_support="enabled", **SHORT_SESSIONS).start()
+    return clusters(3, exactly_once_source_support="enabled").start()
 
 
 @pytest.fixture
@@ -150,7 +150,7 @@ def test_a_frozen_owner_comes_back_and_writes_nothing(lines: Lines) -> None:
 
 
 def end_of(bootstrap: str, topic: str) -> int:
-    """The offset at which the topic ends now."""
+    """Where the topic ends by now."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": f"end-{topic}"})
     try:
         return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=30)[1])

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 import pytest
 
 from equipment.waiting import wait_until
-from equipment.workers.cluster import SHORT_SESSIONS, Cluster, ClusterWorker
+from equipment.workers.cluster import Cluster, ClusterWorker
 from equipment.workers.pipelines import Pipelines
 from equipment.workers.processes import descendants
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(300)]
 
 MOST = 60.0
-"""Seconds from a kill until others have taken over, on a busy machine; the session of a worker takes 3 of them."""
+"""Seconds from a kill until others have taken over, on a busy machine; the session of a worker takes 6 of them."""
 PIPELINES, TICKS = 8, 24
 
 
@@ -35,7 +35,7 @@ class Load:
 @pytest.fixture(scope="module")
 def loaded(clusters: Callable[..., Cluster], bootstrap: str) -> Load:
     """The cluster that all tests of this file share."""
-    cluster = clusters(3, **SHORT_SESSIONS).start()
+    cluster = clusters(3).start()
     pipelines = Pipelines(cluster, bootstrap, PIPELINES, TICKS)
     pipelines.create()
     return Load(cluster, pipelines)

@@ -11,7 +11,7 @@ import pytest
 
 from equipment.brokers.proxied_broker import ProxiedBroker
 from equipment.waiting import wait_until
-from equipment.workers.cluster import SHORT_SESSIONS, Cluster
+from equipment.workers.cluster import Cluster
 from equipment.workers.pipelines import Pipelines
 from equipment.workers.processes import descendants
 
@@ -34,7 +34,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory, broker_jars: tuple[Path, ...
     """The cluster that all tests of this file share."""
     folder = tmp_path_factory.mktemp("network")
     broker = ProxiedBroker(folder / "broker", broker_jars, WORKERS)
-    cluster = Cluster(folder / f"cluster-{uuid4().hex[:12]}", broker.bootstrap_of, WORKERS, **SHORT_SESSIONS)
+    cluster = Cluster(folder / f"cluster-{uuid4().hex[:12]}", broker.bootstrap_of, WORKERS)
     try:
         broker.start()
         cluster.start()
