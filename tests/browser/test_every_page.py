@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
     from conftest import Watched
 
-    Violations = Callable[[Page], list[tuple[str, str]]]
+    Violations = Callable[..., list[tuple[str, str]]]
+
+OF_COLOURS = ("color-contrast", "link-in-text-block")
+"""The rules of axe-core that other colours can break."""
 
 SCRIPT = "connectors/%3Cscript%3Ealert(1)%3C%2Fscript%3E"
 PAGES = {
@@ -53,7 +56,7 @@ def test_a_page_is_usable_and_silent(
         page.locator(".field").first.wait_for()
     assert violations(page) == []
     page.emulate_media(color_scheme="dark")
-    assert violations(page) == [], "in dark colours"
+    assert violations(page, *OF_COLOURS) == [], "in dark colours"
     page.set_viewport_size({"width": 320, "height": 640})
     wider = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     assert wider <= 0, "nothing makes people scroll sideways"

@@ -1,4 +1,4 @@
-"""What people do on the pages of connectors that are there."""
+"""Operations on the pages of connectors that exist."""
 
 from __future__ import annotations
 
@@ -248,7 +248,7 @@ def test_a_flow_of_a_mirror_is_seen_and_paused_as_a_whole(
     open_page: Callable[..., Page],
     worker: PageWorker,
     flow: str,
-    violations: Callable[[Page], list[tuple[str, str]]],
+    violations: Callable[..., list[tuple[str, str]]],
     watched: Watched,
 ) -> None:
     wait_until("it is measured", lambda: worker.client.get(flow)["verified"] and worker.client.get(flow)["failover"])

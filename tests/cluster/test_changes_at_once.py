@@ -1,4 +1,4 @@
-"""Several changes of one connector at once, at several workers, and what the workers know of it."""
+"""Connectors whose configuration or number of tasks changes while they run, also several times at once."""
 
 from __future__ import annotations
 
@@ -125,3 +125,44 @@ def test_a_new_connector_is_known_to_every_worker_at_once(
             assert answer.status_code == 200, answer.text
         pair.ask("DELETE", f"connectors/{name}", worker=made_by)
         made_by, asked = asked, made_by
+
+
+def test_connectors_have_their_tasks_computed_again(pair: Cluster, bootstrap: str, topic: str, tmp_path: Path) -> None:
+    create_topic(bootstrap, topic)
+    # One on each worker, so that one of them has what it publishes passed on to the leader.
+    files = {name: tmp_path / name for name in ("one", "other")}
+    for name, file in files.items():
+        write(file, 2)
+        pair.create(name, "Growing", 8, topic=topic, growing_file=str(file))
+        pair.expected[name] = 2
+    pair.wait_until_all_run()
+    ids = {pair.ask("GET", f"connectors/{name}/status")["connector"]["worker_id"] for name in files}
+    assert ids == {worker.address for worker in pair.workers}
+    for number in (5, 1, 3):
+        for name, file in files.items():
+            write(file, number)
+            pair.expected[name] = number
+        pair.wait_until_all_run()
+    for name in files:
+        pair.delete(name)
+
+
+def test_more_tasks_than_tasks_max_are_refused_unless_that_is_not_enforced(
+    pair: Cluster, bootstrap: str, topic: str, tmp_path: Path
+) -> None:
+    create_topic(bootstrap, topic)
+    write(tmp_path / "many", 3)
+    config = pair.config("Growing", 2, topic=topic, growing_file=str(tmp_path / "many"))
+    pair.ask("PUT", "connectors/many/config", config)
+
+    def failed() -> str:
+        response = pair.request("GET", "connectors/many/status")
+        shown = response.json()["connector"] if response.ok else {}
+        return str(shown["trace"]) if shown.get("state") == "FAILED" else ""
+
+    trace = wait_until("the connector has failed", failed)
+    assert "The connector many has generated 3 tasks, which is greater than 2" in trace
+    pair.create("many", "Growing", 2, topic=topic, growing_file=str(tmp_path / "many"), tasks_max_enforce="false")
+    pair.expected["many"] = 3
+    pair.wait_until_all_run()
+    pair.delete("many")

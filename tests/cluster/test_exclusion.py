@@ -1,4 +1,4 @@
-"""What needs a connector stopped, while the clock, users and faults would have it start; and thawed workers."""
+"""Operations that need a connector stopped while the clock, users or faults would start it, and thawed workers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from confluent_kafka import Producer
 
 from equipment.brokers.topics import create_topic, read_topic
 from equipment.waiting import wait_until
-from equipment.workers.cluster import Cluster, ClusterWorker
+from equipment.workers.cluster import SHORT_SESSIONS, Cluster, ClusterWorker
 from equipment.workers.processes import runs
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(300)]
@@ -72,7 +72,7 @@ class Replay:
             wait_until("its worker knows", lambda worker=worker: self._is_due(worker))
 
     def targets(self) -> list[str]:
-        """What was wanted of it, as the config topic has it."""
+        """The target states of the sink, in the order of the config topic."""
         key = f"target-state-{self.name}".encode()
         records = read_topic(self.bootstrap, self._config_topic)
         return [json.loads(record.value())["state.v2"] for record in records if record.key() == key and record.value()]
@@ -107,8 +107,8 @@ class Replay:
 
 @pytest.fixture(scope="module")
 def duo(clusters: Callable[..., Cluster]) -> Cluster:
-    """Two workers."""
-    return clusters(2).start()
+    """Two workers whose tasks commit all the time."""
+    return clusters(2, offset_flush_interval_ms="20", **SHORT_SESSIONS).start()
 
 
 @pytest.fixture
@@ -192,45 +192,40 @@ class Ticks:
         cluster.create(self.name, "Ticks", 1, topic=self.name, ticks_seconds="0.01")
 
     def offsets(self, worker: ClusterWorker) -> list[Any]:
-        """Where it stands."""
+        """The offsets of the source, as a worker tells them."""
         return list(self.cluster.ask("GET", f"connectors/{self.name}/offsets", worker=worker)["offsets"])
 
     def owner(self) -> ClusterWorker | None:
-        """Who runs its task, once it has committed something."""
+        """The worker that runs its task, once the task has committed something."""
         placed = [worker for worker, units in self.cluster.placed().items() if f"{self.name}-0" in units]
         return placed[0] if placed and self.offsets(placed[0]) else None
 
     def kept(self) -> list[bytes | None]:
-        """What the offsets topic has of it, in order."""
+        """The values of the source on the offsets topic, in order."""
         records = read_topic(self.bootstrap, f"{self.cluster.folder.name}-offset")
         return [record.value() for record in records if json.loads(record.key())[0] == self.name]
 
 
-@pytest.fixture
-def quick(cluster: Callable[..., Cluster]) -> Cluster:
-    """Two workers whose tasks commit all the time."""
-    return cluster(2, offset_flush_interval_ms="20").start()
-
-
-def test_a_thawed_worker_does_not_undo_a_reset(quick: Cluster, bootstrap: str) -> None:
-    ticks = Ticks(quick, bootstrap)
+def test_a_thawed_worker_does_not_undo_a_reset(duo: Cluster, bootstrap: str) -> None:
+    duo.start()
+    ticks = Ticks(duo, bootstrap)
     owner = wait_until("it commits", ticks.owner, TAKEN_OVER)
-    [other] = [worker for worker in quick.live if worker is not owner]
-    task = quick.holders()[f"{ticks.name}-0"]
-    quick.freeze(owner)
+    [other] = [worker for worker in duo.live if worker is not owner]
+    task = duo.holders()[f"{ticks.name}-0"]
+    duo.freeze(owner)
     # What it commits meanwhile waits in the pipe of its worker.
     wait_until("its process has ended with the lease", lambda: not runs(task), TAKEN_OVER)
     wait_until("the other leads", lambda: leads(other), TAKEN_OVER)
-    quick.ask("PUT", f"connectors/{ticks.name}/stop", worker=other)
-    done = quick.ask("DELETE", f"connectors/{ticks.name}/offsets", worker=other)
+    duo.ask("PUT", f"connectors/{ticks.name}/stop", worker=other)
+    done = duo.ask("DELETE", f"connectors/{ticks.name}/offsets", worker=other)
     assert "reset successfully" in done["message"]
     before = ticks.kept()
     assert before[-1] is None
     joined = owner.log().count("Generation ")
-    quick.thaw(owner)
+    duo.thaw(owner)
     wait_until("it is part of its cluster again", lambda: owner.log().count("Generation ") > joined, TAKEN_OVER)
-    quick.create("after", "Ticks", 2, topic=ticks.name)
-    wait_until("both run something", lambda: all(quick.placed().values()), TAKEN_OVER)
+    duo.create("after", "Ticks", 2, topic=ticks.name)
+    wait_until("both run something", lambda: all(duo.placed().values()), TAKEN_OVER)
     assert ticks.kept() == before
     assert [ticks.offsets(worker) for worker in (owner, other)] == [[], []]
-    quick.check_overlaps()
+    duo.check_overlaps()

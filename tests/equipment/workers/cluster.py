@@ -12,17 +12,20 @@ import signal
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import requests
 
 from equipment.ports import own_port
 from equipment.waiting import wait_until
 from equipment.workers.distributed import DistributedWorker
-from equipment.workers.processes import descendants, runs
+from equipment.workers.processes import child_processes, descendants, runs
 from worker.embedded.ports import HOST
 
-__all__ = ["Cluster", "ClusterWorker"]
+__all__ = ["SHORT_SESSIONS", "Cluster", "ClusterWorker"]
+
+SHORT_SESSIONS: Final = {"session_timeout_ms": "3000", "heartbeat_interval_ms": "500"}
+"""Properties of workers that are to be killed, frozen or cut off: others take over when their session is over."""
 
 _PLUGINS = Path(__file__).parents[2] / "cluster" / "plugins"
 _PATIENCE = 90.0
@@ -127,8 +130,8 @@ class Cluster:
         """Stop everything that is running."""
         for worker in list(self._frozen):
             self.thaw(worker)
-        for worker in self.workers:
-            worker.close()
+        with ThreadPoolExecutor(len(self.workers)) as pool:
+            list(pool.map(lambda worker: worker.close(), self.workers))
 
     # -- REST ----------------------------------------------------------------------------------------------------------
 
@@ -226,9 +229,7 @@ class Cluster:
 
     def placed(self) -> dict[ClusterWorker, set[str]]:
         """The tasks on each live worker, found by their processes."""
-        holders = self.holders()
-        below = {worker: set(descendants(worker.pid)) for worker in self.live}
-        return {worker: {unit for unit, pid in holders.items() if pid in pids} for worker, pids in below.items()}
+        return self._placed(self.holders())
 
     def starts(self) -> list[str]:
         """Every start of a task so far, as ``NAME-TASK PID TIME``."""
@@ -246,9 +247,16 @@ class Cluster:
             for worker, lines in logs.items()
         )
 
+    def _placed(self, holders: Mapping[str, int]) -> dict[ClusterWorker, set[str]]:
+        children = child_processes()
+        below = {worker: set(descendants(worker.pid, children)) for worker in self.live}
+        return {worker: {unit for unit, pid in holders.items() if pid in pids} for worker, pids in below.items()}
+
     def _wrong(self) -> list[str]:
+        """Some of what is wrong. Workers are asked only once all processes are right: answers cost them CPU time."""
         states = itertools.chain.from_iterable(map(self._wrong_states, self.live))
-        return list(itertools.islice(itertools.chain(self._wrong_processes(), states), _SHOWN))
+        processes = list(itertools.islice(self._wrong_processes(), _SHOWN))
+        return processes or list(itertools.islice(states, _SHOWN))
 
     def _wrong_states(self, worker: ClusterWorker) -> Iterable[str]:
         response = self.request("GET", "connectors?expand=status", worker=worker)
@@ -269,9 +277,9 @@ class Cluster:
 
     def _wrong_processes(self) -> Iterable[str]:
         wanted = {f"{name}-{task}" for name, tasks in self.expected.items() for task in range(tasks)}
-        placed = self.placed()
-        for unit in wanted - set().union(*placed.values()):
+        holders = self.holders()
+        for unit in wanted - set().union(*self._placed(holders).values()):
             yield f"{unit} has no process on a live worker"
-        for unit, pid in self.holders().items():
+        for unit, pid in holders.items():
             if unit not in wanted:
                 yield f"{unit} is run by {pid} still"

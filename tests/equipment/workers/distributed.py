@@ -29,6 +29,6 @@ class DistributedWorker(StandaloneWorker):
             "offset.storage.partitions": "5",
             "status.storage.partitions": "2",
             "session.timeout.ms": "6000",
-            "heartbeat.interval.ms": "1000",
+            "heartbeat.interval.ms": "500",
             "scheduled.rebalance.max.delay.ms": "0",
         }

@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
+import os
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from equipment.waiting import wait_until
 
-__all__ = ["command_line", "descendants", "runs"]
+__all__ = ["child_processes", "command_line", "descendants", "runs"]
 
 
-def descendants(pid: int) -> list[int]:
-    """The processes below a process."""
-    parents: dict[int, int] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
+def child_processes() -> Mapping[int, Sequence[int]]:
+    """The processes that each process of this machine has started and that are there now."""
+    children: defaultdict[int, list[int]] = defaultdict(list)
+    for name in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208 - a Path for each process takes twice as long
         try:
-            fields = stat.read_text().rpartition(")")[2].split()
+            fields = Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()
         except OSError:
             continue
-        parents[int(stat.parent.name)] = int(fields[1])
-    below, found = [pid], []
+        children[int(fields[1])].append(int(name))
+    return children
+
+
+def descendants(pid: int, children: Mapping[int, Sequence[int]] | None = None) -> list[int]:
+    """The processes below a process, now or when ``children`` were those of each process."""
+    children = child_processes() if children is None else children
+    below, found = [pid], list[int]()
     while below:
-        parent = below.pop()
-        children = [child for child, its_parent in parents.items() if its_parent == parent]
-        found += children
-        below += children
+        started = children.get(below.pop(), ())
+        found += started
+        below += started
     return found
 
 

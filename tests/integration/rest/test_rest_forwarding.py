@@ -285,14 +285,15 @@ def test_task_configs_reach_the_leader_signed(worker: Any, authority: Authority)
     client.close()
 
 
-@pytest.fixture
-def stores(tmp_path: Path, authority: Authority) -> Path:
-    """Stores of every kind."""
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Path:
+    """Stores of every kind. Java's keytool takes seconds to make them, and nobody changes them."""
+    folder = tmp_path_factory.mktemp("stores")
     identity = authority.sign("127.0.0.1")
-    write_stores(tmp_path, authority, identity)
-    (tmp_path / "key.pem").write_text(identity.certificate_pem + identity.key_pem())
-    (tmp_path / "encrypted.pem").write_text(identity.key_pem(SECRET) + identity.certificate_pem)
-    return tmp_path
+    write_stores(folder, authority, identity)
+    (folder / "key.pem").write_text(identity.certificate_pem + identity.key_pem())
+    (folder / "encrypted.pem").write_text(identity.key_pem(SECRET) + identity.certificate_pem)
+    return folder
 
 
 def stored(stores: Path, key: str, trust: str, **passwords: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What hostile and slow clients cost a REST server, over real sockets."""
+"""The memory and time that hostile and slow clients cost a REST server, over real sockets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import select
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -44,20 +45,51 @@ HOSTILE = {
 }
 
 
-@pytest.fixture
-def server() -> Iterator[RestProcess]:
+@contextmanager
+def running() -> Iterator[RestProcess]:
+    """A server in a process of its own."""
     process = RestProcess()
-    yield process
-    process.close()
+    try:
+        yield process
+    finally:
+        process.close()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[RestProcess]:
+    """A server that tests use one after the other."""
+    with running() as process:
+        yield process
+
+
+@pytest.fixture
+def own_server() -> Iterator[RestProcess]:
+    """A server that a test may leave with connections that hang."""
+    with running() as process:
+        yield process
+
+
+@dataclass(frozen=True, slots=True)
+class Attacked:
+    """A server, and the memory that it takes before anybody attacks it: all attacks together must not take more."""
+
+    server: RestProcess
+    before: int
+
+
+@pytest.fixture(scope="module")
+def attacked() -> Iterator[Attacked]:
+    """A server that has answered a request of a megabyte."""
+    with running() as process:
+        assert requests.post(f"http://127.0.0.1:{process.port}/x", data=b"a" * MEGABYTE, timeout=60).ok
+        yield Attacked(process, process.peak())
 
 
 @pytest.mark.parametrize("attack", HOSTILE)
-def test_what_a_client_sends_takes_no_memory(server: RestProcess, attack: str) -> None:
+def test_hostile_requests_take_no_memory(attacked: Attacked, attack: str) -> None:
     head, piece, status = HOSTILE[attack]
-    assert requests.post(f"http://127.0.0.1:{server.port}/x", data=b"a" * MEGABYTE, timeout=60).ok
-    before = server.peak()
-    answer = send(server.port, itertools.chain([head], itertools.repeat(piece, SENT // len(piece))))
-    assert server.peak() - before < MOST_MORE
+    answer = send(attacked.server.port, itertools.chain([head], itertools.repeat(piece, SENT // len(piece))))
+    assert attacked.server.peak() - attacked.before < MOST_MORE
     assert answer.startswith(b"HTTP/1.1 %d " % status)
 
 
@@ -73,14 +105,14 @@ def test_twice_as_many_chunks_take_twice_the_time(server: RestProcess) -> None:
 
 
 def test_small_bodies_may_come_in_small_chunks(server: RestProcess) -> None:
-    """As those of clients that write JSON piece by piece."""
+    """Some clients write JSON piece by piece."""
     answer = send(server.port, iter([CHUNKED, b"1\r\na\r\n" * 10_000, b"0\r\n\r\n"]))
     assert answer.endswith(b'{"bytes":10000,"path":"connectors"}\n')
 
 
-def test_slow_clients_keep_nobody_waiting(server: RestProcess) -> None:
-    """Heads and bodies that do not come, and answers that do not either."""
-    url = f"http://127.0.0.1:{server.port}"
+def test_slow_clients_keep_nobody_waiting(own_server: RestProcess) -> None:
+    """Clients that do not finish heads or bodies, and answers that do not come, hold up no other request."""
+    url = f"http://127.0.0.1:{own_server.port}"
     unfinished = [
         b"GET /connectors HTTP/1.1\r\nHost: ",
         POST + b"Content-Length: 100\r\n\r\n{",
@@ -91,7 +123,7 @@ def test_slow_clients_keep_nobody_waiting(server: RestProcess) -> None:
     ]
     with ExitStack() as stack:
         for sent in [one for one in unfinished for _ in range(SLOW // 2)]:
-            client = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), 30))
+            client = stack.enter_context(socket.create_connection(("127.0.0.1", own_server.port), 30))
             client.sendall(sent)
         began = time.monotonic()
         assert requests.get(f"{url}/health", timeout=30).ok
@@ -186,7 +218,7 @@ def test_large_bodies_and_answers_come_whole_by_tls(tmp_path: Path) -> None:
 
 
 def send(port: int, pieces: Iterator[bytes]) -> bytes:
-    """Send until the server has had enough of it, and what it answers."""
+    """Send until the server refuses to read on; return its answer."""
     with socket.create_connection(("127.0.0.1", port), 60) as client:
         try:
             for piece in pieces:
