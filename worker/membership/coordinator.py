@@ -317,7 +317,12 @@ class _Member(BaseCoordinator):  # type: ignore[misc]
         self._joined = self._clock()
 
     def _process_sync_group_response(self, response: Any, send_time: float) -> bytes:
-        assignment = bytes(super()._process_sync_group_response(response, send_time))
+        try:
+            assignment = bytes(super()._process_sync_group_response(response, send_time))
+        except errors.InconsistentGroupProtocolError as error:
+            # The group accepted the protocol when this member joined. Since then the group has moved on, or this member
+            # has dropped its generation because the coordinator was silent.
+            raise errors.RebalanceInProgressError(self.group_id) from error
         self._alive(self._joined)
         return assignment
 
