@@ -57,10 +57,11 @@ class TaskProcess:
         command = [sys.executable, "-c", _CODE, str(theirs.fileno()), str(_TESTS)]
         self._process = subprocess.Popen(command, env=environ, pass_fds=[theirs.fileno()])
         theirs.close()
-        config = dict(connector)
+        config, settings = dict(connector), dict(worker)
         if java is not None:
             config[f"spark.executorEnv.{CRASH_POINT_VARIABLE}"] = crash_point
-        self._send(messages.RunTask(config["name"], task, config, config, dict(worker), paused=False))
+            settings["connector.spark.config.override.policy"] = "All"
+        self._send(messages.RunTask(config["name"], task, config, config, settings, paused=False))
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
 

@@ -13,7 +13,6 @@ import pyspark
 
 from connect.jvm.java import find_java
 from equipment.waiting import wait_until
-from equipment.workers.small_spark import SMALL_JAVA
 
 __all__ = ["hive_metastore"]
 
@@ -63,7 +62,7 @@ def hive_metastore(home: Path) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    java = [str(find_java(minimum=17).executable), "-Xmx256m", *SMALL_JAVA.split()]
+    java = [str(find_java(minimum=17).executable), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
     java += [f"-Dderby.system.home={home}", "-cp", f"{home / 'conf'}:{jars}/*"]
     command = [*java, "org.apache.hadoop.hive.metastore.HiveMetaStore", "-p", str(port)]
     with (home / "log").open("wb") as log:

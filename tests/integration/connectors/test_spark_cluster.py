@@ -29,9 +29,9 @@ from equipment.waiting import wait_until
 from equipment.workers.bulk_context import BulkContext
 from equipment.workers.bulk_source_context import BulkSourceContext
 from equipment.workers.claimed_offsets import ClaimedOffsets
-from equipment.workers.small_spark import sink_props
+from equipment.workers.small_spark import end_spark, sink_props
 
-SparkContext = pytest.importorskip("pyspark").SparkContext
+pytest.importorskip("pyspark")
 
 pytestmark = [
     pytest.mark.integration,
@@ -134,6 +134,8 @@ def under_way(load: Load, *acts: str) -> Iterator[Future[None]]:
 
 def driver_java() -> int:
     """The process of the driver's Java."""
+    from pyspark import SparkContext  # noqa: PLC0415 - most tests never need it
+
     gateway: Any = SparkContext._gateway
     return int(gateway.proc.pid)
 
@@ -251,9 +253,8 @@ def _values(bootstrap: str, topic: str) -> list[str]:
 def test_a_cluster_without_the_right_python_is_refused(
     bootstrap: str, topic: str, tmp_path: Path, spark_cluster: SparkCluster
 ) -> None:
+    end_spark()
     load = Load(bootstrap, topic, tmp_path, spark_cluster, spark_pyspark_python="/nowhere/python")
-    if SparkContext._active_spark_context is not None:
-        SparkContext._active_spark_context.stop()
     load.task.start()
     load.produce()
     with pytest.raises(ConnectError, match=r"no Python at /nowhere/python.*spark\.archives"):

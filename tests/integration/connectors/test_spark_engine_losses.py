@@ -102,20 +102,19 @@ def process(bootstrap: str, topic: str, files: Path, java: Mapping[str, str]) ->
         crash_point: str = "", offsets_topic: str = "", offsets: TaskProcess | None = None, **more: str
     ) -> TaskProcess:
         props = source(topic, files) | {key.replace("_", "."): value for key, value in more.items()}
-        cluster = {
-            "group.id": f"cluster-{topic}",
-            "offset.storage.topic": offsets_topic,
-            "offset.storage.replication.factor": "1",
-            "config.storage.topic": f"{topic}-configs",
-            "status.storage.topic": f"{topic}-status",
-            "exactly.once.source.support": "enabled",
-        }
-        own = worker
+        config = worker
         if offsets_topic:
             props["exactly.once.support"] = "required"
-            own = worker | cluster
+            config = worker | {
+                "group.id": f"cluster-{topic}",
+                "offset.storage.topic": offsets_topic,
+                "offset.storage.replication.factor": "1",
+                "config.storage.topic": f"{topic}-configs",
+                "status.storage.topic": f"{topic}-status",
+                "exactly.once.source.support": "enabled",
+            }
         known = offsets.offsets if offsets is not None else None
-        running.append(TaskProcess(props, own, crash_point=crash_point, java=java, offsets=known))
+        running.append(TaskProcess(props, config, crash_point=crash_point, java=java, offsets=known))
         return running[-1]
 
     yield start
@@ -134,7 +133,8 @@ def test_kills_before_and_after_the_commit_lose_and_double_nothing(
     bootstrap: str, topic: str, offsets_topic: str, process: StartProcess
 ) -> None:
     failing = process("transaction-before-commit", offsets_topic)
-    wait_until("executors were killed", lambda: failures(failing) >= 1, seconds=180)
+    wait_until("executors were killed", lambda: failures(failing) >= 1 or failing.seen(messages.Failed), seconds=180)
+    assert failing.seen(messages.Failed) == []
     failing.kill()
     assert values(bootstrap, topic) == []
 

@@ -63,7 +63,7 @@ class Hive:
 
 
 @pytest.fixture(scope="module")
-def hive(table_java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hive]:
+def hive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hive]:
     with hive_metastore(tmp_path_factory.mktemp("hive") / "home") as uris:
         yield Hive(uris)
         active = SparkSession.getActiveSession()
