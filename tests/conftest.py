@@ -138,7 +138,14 @@ def _shared_java() -> Iterator[SharedJava]:
 
 @pytest.fixture(scope="module")
 def shared_java(_shared_java: SharedJava) -> Iterator[None]:
-    """Have the sessions of this file be in a Java that other files have had before, as those with this fixture do."""
+    """Start the sessions of this file in a Java process that is warm from other files with this fixture."""
+    with _shared_java.lent():
+        yield
+
+
+@pytest.fixture(scope="module")
+def table_java(_shared_java: SharedJava) -> Iterator[None]:
+    """Do the same for files about Delta, Iceberg and Hive: those of one kind would take a process too long."""
     with _shared_java.lent():
         yield
 

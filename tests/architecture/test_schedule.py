@@ -39,7 +39,7 @@ def test_the_files_that_share_a_java_are_taken_by_one_process() -> None:
         "tests/cluster/test_window_kills.py::test_windows_in_s3_survive_a_kill",
     )
     here, there = object(), object()
-    homes = {"shared_java": there}
+    homes = {"table_java": there}
     assert first_for(here, [delta, iceberg, kills], homes) == kills
     assert first_for(there, [delta, iceberg, kills], homes) == delta
     assert first_for(here, [delta, iceberg], homes) == delta, "rather than nothing"

@@ -33,7 +33,7 @@ UNKNOWN: Final = 30.0
 
 _TESTS: Final = Path(__file__).parents[1]
 _RECORD: Final = _TESTS / "durations.txt"
-_JAVAS: Final = ("shared_java", "spark_java")
+_JAVAS: Final = ("shared_java", "table_java", "spark_java")
 
 _LEAST: Final = 5.0
 _HEAD: Final = """\

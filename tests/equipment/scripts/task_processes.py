@@ -9,7 +9,8 @@ import sys
 import threading
 from collections.abc import Mapping
 from multiprocessing.connection import Pipe
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, Final, TypeVar
 
 from connect.crash import CRASH_POINT_VARIABLE
 from equipment.waiting import wait_until
@@ -20,9 +21,15 @@ __all__ = ["TaskProcess"]
 
 R = TypeVar("R")
 
+_TESTS: Final = Path(__file__).parents[2]
 _CODE = """
+import os
 import sys
 from multiprocessing.connection import Connection
+if "PYSPARK_GATEWAY_PORT" in os.environ:
+    sys.path.append(sys.argv[2])
+    from equipment.scripts.spark_driver import stop_leftover
+    stop_leftover()
 from worker.runtime.child import run
 from worker.runtime.link import Line
 run(Line(Connection(int(sys.argv[1]))), log_to_worker=True)
@@ -40,16 +47,21 @@ class TaskProcess:
         task: int = 0,
         crash_point: str = "",
         offsets: dict[str, dict[str, Any] | None] | None = None,
+        java: Mapping[str, str] | None = None,
     ) -> None:
+        """Start it. ``java`` is the environment of a Spark JVM that survives it; executors crash at the same point."""
         self.reports: list[Report] = []
         self.offsets = {} if offsets is None else offsets
         self._ours, theirs = Pipe()
-        environ = {**os.environ, CRASH_POINT_VARIABLE: crash_point}
-        command = [sys.executable, "-c", _CODE, str(theirs.fileno())]
+        environ = {**os.environ, **(java or {}), CRASH_POINT_VARIABLE: crash_point}
+        command = [sys.executable, "-c", _CODE, str(theirs.fileno()), str(_TESTS)]
         self._process = subprocess.Popen(command, env=environ, pass_fds=[theirs.fileno()])
         theirs.close()
-        config = dict(connector)
-        self._send(messages.RunTask(config["name"], task, config, config, dict(worker), paused=False))
+        config, settings = dict(connector), dict(worker)
+        if java is not None:
+            config[f"spark.executorEnv.{CRASH_POINT_VARIABLE}"] = crash_point
+            settings["connector.spark.config.override.policy"] = "All"
+        self._send(messages.RunTask(config["name"], task, config, config, settings, paused=False))
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
 

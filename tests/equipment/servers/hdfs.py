@@ -18,10 +18,13 @@ from connect.jvm.jars import read_lock, resolve_jars
 from connect.jvm.java import find_java
 from equipment.ports import own_port
 from equipment.waiting import wait_until
+from equipment.workers.small_spark import SMALL_JAVA
 from worker.embedded.ports import HOST
 
-__all__ = ["HdfsServer", "running_hdfs"]
+__all__ = ["HDFS_PAGE", "HdfsServer", "running_hdfs"]
 
+HDFS_PAGE: Final = 100
+"""How many names of a folder are listed at once: by default 1000, which take a test long to create."""
 _LOCK: Final = Path(__file__).with_name("hdfs.jars")
 _SHARED: Final = ("hadoop-client-*", "slf4j-api-*", "jcl-over-slf4j-*", "log4j-*")
 _MAIN: Final = "org.apache.hadoop.mapreduce.MiniHadoopClusterManager"
@@ -65,9 +68,10 @@ def running_hdfs() -> Iterator[HdfsServer]:
     port = own_port()
     with tempfile.TemporaryDirectory(prefix="sluice-hdfs-") as folder:
         settings = {"dfs.replication": "1", "hadoop.tmp.dir": folder, "dfs.permissions.enabled": "false"}
+        settings["dfs.ls.limit"] = str(HDFS_PAGE)
         options = [part for key, value in settings.items() for part in ("-D", f"{key}={value}")]
         command = [
-            *(str(java.executable), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", path, _MAIN),
+            *(str(java.executable), "-Xmx256m", *SMALL_JAVA.split(), "-cp", path, _MAIN),
             *("-nomr", "-format", "-nnport", str(port), "-writeDetails", "ready.json", *options),
         ]
         with (Path(folder) / "log").open("wb") as log:

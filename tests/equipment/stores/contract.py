@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, ClassVar
 from uuid import uuid4
 
 import pyarrow as pa
@@ -30,6 +30,9 @@ def unchecked() -> None:
 
 class StoreContract:
     """Subclasses define the fixture ``store``, empty for each test, and how a file is staged in it."""
+
+    page: ClassVar[int] = 1000
+    """How many names the server lists at once."""
 
     def stage(self, store: Store, folder: str, name: str, data: bytes, attempt: int = 0) -> None:
         """Leave a file of a table in a folder as a successful attempt at a Spark task does."""
@@ -102,10 +105,11 @@ class StoreContract:
         store.create("f/a", b"again")
         assert store.read("f/a") == b"again"
 
-    def test_thousands_of_names_are_all_listed(self, store: Store) -> None:
+    def test_names_that_do_not_fit_on_a_page_are_all_listed(self, store: Store) -> None:
+        many = range(self.page * 11 // 10)
         with ThreadPoolExecutor(16) as threads:
-            list(threads.map(lambda number: store.create(f"many/{number:05}", b""), range(1100)))
-        assert store.names("many") == [f"{number:05}" for number in range(1100)]
+            list(threads.map(lambda number: store.create(f"many/{number:05}", b""), many))
+        assert store.names("many") == [f"{number:05}" for number in many]
         store.remove_tree("many")
         assert store.names("many") == []
 

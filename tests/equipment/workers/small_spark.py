@@ -33,10 +33,12 @@ DRIVER: Final = Path(spark_driver.__file__)
 
 _JAVA: Final = Path(spark_java.__file__)
 # Hadoop starts thousands of little processes, such as chmod: without VFORK each of them is two. With the quick compiler
-# alone there is too little room for code by default, and what is thrown away is needed again.
+# alone there is too little room for code by default, and what is thrown away is needed again. Each time that the room
+# for classes grows beyond a threshold, 21 MB at first, all of the heap is collected: ten times until Spark has its
+# classes. They come from pinned jars: the compiler has written no code that would have to be verified again.
 SMALL_JAVA: Final = (
-    "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:-UsePerfData "
-    "-Djdk.lang.Process.launchMechanism=VFORK"
+    "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:-UsePerfData -XX:MetaspaceSize=384m "
+    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote -Djdk.lang.Process.launchMechanism=VFORK"
 )
 """The options of a Spark JVM that should start quickly."""
 # Compiling code for each of a few small loads takes longer than it saves.

@@ -102,7 +102,7 @@ class Sink:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def session(shared_java: None) -> Iterator[None]:
+def session(table_java: None) -> Iterator[None]:
     """Spark, started by the first task and kept for all tests of this file."""
     yield
     active = SparkSession.getActiveSession()

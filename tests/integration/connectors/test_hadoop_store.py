@@ -18,7 +18,7 @@ from connectors.spark.stores.access import store_access
 from connectors.spark.stores.factory import open_store
 from connectors.spark.stores.store import Store
 from equipment.brokers.topics import read_topic
-from equipment.servers.hdfs import HdfsServer
+from equipment.servers.hdfs import HDFS_PAGE, HdfsServer
 from equipment.stores.contract import TABLE, StoreContract, unique_prefix
 from equipment.workers.bulk_source_context import BulkSourceContext
 from equipment.workers.small_spark import SMALL_SPARK
@@ -51,6 +51,8 @@ def spark(conf_dir: Path) -> Iterator[SparkSession]:
 
 
 class TestHadoopStore(StoreContract):
+    page = HDFS_PAGE
+
     @pytest.fixture
     def store(self, hdfs: HdfsServer, spark: SparkSession) -> Store:
         return open_store(StoreOptions.parse({"store.url": f"{hdfs.url}/{unique_prefix()}/lake"}), lambda: spark)

@@ -113,7 +113,7 @@ class Lake:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def session(shared_java: None) -> Iterator[Any]:
+def session(table_java: None) -> Iterator[Any]:
     """Spark with the drivers of all catalogs, kept for all tests of this file."""
     folder = Path(connectors.spark.__file__).parent / "iceberg"
     locks = [jar for name in ("sqlite", "postgresql") for jar in read_lock(folder / f"{name}.jars")]

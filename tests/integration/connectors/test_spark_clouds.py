@@ -15,7 +15,7 @@ from equipment.brokers.filled_topic import FilledTopic
 from equipment.stores.contract import unique_prefix
 from equipment.stores.lakes import Lake, azure_lake, gcs_lake
 from equipment.workers.bulk_context import BulkContext
-from equipment.workers.small_spark import end_spark, sink_props
+from equipment.workers.small_spark import sink_props
 
 SparkSession = pytest.importorskip("pyspark.sql").SparkSession
 
@@ -35,12 +35,14 @@ def by_id(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(params=["gcs", "azure"])
-def lake(request: pytest.FixtureRequest) -> Iterator[Lake]:
-    """A prefix of a store of each kind, and afterwards the end of the Java that has the jars for it."""
+def lake(request: pytest.FixtureRequest, shared_java: None) -> Iterator[Lake]:
+    """A prefix of a store of each kind, and afterwards the end of the session with the settings for it."""
     opened = {"gcs": gcs_lake, "azure": azure_lake}[request.param]
     with opened(request.getfixturevalue(request.param), unique_prefix()) as lake:
         yield lake
-    end_spark()
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        active.stop()
 
 
 def test_executors_and_java_write_and_small_files_are_merged(bootstrap: str, topic: str, lake: Lake) -> None:

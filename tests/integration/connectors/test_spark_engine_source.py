@@ -5,25 +5,21 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import sqlite3
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
 from equipment.brokers.topics import create_topic, read_topic
 from equipment.fakes.http_api import paged, serving_api
-from equipment.scripts.task_processes import TaskProcess
 from equipment.scripts.tasks import RunningTask
 from equipment.waiting import wait_until
 from worker.supervisor.messages import messages
 
-SparkContext = pytest.importorskip("pyspark").SparkContext
+pytest.importorskip("pyspark")
 
 pytestmark = [
     pytest.mark.integration,
@@ -114,7 +110,7 @@ def folder(bootstrap: str, topic: str, tmp_path: Path) -> Folder:
 
 
 @pytest.fixture
-def start(bootstrap: str) -> Iterator[Start]:
+def start(bootstrap: str, shared_java: None) -> Iterator[Start]:
     running: list[RunningTask] = []
 
     def start_task(props: Mapping[str, str], **given: Any) -> RunningTask:
@@ -224,64 +220,6 @@ def test_a_killed_python_worker_costs_nothing_but_records_that_come_twice(
     assert sorted(set(folder.values())) == sorted([*lines("a", 100), *lines("b", 100), *lines("c", 100)])
     assert positions(task.offsets) == {"a.txt": 100, "b.txt": 100, "c.txt": 100}
     assert task.metric("load-failure-total") == 1
-
-
-def test_a_kill_before_the_commit_has_the_split_published_again(folder: Folder, start: Start) -> None:
-    folder.write("a.txt", lines("a", 50))
-    folder.write("b.txt", lines("b", 50))
-    process = TaskProcess(folder.props(), folder.worker, crash_point="before-offset-commit:2")
-    try:
-        assert process.join() == -9
-    finally:
-        process.close()
-    (done,) = positions(process.offsets)
-    task = start(folder.props())
-    task.offsets |= process.offsets
-    await_end(task)
-    counts = Counter(value.partition(" ")[0] for value in folder.values())
-    assert counts == {done[0]: 50, "a" if done[0] == "b" else "b": 100}
-
-
-def test_a_large_table_is_read_by_ranges_though_java_is_killed(
-    bootstrap: str, topic: str, start: Start, tmp_path: Path
-) -> None:
-    rows = 120_000
-    with sqlite3.connect(tmp_path / "rows.db") as connection:
-        connection.execute(f'CREATE TABLE "{topic}" (id INTEGER PRIMARY KEY AUTOINCREMENT)')
-        connection.executemany(f'INSERT INTO "{topic}" (id) VALUES (?)', [(n,) for n in range(1, rows + 1)])
-    props = {
-        "name": topic,
-        "connector.class": "JdbcSource",
-        "connection.url": f"jdbc:sqlite:{tmp_path / 'rows.db'}",
-        "mode": "incrementing",
-        "batch.max.rows": "5000",
-        "value.converter": "JsonConverter",
-        "value.converter.schemas.enable": "false",
-        "engine": "spark",
-        "engine.poll.interval.ms": "50",
-        "spark.master": "local[1]",
-        "spark.driver.memory": "512m",
-        "tasks.max": "2",
-        "topic.creation.default.replication.factor": "1",
-        "topic.creation.default.partitions": "1",
-        "run.until": "drained",
-    }
-    create_topic(bootstrap, topic)
-    task = start(props)
-    # Whichever range Spark begins with: what is committed then is nothing, or the first of the two.
-    with closing(Consumer({"bootstrap.servers": bootstrap, "group.id": topic})) as consumer:
-        wait_until(
-            "a range is being read", lambda: consumer.get_watermark_offsets(TopicPartition(topic, 0))[1], seconds=180
-        )
-    gateway = SparkContext._gateway
-    assert gateway is not None
-    gateway.proc.kill()  # type: ignore[attr-defined]
-    await_end(task)
-    counts = Counter(json.loads(message.value())["id"] for message in read_topic(bootstrap, topic))
-    assert (len(counts), min(counts), max(counts)) == (rows, 1, rows)
-    assert max(counts.values()) <= 2
-    assert task.metric("load-failure-total") == 1
-    assert [offset["incrementing"] for offset in task.offsets.values() if offset] == [rows]
 
 
 def test_pages_of_an_api_are_read_side_by_side(bootstrap: str, folder: Folder, start: Start) -> None:

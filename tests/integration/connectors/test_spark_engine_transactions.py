@@ -1,11 +1,9 @@
-"""Exactly-once sources that are run by Spark: kills of executors and drivers, and processes that come too late."""
+"""The transactions of exactly-once sources that are run by Spark, without Spark: processes that come too late."""
 
 from __future__ import annotations
 
 import os
-import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,9 +20,6 @@ from connectors.directory import DirectorySourceConnector
 from connectors.spark.engine.publisher import Publication, failure_digest
 from connectors.spark.engine.source_executor import KnownOffsets, SplitOrders, SplitRun
 from equipment.brokers.topics import create_topic, read_topic
-from equipment.scripts.task_processes import TaskProcess
-from equipment.waiting import wait_until
-from worker.supervisor.messages import messages
 
 pytestmark = [pytest.mark.integration]
 
@@ -53,9 +48,6 @@ def write(path: Path, lines: list[str]) -> None:
 def values(bootstrap: str, topic: str) -> list[str]:
     """What a consumer of committed records reads."""
     return sorted(message.value().decode() for message in read_topic(bootstrap, topic))
-
-
-# -- the transactions, without Spark ------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -213,91 +205,3 @@ def test_an_attempt_of_sparks_own_only_asks_to_look_again(driver: Driver, files:
     outcome = SplitRun(split(driver, files, driver.claim(), seconds=60.0), is_again=True).run()
     assert outcome.is_superseded
     assert values(driver.bootstrap, driver.topic) == []
-
-
-# -- with Spark ----------------------------------------------------------------------------------------------------
-
-StartProcess = Callable[..., TaskProcess]
-
-
-@pytest.fixture
-def process(bootstrap: str, topic: str, offsets_topic: str, files: Path) -> Iterator[StartProcess]:
-    worker: Mapping[str, str] = {
-        "bootstrap.servers": bootstrap,
-        "key.converter": "StringConverter",
-        "value.converter": "StringConverter",
-        "group.id": f"cluster-{topic}",
-        "offset.storage.topic": offsets_topic,
-        "offset.storage.replication.factor": "1",
-        "config.storage.topic": f"{topic}-configs",
-        "status.storage.topic": f"{topic}-status",
-        "exactly.once.source.support": "enabled",
-    }
-    props = {
-        "name": topic,
-        "connector.class": "DirectorySource",
-        "engine": "spark",
-        "engine.poll.interval.ms": "50",
-        "exactly.once.support": "required",
-        "spark.master": "local[2]",
-        "spark.driver.memory": "512m",
-        "tasks.max": "2",
-        "path": str(files),
-        "topic": topic,
-        "settle.ms": "0",
-        "scan.interval.ms": "10",
-        "run.until": "drained",
-    }
-    running: list[TaskProcess] = []
-
-    def start(crash_point: str = "", **more: str) -> TaskProcess:
-        changed = {key.replace("_", "."): value for key, value in more.items()}
-        running.append(TaskProcess(props | changed, worker, crash_point=crash_point))
-        return running[-1]
-
-    yield start
-    for one in running:
-        one.close()
-
-
-@pytest.mark.spark
-def test_kills_before_and_after_the_commit_lose_and_double_nothing(
-    bootstrap: str, topic: str, files: Path, process: StartProcess
-) -> None:
-    pytest.importorskip("pyspark")
-    failing = process("transaction-before-commit")
-    wait_until("executors were killed", lambda: failures(failing) >= 1, seconds=180)
-    failing.kill()
-    assert values(bootstrap, topic) == []
-
-    task = process("transaction-committed")
-    wait_until("all is read", lambda: task.seen(messages.Drained) or task.seen(messages.Failed), seconds=180)
-    assert task.seen(messages.Failed) == []
-    assert failures(task) >= 1
-    assert values(bootstrap, topic) == sorted(f"{name} {n}" for name, count in SIZES.items() for n in range(count))
-
-
-@pytest.mark.spark
-def test_sparks_own_source_goes_on_after_the_files_whose_transactions_are_committed(
-    bootstrap: str, topic: str, offsets_topic: str, files: Path, process: StartProcess
-) -> None:
-    pytest.importorskip("pyspark")
-    source = {"connector_class": "SparkFileSource", "store_url": str(files), "format_class": "StringFormat"}
-    source |= {"file_age_ms": "0", "poll_interval_ms": "50"}
-    assert process("before-offset-commit", **source).join() == -signal.SIGKILL
-    all_once = sorted(f"{name} {n}" for name, count in SIZES.items() for n in range(count))
-    assert values(bootstrap, topic) == all_once
-
-    task = process(**source)
-    wait_until("all is read", lambda: task.seen(messages.Drained) or task.seen(messages.Failed), seconds=180)
-    assert task.seen(messages.Failed) == []
-    assert values(bootstrap, topic) == all_once
-    kept = {message.key(): message.value() for message in read_topic(bootstrap, offsets_topic)}
-    marks = {value for key, value in kept.items() if b'"slot"' in key}
-    assert marks == {None}
-
-
-def failures(process: TaskProcess) -> float:
-    """How many loads have failed."""
-    measured = process.seen(messages.Metrics)
-    return measured[-1].values.get("load-failure-total", 0.0) if measured else 0.0

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
-import os
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -27,7 +29,7 @@ from equipment.stores.lakes import s3_lake
 from equipment.workers.bulk_context import BulkContext
 from equipment.workers.bulk_source_context import BulkSourceContext
 from equipment.workers.processes import command_line, descendants
-from equipment.workers.small_spark import sink_props
+from equipment.workers.small_spark import DRIVER, sink_props
 
 SparkSession = pytest.importorskip("pyspark.sql").SparkSession
 
@@ -42,7 +44,7 @@ ROWS = [{"id": number, "origin": ("EWR", "JFK", "LGA")[number % 3]} for number i
 
 
 @pytest.fixture(scope="module", autouse=True)
-def session() -> Iterator[None]:
+def session(shared_java: None) -> Iterator[None]:
     """Spark, started by the first task and kept for all tests of this file."""
     yield
     active = SparkSession.getActiveSession()
@@ -175,7 +177,16 @@ def test_the_secret_is_in_no_command_line_and_no_setting_of_spark(sink: Sink) ->
     secret = sink.server.props["aws.secret.access.key"]
     spark = SparkSession.getActiveSession()
     assert secret not in str(spark.sparkContext.getConf().getAll())
-    commands = list(map(command_line, descendants(os.getpid())))
+
+    sink.records.produce(ROWS[:1])
+    order = {"name": "sink", "topic": sink.topic, "bootstrap": sink.bootstrap, "flush": 1, "props": sink.props({})}
+    # The Java process of this file knows no store; the one of a driver is started with all of its configuration.
+    with subprocess.Popen([sys.executable, str(DRIVER), json.dumps(order)], stdout=subprocess.PIPE) as driver:
+        assert driver.stdout is not None
+        assert driver.stdout.readline() == b"ready\n"
+        driver.send_signal(signal.SIGSTOP)
+        commands = list(map(command_line, descendants(driver.pid)))
+        driver.kill()
     assert any("SparkSubmit" in command for command in commands)
     assert not any(secret in command for command in commands)
 

@@ -72,7 +72,7 @@ Row = Mapping[str, Any]
 
 
 @pytest.fixture(scope="module", autouse=True)
-def session(shared_java: None) -> Iterator[Any]:
+def session(table_java: None) -> Iterator[Any]:
     """Spark with what all of these sources need, which each task is given."""
     here = Path(session_module.__file__).parent
     locks = ("iceberg/iceberg.jars", "iceberg/postgresql.jars", "sources/jdbc/mariadb.jars")

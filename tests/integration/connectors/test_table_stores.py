@@ -62,7 +62,7 @@ def s3_server() -> Iterator[S3Server]:
 
 
 @pytest.fixture(scope="module")
-def spark(shared_java: None, s3_server: S3Server) -> Iterator[Any]:
+def spark(table_java: None, s3_server: S3Server) -> Iterator[Any]:
     """Spark with the jars of both formats and of S3, kept for all tests of this file."""
     folder = Path(connectors.spark.__file__).parent / "iceberg"
     locks = [jar for name in ("iceberg", "sqlite") for jar in read_lock(folder / f"{name}.jars")]
