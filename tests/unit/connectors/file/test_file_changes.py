@@ -181,7 +181,7 @@ def test_a_source_at_the_end_asks_to_be_polled_when_there_is_more(file: Path, so
     task = FileStreamSourceTask(FileStreamTaskConfig.parse({"file": str(file), "topic": "t"}), context)
     task.start()
     assert task.poll() is not None
-    assert context.wishes == [((), 0.05)], "lines that come one by one are gathered, and nobody wakes up for each"
+    assert context.wishes == [((), 0.0625)], "lines that come one by one are gathered, and nobody wakes up for each"
     assert task.poll() is None
     assert context.wishes[-1] == ((), 5.0)
     assert not context.woken.is_set()
