@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,13 +22,15 @@ from connectors.spark.sources.files.config import SparkFileSourceConfig
 from connectors.spark.sources.files.source import SparkFileSourceTask
 from equipment.brokers.filled_topic import FilledTopic
 from equipment.brokers.topics import read_topic
+from equipment.scripts import spark_driver
 from equipment.servers.s3 import S3Server
 from equipment.stores.contract import unique_prefix
 from equipment.stores.lakes import s3_lake
 from equipment.workers.bulk_context import BulkContext
 from equipment.workers.bulk_source_context import BulkSourceContext
 from equipment.workers.processes import command_line, descendants
-from equipment.workers.small_spark import DRIVER, sink_props
+from equipment.workers.small_spark import sink_props
+from equipment.workers.spark_drivers import running
 
 SparkSession = pytest.importorskip("pyspark.sql").SparkSession
 
@@ -181,12 +182,10 @@ def test_the_secret_is_in_no_command_line_and_no_setting_of_spark(sink: Sink) ->
     sink.records.produce(ROWS[:1])
     order = {"name": "sink", "topic": sink.topic, "bootstrap": sink.bootstrap, "flush": 1, "props": sink.props({})}
     # The Java process of this file knows no store; the one of a driver is started with all of its configuration.
-    with subprocess.Popen([sys.executable, str(DRIVER), json.dumps(order)], stdout=subprocess.PIPE) as driver:
-        assert driver.stdout is not None
-        assert driver.stdout.readline() == b"ready\n"
-        driver.send_signal(signal.SIGSTOP)
+    with running(spark_driver.run, order) as driver:
+        assert driver.has_started()
+        os.kill(driver.pid, signal.SIGSTOP)
         commands = list(map(command_line, descendants(driver.pid)))
-        driver.kill()
     assert any("SparkSubmit" in command for command in commands)
     assert not any(secret in command for command in commands)
 
