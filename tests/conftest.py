@@ -292,6 +292,21 @@ def standalone(bootstrap: str, tmp_path: Path) -> Iterator[Callable[..., Standal
         worker.close()
 
 
+@pytest.fixture(scope="module")
+def shared_standalone(
+    bootstrap: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[..., StandaloneWorker]]:
+    """Starts standalone workers that the tests of a file share, from worker keys with underscores for dots."""
+    with ExitStack() as stack:
+
+        def start(environ: Mapping[str, str] | None = None, **props: str) -> StandaloneWorker:
+            worker = StandaloneWorker(tmp_path_factory.mktemp("shared") / "worker", bootstrap, **props)
+            stack.callback(worker.close)
+            return worker.start(environ)
+
+        yield start
+
+
 @pytest.fixture(scope="session")
 def java_connect_jars() -> JavaConnectJars:
     """Apache Kafka Connect's own worker. Where it cannot be had the test is skipped, in CI it fails."""

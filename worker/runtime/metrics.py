@@ -22,9 +22,9 @@ __all__ = ["ActiveTopics", "OwnMeasurements", "TaskMetrics", "measurements_of", 
 
 
 class ActiveTopics:
-    """Reports each topic to the worker on first use, and again when it is used five seconds later.
+    """Reports each topic to the worker on first use, and again if it is still used five seconds later.
 
-    So topics that a user has reset come back with the records of the next seconds.
+    So a topic that a user has removed from the active ones comes back if records still use it.
     """
 
     def __init__(

@@ -52,8 +52,8 @@ _RETRYING: Final = ": retrying"
 _MOST_KEPT: Final = 100
 _PASSING: Final = re.compile(r"\[thrd:[^\]]*\]: |\(after .*")
 """The parts of a log line that differ each time although the same broker is away."""
-
 _REFUSAL: Final = re.compile(r"\b(SSL|SASL)\b")
+"""In the log lines of failures that trying again does not mend."""
 
 
 class ConnectionFailures(logging.Filter):
@@ -76,8 +76,10 @@ class ConnectionFailures(logging.Filter):
         level = logging.getLogger(record.name).getEffectiveLevel()
         if is_failure and not _REFUSAL.search(record.getMessage()):
             record.levelno, record.levelname = logging.WARNING, logging.getLevelName(logging.WARNING)
-        if level <= logging.DEBUG or record.levelno < level:
-            return record.levelno >= level
+        if record.levelno < level:
+            return False
+        if level <= logging.DEBUG:
+            return True
         if not (is_failure or record.msg in (UNREACHABLE, _REPORTED)):
             return not (isinstance(record.args, tuple) and record.args and str(record.args[-1]).endswith(_RETRYING))
         message = record.getMessage()

@@ -91,13 +91,9 @@ PATIENT = {"consumer_session_timeout_ms": "45000", "consumer_heartbeat_interval_
 
 
 @pytest.fixture(scope="module")
-def worker(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneWorker]:
+def worker(shared_standalone: Callable[..., StandaloneWorker]) -> StandaloneWorker:
     """A worker for the pipelines of all tests that do not restart it."""
-    made = StandaloneWorker(tmp_path_factory.mktemp("dead-letters") / "worker", bootstrap, **PATIENT)
-    try:
-        yield made.start()
-    finally:
-        made.close()
+    return shared_standalone(**PATIENT)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +42,9 @@ def stop(worker: StandaloneWorker, name: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def worker(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneWorker]:
+def worker(shared_standalone: Callable[..., StandaloneWorker]) -> StandaloneWorker:
     """A worker for all tests of this file; each has connectors of its own."""
-    made = StandaloneWorker(tmp_path_factory.mktemp("offsets") / "worker", bootstrap)
-    try:
-        yield made.start()
-    finally:
-        made.close()
+    return shared_standalone()
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -103,12 +103,8 @@ def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def worker(tmp_path_factory: pytest.TempPathFactory, bootstrap: str, plugins: Path) -> Iterator[StandaloneWorker]:
-    made = StandaloneWorker(tmp_path_factory.mktemp("side-by-side") / "worker", bootstrap, plugin_path=str(plugins))
-    try:
-        yield made.start()
-    finally:
-        made.close()
+def worker(shared_standalone: Callable[..., StandaloneWorker], plugins: Path) -> StandaloneWorker:
+    return shared_standalone(plugin_path=str(plugins))
 
 
 def put(worker: StandaloneWorker, path: str, config: dict[str, str]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -37,13 +37,9 @@ def zones(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def worker(bootstrap: str, zones: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneWorker]:
+def worker(shared_standalone: Callable[..., StandaloneWorker], zones: Path) -> StandaloneWorker:
     """A worker for all tests of this file; each has a connector of its own."""
-    made = StandaloneWorker(tmp_path_factory.mktemp("restarts") / "worker", bootstrap, plugin_path=str(PLUGINS))
-    try:
-        yield made.start({"PYTHONTZPATH": str(zones)})
-    finally:
-        made.close()
+    return shared_standalone({"PYTHONTZPATH": str(zones)}, plugin_path=str(PLUGINS))
 
 
 def write_zone(file: Path, turn: int) -> None:

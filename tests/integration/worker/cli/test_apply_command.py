@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,12 +18,8 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.fixture(scope="module")
-def shared_worker(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneWorker]:
-    made = StandaloneWorker(tmp_path_factory.mktemp("apply") / "worker", bootstrap)
-    try:
-        yield made.start()
-    finally:
-        made.close()
+def shared_worker(shared_standalone: Callable[..., StandaloneWorker]) -> StandaloneWorker:
+    return shared_standalone()
 
 
 @pytest.fixture

@@ -69,9 +69,8 @@ def settings(stores: Path, kind: str) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize(
-    ("mode", "kind"), [(StandaloneWorker, "jks"), (DistributedWorker, "p12")], ids=["standalone", "distributed"]
-)
+@pytest.mark.parametrize("mode", [StandaloneWorker, DistributedWorker], ids=["standalone", "distributed"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_records_go_through_a_broker_that_knows_its_clients_by_certificate(
     worker: MakeWorker,
     stores: Path,
