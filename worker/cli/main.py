@@ -107,7 +107,7 @@ def distributed(worker_properties: Path) -> None:
 
 
 def begin() -> None:
-    """Start slow work that can run during the imports.
+    """Fork the fork server while this process has one thread.
 
     Until the worker handles signals, a signal ends the process quietly.
     """

@@ -7,19 +7,26 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import importlib
 import json
 import logging
 import os
+import select
+import signal
 import socket
 import subprocess
 import sys
 import threading
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from types import ModuleType
+from typing import Any, Final, NoReturn, Protocol
 
+from connect.garbage_collection import importing
+from worker.supervisor import fork_server
 from worker.supervisor.fork_server import LONGEST
 
 __all__ = ["ForkClient", "Forked", "fork_client"]
@@ -55,6 +62,45 @@ class Forked:
     status: int
 
 
+class _Server(Protocol):
+    """A fork server's process, in the words of :class:`subprocess.Popen`."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+    def kill(self) -> None: ...
+
+
+class _Fork:
+    """A fork of this process."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._pidfd = os.pidfd_open(pid)
+        self._status: int | None = None
+
+    def poll(self) -> int | None:
+        if self._status is None and select.select([self._pidfd], [], [], 0)[0]:
+            self._status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+            os.close(self._pidfd)
+        return self._status
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self._status is None:
+            select.select([self._pidfd], [], [], timeout)
+        if (status := self.poll()) is None:
+            raise subprocess.TimeoutExpired(["fork server"], timeout or 0.0)
+        return status
+
+    def kill(self) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+
 class ForkClient:
     """Starts the fork server, and restarts it when it is gone. May be used from any thread.
 
@@ -64,7 +110,7 @@ class ForkClient:
     def __init__(self, interpreter: Path | None = None) -> None:
         self._interpreter = interpreter
         self._lock = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: _Server | None = None
         self._socket: socket.socket | None = None
 
     @property
@@ -73,9 +119,21 @@ class ForkClient:
         return None if self._process is None else self._process.pid
 
     def start(self) -> None:
-        """Start the fork server early, so that both processes import at the same time. It ends with this process."""
-        with self._lock:
-            self._running()
+        """Import what children need, and fork the fork server from this process, with which it ends.
+
+        They share the memory of these modules, which are imported once. Call it while this process has one thread: a
+        fork has the locks of the others, but not the threads that would release them.
+        """
+        with importing():
+            for module in _PRELOAD:
+                importlib.import_module(module)
+        ours, theirs = _pair()
+        with theirs, self._lock:
+            pid = os.fork()
+            if pid == 0:
+                ours.close()
+                _serve(theirs.detach())
+            self._process, self._socket = _Fork(pid), ours
 
     def fork(self, main: Callable[..., None], pipe: int, output: int, lease: str | None, label: str) -> Forked:
         """Fork a child that calls ``main``, a function of a module, with this pipe and lease, and prints to ``output``.
@@ -108,15 +166,15 @@ class ForkClient:
                     self._process.wait(_ENDED)
 
     def _running(self) -> socket.socket:
-        if self._process is not None and self._process.poll() is not None:
-            logger.warning("The fork server ended with status %s and is restarted", self._process.returncode)
+        if self._process is not None and (status := self._process.poll()) is not None:
+            logger.warning("The fork server ended with status %s and is restarted", status)
             self._end()
         if self._socket is None:
-            self._socket = self._start()
+            self._socket = self._execute()
         return self._socket
 
-    def _start(self) -> socket.socket:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    def _execute(self) -> socket.socket:
+        ours, theirs = _pair()
         with theirs:
             path = sys.path if self._interpreter is None else None
             # Another interpreter must not import from this process's PYTHONPATH.
@@ -125,7 +183,6 @@ class ForkClient:
             command = [str(self._interpreter or sys.executable), *code]
             # In its own session, so that signals of the terminal do not reach it.
             self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], start_new_session=True)
-        ours.settimeout(_ANSWERED)
         return ours
 
     def _end(self) -> None:
@@ -136,6 +193,27 @@ class ForkClient:
             self._process.kill()
             self._process.wait()
             self._process = None
+
+
+def _pair() -> tuple[socket.socket, socket.socket]:
+    """The connection between this process and a fork server: this process's end, and the other one."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.settimeout(_ANSWERED)
+    return ours, theirs
+
+
+def _serve(descriptor: int) -> NoReturn:
+    """Be the fork server."""
+    try:
+        # In its own session, so that signals of the terminal do not reach it.
+        os.setsid()
+        # What a plugin starts with multiprocessing must not run the worker's script.
+        sys.argv[:], sys.modules["__main__"] = [""], ModuleType("__main__")
+        fork_server.main(descriptor, ())
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(1)
 
 
 def _forked(answer: dict[str, Any], descriptors: list[int]) -> Forked:

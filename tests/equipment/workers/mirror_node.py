@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
+
+from equipment.workers.commands import start_command
 
 __all__ = ["MirrorNode"]
 
@@ -24,12 +24,7 @@ class MirrorNode:
         self.file.write_text("".join(f"{key} = {value}\n" for key, value in props.items()))
         self._log = folder / "log"
         with self._log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "worker.cli.main", "mirror", str(self.file)],
-                stdout=log,
-                stderr=log,
-                stdin=subprocess.DEVNULL,
-            )
+            self.process = start_command(["mirror", str(self.file)], log)
 
     @property
     def log(self) -> str:
@@ -57,5 +52,5 @@ class MirrorNode:
     def close(self) -> None:
         """Stop everything that is running."""
         if self.process.poll() is None:
-            self.process.kill()
+            self.process.send_signal(signal.SIGKILL)
             self.process.wait(30)

@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, ClassVar
@@ -14,11 +13,11 @@ from typing import IO, Any, ClassVar
 import requests
 
 from equipment.waiting import wait_until
+from equipment.workers.commands import CommandProcess, start_command
 from equipment.workers.processes import descendants, runs
 
 __all__ = ["StandaloneWorker"]
 
-_COMMAND = Path(sys.executable).parent / "sluice"
 _ISOLATION = os.environ.get("SLUICE_TEST_ISOLATION")
 _UP = re.compile(r"REST API is at (https?://[^ ]+:\d+/)")
 
@@ -32,7 +31,7 @@ class StandaloneWorker:
         self.folder = folder
         self.log_file = folder / "worker.log"
         self._connectors: list[Path] = []
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: CommandProcess | None = None
         defaults = {
             "bootstrap.servers": bootstrap,
             "key.converter": "StringConverter",
@@ -64,15 +63,9 @@ class StandaloneWorker:
 
     def start(self, environ: Mapping[str, str] | None = None, stdin: IO[str] | None = None) -> StandaloneWorker:
         """Start the process."""
-        arguments = [str(_COMMAND), self.mode, str(self._worker_file), *map(str, self._connectors)]
+        arguments = [self.mode, str(self._worker_file), *map(str, self._connectors)]
         with self.log_file.open("ab") as log:
-            self._process = subprocess.Popen(
-                arguments,
-                stdout=log,
-                stderr=log,
-                stdin=stdin or subprocess.DEVNULL,
-                env={**os.environ, **(environ or {})},
-            )
+            self._process = start_command(arguments, log, environ, stdin)
         return self
 
     def wait(self, seconds: float = 60.0) -> int:

@@ -51,6 +51,7 @@ from worker.supervisor.supervisor import Supervisor
 from worker.unit import Unit
 
 does, file, leased = sys.argv[1:]
+fork_client().start()
 lease = Lease()
 started = []
 logging.getLogger("worker.supervisor.supervisor").addFilter(lambda record: started.append(record.args[0]))
@@ -424,10 +425,45 @@ def _published(notice: Notice) -> Published | None:
     return notice if isinstance(notice, Published) else None
 
 
+def _forks(tmp_path: Path, code: str) -> str:
+    """What code prints that has ``client``, its process's client, and ``fork()``, which waits for a child's end."""
+    given = """
+import os, signal, sys
+from worker.supervisor.fork_client import fork_client
+
+client = fork_client()
+
+def fork():
+    reads, writes = os.pipe()
+    child = client.fork(print, reads, 1, None, "child")
+    return os.read(child.status, 10).decode()
+"""
+    command = [sys.executable, "-P", "-c", f"{given}\n{code}"]
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.run(
+        command, cwd=tmp_path, env=environ, check=True, timeout=DEADLINE, stdout=subprocess.PIPE, text=True
+    ).stdout
+
+
 def test_the_fork_server_imports_nothing_from_the_working_folder(tmp_path: Path) -> None:
     """A file sink could have put it there."""
     (tmp_path / "json.py").write_text("open('ran', 'w')\n")
-    code = "from worker.supervisor.fork_client import fork_client as f; f().start(); f().close()"
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    subprocess.run([sys.executable, "-P", "-c", code], cwd=tmp_path, env=environ, check=True, timeout=DEADLINE)
+    assert "Connection" in _forks(tmp_path, "assert fork() == '0'")
     assert not (tmp_path / "ran").exists()
+
+
+def test_a_fork_server_that_was_forked_and_is_gone_is_replaced_by_one_that_is_executed(tmp_path: Path) -> None:
+    code = """
+client.start()
+first = client.pid
+assert fork() == "0" and os.getsid(first) == first
+os.kill(first, signal.SIGKILL)
+try:
+    fork()
+except EOFError:
+    pass
+assert fork() == "0"
+print(client.pid == first)
+client.close()
+"""
+    assert _forks(tmp_path, code).splitlines()[-1] == "False"
