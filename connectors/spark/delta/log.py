@@ -113,9 +113,10 @@ class DeltaLog:
             transaction = self._log.startTransaction(self._none(), self._none())
             if self._versions_in(transaction.snapshot(), prefix) != dict(expected):
                 raise StaleLogError
-            transaction.txnVersion(prefix)
+            # What `txnVersion` does, without the version, for which Spark would read the list of all files.
+            transaction.readTxn().addOne(prefix)
             try:
-                transaction.commit(self._actions(changes, now), self._operation())
+                transaction.commit(self._actions(changes, now), self._operation(prefix, now))
             except Exception as error:
                 if not is_conflict(error):
                     raise
@@ -130,7 +131,7 @@ class DeltaLog:
     def _versions_in(self, snapshot: Any, prefix: str) -> dict[str, int]:
         # As one JSON text: with thousands of partitions, a Java call for each would take seconds.
         mapper = self._jvm.org.apache.spark.sql.delta.util.JsonUtils.mapper()
-        found = json.loads(mapper.writeValueAsString(snapshot.setTransactions()))
+        found = json.loads(mapper.writeValueAsString(_transactions_of(snapshot)))
         named = {item["appId"]: int(item["version"]) for item in found}
         return {name: at for name, at in named.items() if name == prefix or name.startswith(f"{prefix}/")}
 
@@ -140,12 +141,28 @@ class DeltaLog:
         made = [actions.SetTransaction(name, version, at) for name, version in changes.items()]
         return self._jvm.org.apache.spark.api.python.PythonUtils.toSeq(made)
 
-    def _operation(self) -> Any:
-        operations = self._jvm.org.apache.spark.sql.delta
-        return getattr(getattr(operations, "DeltaOperations$ManualUpdate$"), "MODULE$")
+    def _operation(self, query: str, epoch: int) -> Any:
+        """Return what the table's history calls the commit: ``STREAMING UPDATE``.
+
+        After a ``ManualUpdate`` Delta computes the checksum of the version from the list of all files.
+        """
+        delta, streaming = self._jvm.org.apache.spark.sql.delta, self._jvm.org.apache.spark.sql.streaming
+        update = getattr(delta, "DeltaOperations$StreamingUpdate")
+        return update(streaming.OutputMode.Append(), query, epoch, self._none())
 
     def _none(self) -> Any:
         return self._jvm.scala.Option.empty()
+
+
+def _transactions_of(snapshot: Any) -> Any:
+    """Return a snapshot's transaction identifiers, where possible from the checksum of its version.
+
+    Otherwise Spark reads the list of all files of the table, which takes a job for each new version. That a checksum
+    which has identifiers has all of them is said in Delta's protocol, "Version Checksum File".
+    """
+    checksum = snapshot.checksumOpt()
+    known = checksum.get().setTransactions() if checksum.isDefined() else checksum
+    return known.get() if known.isDefined() else snapshot.setTransactions()
 
 
 def table_names(spark: SparkSession, folder: str) -> list[str]:

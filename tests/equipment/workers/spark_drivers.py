@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import multiprocessing
+import json
 import os
+import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
-from multiprocessing import forkserver
-from multiprocessing.connection import Connection
-from multiprocessing.context import ForkServerContext
+from importlib import import_module
 from typing import Any, Final
 
 from connect.crash import CRASH_POINT_VARIABLE
-from equipment.scripts import spark_driver, spark_source_driver
+from equipment.scripts import spark_driver
+from equipment.workers.nursery import Nursery
 
 __all__ = ["PATIENCE", "Driver", "load_records", "running"]
 
@@ -37,6 +38,8 @@ _LATER: Final = (
     "pyspark.testing",
 )
 _PATH: Final = "PYTHONPATH"
+_TELLING: Final = 3
+_STARTED: Final = b"started"
 
 Work = Callable[[Mapping[str, Any], Callable[[], None]], None]
 """What a driver does: it gets its order, and a function with which it says that its task has started."""
@@ -46,37 +49,35 @@ class Driver:
     """A driver that runs in a process of its own."""
 
     def __init__(self, work: Work, order: Mapping[str, Any], environ: Mapping[str, str]) -> None:
-        self._told, telling = _forking().Pipe(duplex=False)
-        self._process = _forking().Process(target=_work, args=(work, dict(order), dict(environ), telling))
-        self._process.start()
-        telling.close()
+        arguments = ["driver", work.__module__, work.__qualname__, json.dumps(dict(order))]
+        # What it starts has the same path.
+        given = {**os.environ, **environ, _PATH: _path()}
+        told, telling = os.pipe()
+        with open(os.devnull) as nothing:  # noqa: PTH123 - a device
+            self._process = _nursery().fork(f"{__name__}:_drive", arguments, given, [nothing.fileno(), 2, 2, telling])
+        os.close(telling)
+        self._told = open(told, "rb", buffering=0)  # noqa: PTH123, SIM115 - until the driver is closed
 
     @property
     def pid(self) -> int:
         """Its process."""
-        assert self._process.pid is not None
         return self._process.pid
 
     def has_started(self) -> bool:
         """Wait until its task has started; whether it has, and not died before."""
-        try:
-            self._told.recv_bytes()
-        except EOFError:
-            return False
-        return True
+        return bool(self._told.read(len(_STARTED)))
 
     def wait(self) -> int:
         """Wait until it has ended; with which status, or by which signal, a negative number."""
-        self._process.join(PATIENCE)
-        status = self._process.exitcode
-        assert status is not None, f"the driver still runs after {PATIENCE:.0f} s"
-        return status
+        try:
+            return self._process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"the driver still runs after {PATIENCE:.0f} s") from None
 
     def close(self) -> None:
         """Kill it, unless it has ended."""
-        self._process.kill()
-        self._process.join()
-        self._process.close()
+        self._process.send_signal(signal.SIGKILL)
+        self._process.wait()
         self._told.close()
 
 
@@ -99,23 +100,19 @@ def load_records(order: Mapping[str, Any], java: Mapping[str, str] | None = None
 
 
 @cache
-def _forking() -> ForkServerContext:
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([spark_driver.__name__, spark_source_driver.__name__, *_LATER])
-    # Python before 3.12 imports nothing that is not on the path that the environment has.
-    before = os.environ.get(_PATH)
-    os.environ[_PATH] = os.pathsep.join(filter(None, sys.path))
-    try:
-        forkserver.ensure_running()
-    finally:
-        if before is None:
-            del os.environ[_PATH]
-        else:
-            os.environ[_PATH] = before
-    return context
+def _nursery() -> Nursery:
+    return Nursery([__name__, *_LATER], {_PATH: _path()})
 
 
-def _work(work: Work, order: Mapping[str, Any], environ: Mapping[str, str], telling: Connection) -> None:
-    # What it starts has the same path.
-    os.environ |= {**environ, _PATH: os.pathsep.join(filter(None, sys.path))}
-    work(order, lambda: telling.send_bytes(b"started"))
+def _path() -> str:
+    return os.pathsep.join(filter(None, sys.path))
+
+
+def _drive() -> None:
+    _, module, name, order = sys.argv
+    work: Work = getattr(import_module(module), name)
+    work(json.loads(order), _tell)
+
+
+def _tell() -> None:
+    os.write(_TELLING, _STARTED)

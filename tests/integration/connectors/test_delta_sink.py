@@ -19,6 +19,7 @@ from connect.bulk import Progress, TablePreview
 from connect.data import TopicPartition
 from connect.errors import ConnectError, DataError
 from connectors.spark.config import SparkSinkConfig
+from connectors.spark.delta.log import DeltaLog, StaleLogError
 from connectors.spark.ledger.ledger import FencedError
 from connectors.spark.sink import SparkSinkTask
 from equipment.brokers.filled_topic import FilledTopic
@@ -155,6 +156,26 @@ UPSERT = {
     "key.converter.schemas.enable": "false",
     "write.mode": "upsert",
 }
+
+
+def test_offsets_are_read_and_committed_without_reading_the_list_of_files(sink: Sink) -> None:
+    """For a table of many files, that is a long job."""
+    sink.records.produce([{"id": 1}])
+    sink.records.drain(sink.task())
+    session = SparkSession.getActiveSession()
+    assert session is not None
+    log = DeltaLog(session, str(sink.path()))
+    session.sparkContext.setJobGroup("offsets", "offsets")
+    try:
+        before = log.versions("sluice/sink")
+        assert before
+        log.set_versions("sluice/sink", before, {"sluice/sink": before["sluice/sink"] + 2}, 1)
+        assert log.versions("sluice/sink") == {**before, "sluice/sink": before["sluice/sink"] + 2}
+    finally:
+        session.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+    assert list(session.sparkContext.statusTracker().getJobIdsForGroup("offsets")) == []
+    with pytest.raises(StaleLogError):
+        log.set_versions("sluice/sink", before, {"sluice/sink": 0}, 1)
 
 
 def test_a_table_is_what_a_stream_of_changes_says(sink: Sink) -> None:
