@@ -38,7 +38,7 @@ def is_bad(number: int) -> bool:
 def fill(bootstrap: str, topic: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(topic, 2, 1)])[topic].result()
-    producer = Producer({"bootstrap.servers": bootstrap})
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     for number in range(RECORDS):
         value = b"{%d" % number if is_bad(number) else json.dumps({"id": number}).encode()
         producer.produce(topic, value, partition=number % 2)

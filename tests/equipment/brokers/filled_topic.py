@@ -31,7 +31,7 @@ class FilledTopic:
         self.name = name
         self.ends: Counter[TopicPartition] = Counter()
         self._id = topic_id
-        self._producer = Producer({"bootstrap.servers": bootstrap})
+        self._producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
         create_topic(bootstrap, name, _PARTITIONS, **settings)
 
     def produce(self, values: Sequence[Any], keys: Sequence[Any] = (), **more: Sequence[Any]) -> None:

@@ -39,7 +39,7 @@ def make_anew(bootstrap: str, topic: str) -> None:
 
 def produce(bootstrap: str, topic: str, values: list[bytes], partition: int = 0) -> None:
     """Produce values, in order."""
-    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all"})
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     for value in values:
         producer.produce(topic, value, partition=partition)
     assert producer.flush(30) == 0

@@ -68,7 +68,7 @@ def write(bootstrap: str, topic: str, records: Sequence[tuple[bytes, bytes | Non
     """Write records to an internal topic, and create it if it is missing."""
     if topic not in AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=30).topics:
         create_topic(bootstrap, topic, **{"cleanup.policy": "compact"})
-    producer = Producer({"bootstrap.servers": bootstrap})
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     for key, value in records:
         producer.produce(topic, value, key, partition=0)
     assert producer.flush(30) == 0

@@ -44,7 +44,8 @@ def fill(bootstrap: str, topic: str, records: Sequence[tuple[bytes | None, bytes
     """Create a topic and produce records, keys and values, to its partitions in turn."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result()
-    producer = Producer({"bootstrap.servers": bootstrap, "queue.buffering.max.messages": len(records) + 1})
+    settings = {"enable.idempotence": True, "queue.buffering.max.messages": len(records) + 1}
+    producer = Producer({"bootstrap.servers": bootstrap, **settings})
     for number, (key, value) in enumerate(records):
         producer.produce(topic, value, key, partition=number % PARTITIONS)
     assert producer.flush(60) == 0

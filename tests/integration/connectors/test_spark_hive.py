@@ -94,7 +94,7 @@ class Sink:
             "spark.hadoop.hive.metastore.uris": hive.uris,
             "spark.jars": ",".join(map(str, _iceberg_jars())),
         }
-        self.producer = Producer({"bootstrap.servers": bootstrap})
+        self.producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
         admin = AdminClient({"bootstrap.servers": bootstrap})
         admin.create_topics([NewTopic(topic, 1, 1)])[topic].result()
 

@@ -55,7 +55,7 @@ class Table:
     def __init__(self, bootstrap: str, topic: str, store: Path) -> None:
         self.bootstrap, self.topic, self.store = bootstrap, topic, store
         self.folder = store / "topics" / topic
-        self.producer = Producer({"bootstrap.servers": bootstrap})
+        self.producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
         self.end = 0
         admin = AdminClient({"bootstrap.servers": bootstrap})
         admin.create_topics([NewTopic(topic, 1, 1)])[topic].result()

@@ -44,7 +44,7 @@ class Lake:
     def __init__(self, bootstrap: str, topic: str, store: Path) -> None:
         self.topic, self.store = topic, store
         self.bootstrap = bootstrap
-        self._producer = Producer({"bootstrap.servers": bootstrap})
+        self._producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
         self._ends: Counter[TopicPartition] = Counter()
         admin = AdminClient({"bootstrap.servers": bootstrap})
         admin.create_topics([NewTopic(topic, 2, 1)])[topic].result()
