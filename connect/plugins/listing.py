@@ -7,6 +7,7 @@ import importlib.util
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +15,14 @@ from connect.errors import PluginError
 from connect.plugins.class_outline import declared_version
 from connect.plugins.entry import PluginEntry, PluginKind
 
-__all__ = ["BrokenPackage", "built_in_file", "entries_of_folder", "entries_of_package", "read_entries"]
+__all__ = [
+    "BrokenPackage",
+    "built_in_entries",
+    "built_in_file",
+    "entries_of_folder",
+    "entries_of_package",
+    "read_entries",
+]
 
 _FILE: Final = "plugins.toml"
 
@@ -107,6 +115,12 @@ def built_in_file() -> Path:
     package = Path(__file__).parent.parent
     shipped = package / _FILE
     return shipped if shipped.is_file() else package.parent / _FILE
+
+
+@cache
+def built_in_entries() -> tuple[PluginEntry, ...]:
+    """Return the plugins that come with Sluice, which are read once in a process and those forked from it."""
+    return tuple(read_entries(built_in_file(), folder=None))
 
 
 def entries_of_package(package: str, version: str | None) -> list[PluginEntry]:

@@ -28,7 +28,7 @@ from connect.errors import PluginError
 from connect.plugins.class_outline import ancestors, is_importable
 from connect.plugins.entry import UNDEFINED, PluginEntry, PluginKind
 from connect.plugins.interpreters import ENTRY_POINTS, entries_of_place, running_folder
-from connect.plugins.listing import BrokenPackage, built_in_file, entries_of_package, read_entries
+from connect.plugins.listing import BrokenPackage, built_in_entries, built_in_file, entries_of_package
 from connect.plugins.loading import KIND_CLASSES, load_class
 from connect.plugins.versions import Version, VersionRange
 
@@ -98,9 +98,9 @@ class PluginRegistry:
 
         Raises :class:`~connect.errors.PluginError` if ``plugin_path`` names something that is not a folder.
         """
-        entries = [*read_entries(built_in_file(), folder=None)]
+        entries = list(built_in_entries())
         broken: list[BrokenPackage] = []
-        for point in importlib.metadata.entry_points(group=ENTRY_POINTS):
+        for point in _packages_of_plugins(tuple((place, _changed_at(place)) for place in sys.path)):
             try:
                 entries += entries_of_package(point.value, None if point.dist is None else point.dist.version)
             except PluginError as error:
@@ -243,6 +243,22 @@ class PluginRegistry:
                 f"this one in a {_FILE}."
             )
         return PluginEntry(kind, path, _type_of(kind, inherited))
+
+
+@lru_cache(maxsize=1)
+def _packages_of_plugins(_import_path: tuple[tuple[str, float], ...]) -> tuple[importlib.metadata.EntryPoint, ...]:
+    """Return the entry points of installed packages with plugins; the packages are searched again after a change.
+
+    An installation changes the folder that it is in, as importlib's own caches assume.
+    """
+    return tuple(importlib.metadata.entry_points(group=ENTRY_POINTS))
+
+
+def _changed_at(place: str) -> float:
+    try:
+        return Path(place).stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def _distribution(point: importlib.metadata.EntryPoint) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import importlib
 import json
 import logging
 import os
@@ -25,7 +24,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, NoReturn, Protocol
 
-from connect.garbage_collection import importing
 from worker.supervisor import fork_server
 from worker.supervisor.fork_server import LONGEST
 
@@ -124,9 +122,7 @@ class ForkClient:
         They share the memory of these modules, which are imported once. Call it while this process has one thread: a
         fork has the locks of the others, but not the threads that would release them.
         """
-        with importing():
-            for module in _PRELOAD:
-                importlib.import_module(module)
+        fork_server.prepare(_PRELOAD)
         ours, theirs = _pair()
         with theirs, self._lock:
             pid = os.fork()

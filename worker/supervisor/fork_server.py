@@ -25,9 +25,10 @@ from typing import Any, Final
 
 from connect.garbage_collection import collect_seldom, importing
 from connect.jvm.shared_process import SHARED_MARK
+from connect.plugins import PluginRegistry
 from worker.supervisor.descendants import adopt_orphans, end_orphans
 
-__all__ = ["LONGEST", "main"]
+__all__ = ["LONGEST", "main", "prepare"]
 
 LONGEST: Final = 64 * 1024
 """The maximum length of a request or answer, in bytes."""
@@ -48,16 +49,22 @@ class _Child:
 
 
 def main(descriptor: int, preload: Sequence[str]) -> None:
-    """Import the modules that children need, then serve the worker at the other end of a socket until it is gone."""
+    """Prepare for children, then serve the worker at the other end of a socket until it is gone."""
     # A service manager signals every process; only the worker acts on it.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _leave_to_worker)
     adopt_orphans()
-    with importing():
-        for module in preload:
-            importlib.import_module(module)
-        collect_seldom()
+    prepare(preload)
+    collect_seldom()
     _ForkServer(socket.socket(fileno=descriptor)).serve()
+
+
+def prepare(modules: Sequence[str]) -> None:
+    """Import the modules that children need, and find the installed plugins, so that no child has to do so again."""
+    with importing():
+        for module in modules:
+            importlib.import_module(module)
+        PluginRegistry.discover()
 
 
 def _leave_to_worker(_number: int, _frame: object) -> None:

@@ -94,10 +94,12 @@ def known_keys(assembly: Assembly) -> set[str]:
 
 def _converter_names(assembly: Assembly) -> Iterator[str]:
     for role, kind in _CONVERTERS.items():
+        if not (name := assembly.props.get(role)):
+            continue
         try:
-            plugin = assembly.registry.load(kind, assembly.props.get(role, ""), assembly.props.get(f"{role}.{VERSION}"))
+            plugin = assembly.registry.load(kind, name, assembly.props.get(f"{role}.{VERSION}"))
         except ConnectError:
-            # It names none, or one whose absence is reported where the plugin is needed.
+            # Its absence is reported where the plugin is needed.
             continue
         yield from (f"{role}.{key.name}" for key in plugin.config_class.definitions())
 

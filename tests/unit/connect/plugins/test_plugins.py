@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import logging
+import os
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -126,6 +128,22 @@ def test_a_package_that_is_broken_is_skipped_and_told_of(tmp_path: Path, files: 
     assert registry.find(PluginKind.PREDICATE, "Mine").class_name == "whole.mine.Mine"
     with pytest.raises(PluginError, match=f"available connectors are: .* Package half .* is skipped: .*{wrong}"):
         registry.find(PluginKind.CONNECTOR, "HalfSource")
+
+
+def test_a_package_is_found_as_soon_as_it_is_installed_and_until_it_is_removed(tmp_path: Path) -> None:
+    distribution(tmp_path, "early", {"early/plugins.toml": LISTED.format("early")})
+    assert named(PluginRegistry.discover()) == {"early.mine.Mine"}
+    os.utime(tmp_path, (0, 0))
+    distribution(tmp_path, "late", {"late/plugins.toml": LISTED.format("late")})
+    assert named(PluginRegistry.discover()) == {"early.mine.Mine", "late.mine.Mine"}
+    os.utime(tmp_path, (0, 0))
+    shutil.rmtree(tmp_path / "early-1.2.dist-info")
+    assert named(PluginRegistry.discover()) == {"late.mine.Mine"}
+
+
+def named(registry: PluginRegistry) -> set[str]:
+    """The predicates called ``Mine``."""
+    return {entry.class_name for entry in registry.entries(PluginKind.PREDICATE) if entry.simple_name == "Mine"}
 
 
 def test_a_broken_package_does_not_stop_a_worker(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
