@@ -12,7 +12,7 @@ from worker.supervisor.lifecycle import Phase
 from worker.supervisor.messages.messages import Drain, Pause, Resume, RunConnector, RunTask, TakeConfig
 from worker.unit import Unit
 
-__all__ = ["Action", "Desired", "Running", "Start", "Stop", "Tell", "desired_units", "reconcile"]
+__all__ = ["Action", "Desired", "DesiredUnits", "Running", "Start", "Stop", "Tell", "reconcile", "units_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,24 +67,53 @@ Action: TypeAlias = Start | Stop | Tell
 _TAKES_CONFIG: Final = (Phase.STARTING, Phase.RUNNING, Phase.PAUSED)
 
 
-def desired_units(
-    connectors: Mapping[str, ConnectorEntry], worker: Mapping[str, str], drain: frozenset[str]
+class DesiredUnits:
+    """Says which units should run on any worker. Used by one thread.
+
+    While a connector's entry is the same object, so are its units: thousands that stay as they are cost little to
+    compare.
+    """
+
+    def __init__(self, worker: Mapping[str, str]) -> None:
+        self._worker = dict(worker)
+        self._known: dict[str, _Known] = {}
+
+    def of(self, connectors: Mapping[str, ConnectorEntry], drain: frozenset[str]) -> dict[Unit, Desired]:
+        """Return every unit that should run. ``drain`` names the sinks that should drain and stop."""
+        known = {name: self._connector(name, entry, drains=name in drain) for name, entry in connectors.items()}
+        self._known = known
+        return {unit: desired for each in known.values() for unit, desired in each.units.items()}
+
+    def _connector(self, name: str, entry: ConnectorEntry, *, drains: bool) -> _Known:
+        known = self._known.get(name)
+        if known is not None and known.entry is entry and known.drains is drains:
+            return known
+        return _Known(entry, drains, units_of(name, entry, self._worker, drains=drains))
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    entry: ConnectorEntry
+    drains: bool
+    units: Mapping[Unit, Desired]
+
+
+def units_of(
+    name: str, entry: ConnectorEntry, worker: Mapping[str, str], *, drains: bool = False
 ) -> dict[Unit, Desired]:
-    """Return every unit that should run on any worker. ``drain`` names the sinks that should drain and stop.
+    """Return the units of a connector that should run on any worker.
 
     If a connector is paused, it is stopped and its tasks stay, paused; if it is stopped, none of its units runs.
     """
+    if entry.target is TargetState.STOPPED:
+        return {}
     desired: dict[Unit, Desired] = {}
-    for name, entry in connectors.items():
-        if entry.target is TargetState.STOPPED:
-            continue
-        paused = entry.target is TargetState.PAUSED
-        config = dict(entry.config)
-        if not paused:
-            desired[Unit(name)] = Desired(RunConnector(name, config, dict(worker)))
-        for task, task_config in enumerate(entry.task_configs):
-            command = RunTask(name, task, dict(task_config), dict(entry.applied), dict(worker), paused=False)
-            desired[Unit(name, task)] = Desired(command, paused, name in drain, _since(entry, task))
+    props, paused = dict(worker), entry.target is TargetState.PAUSED
+    if not paused:
+        desired[Unit(name)] = Desired(RunConnector(name, dict(entry.config), props))
+    for task, task_config in enumerate(entry.task_configs):
+        command = RunTask(name, task, dict(task_config), dict(entry.applied), props, paused=False)
+        desired[Unit(name, task)] = Desired(command, paused, drains, _since(entry, task))
     return desired
 
 
@@ -116,7 +145,7 @@ def _goes_on(now: Running, wanted: Desired) -> bool:
     """Whether a unit's process can keep running as desired."""
     if now.since != wanted.since:
         return False
-    if now.command == wanted.command:
+    if now.command is wanted.command or now.command == wanted.command:
         return True
     if not (now.since and isinstance(now.command, RunTask) and isinstance(wanted.command, RunTask)):
         return False

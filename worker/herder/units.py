@@ -13,7 +13,7 @@ from worker.herder.cluster.publishing import Publishing
 from worker.herder.connectors.automatic_restarts import ExpiryRestarts, RestartPolicy
 from worker.herder.inbox import Action, Inbox
 from worker.herder.reconcile import Action as Step
-from worker.herder.reconcile import Desired, Running, Start, Stop, Tell, desired_units, reconcile
+from worker.herder.reconcile import Desired, DesiredUnits, Running, Start, Stop, Tell, reconcile, units_of
 from worker.herder.settings import Stores, WorkerSettings
 from worker.herder.start_backoff import StartBackoff
 from worker.herder.unit_statuses import AT_REST, UnitStatuses
@@ -54,6 +54,7 @@ class Units:
         reconcile: Action,
     ) -> None:
         self._worker_props = dict(worker.props)
+        self._desired = DesiredUnits(self._worker_props)
         self._configs = stores.configs
         self._statuses = UnitStatuses(worker, stores, membership)
         self._membership = membership
@@ -146,7 +147,7 @@ class Units:
         entry, running = self._configs.connectors().get(unit.connector), self._running.get(unit)
         if entry is None or running is None or not (self.speaks_for(unit) and self.assigned(unit)):
             return False
-        wanted = desired_units({unit.connector: entry}, self._worker_props, frozenset()).get(unit)
+        wanted = units_of(unit.connector, entry, self._worker_props).get(unit)
         return wanted is not None and running.phase is not Phase.STOPPING and running.command == wanted.command
 
     def will_restart(self, unit: Unit) -> bool:
@@ -231,7 +232,7 @@ class Units:
     def reconcile(self, drain: frozenset[str]) -> None:
         """Take the next steps towards what should run; ``drain`` names the sinks that should drain."""
         connectors = self._configs.connectors()
-        desired = desired_units(connectors, self._worker_props, drain)
+        desired = self._desired.of(connectors, drain)
         assigned = self._membership.assigned(desired)
         wanted = {unit: item for unit, item in desired.items() if unit in assigned and self._may_run(unit, item)}
         for step in reconcile(wanted, self._running):

@@ -3,7 +3,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worker.herder.reconcile import Desired, Running, Start, Stop, Tell, desired_units, reconcile
+from worker.herder.reconcile import Desired, DesiredUnits, Running, Start, Stop, Tell, reconcile, units_of
 from worker.stores.config.store import ConnectorEntry, TargetState
 from worker.supervisor.lifecycle import Phase
 from worker.supervisor.messages.messages import Drain, Pause, Resume, RunConnector, RunTask, TakeConfig
@@ -58,14 +58,29 @@ def test_what_failed_stays_until_somebody_restarts_it() -> None:
 
 def test_target_states_decide_what_is_desired() -> None:
     entry = ConnectorEntry({"a": "b"}, task_configs=({"t": "0"}, {"t": "1"}), applied={"a": "before"})
-    started = desired_units({"c": entry}, {}, frozenset())
+    started = units_of("c", entry, {})
     assert set(started) == {CONNECTOR, TASK, Unit("c", 1)}
     assert started[CONNECTOR].command == RunConnector("c", {"a": "b"}, {})
     assert started[TASK].command == RunTask("c", 0, {"t": "0"}, {"a": "before"}, {}, paused=False)
-    paused = desired_units({"c": replace(entry, target=TargetState.PAUSED)}, {}, frozenset({"c"}))
+    paused = units_of("c", replace(entry, target=TargetState.PAUSED), {}, drains=True)
     assert set(paused) == {TASK, Unit("c", 1)}
     assert all(item.paused and item.drain for item in paused.values())
-    assert desired_units({"c": replace(entry, target=TargetState.STOPPED)}, {}, frozenset()) == {}
+    assert units_of("c", replace(entry, target=TargetState.STOPPED), {}) == {}
+
+
+def test_desired_units_follow_their_connectors_and_stay_the_same_objects_until_then() -> None:
+    units, worker = DesiredUnits({"w": "1"}), {"w": "1"}
+    one, two = (ConnectorEntry({"a": name}, task_configs=({"t": name},), applied={"a": name}) for name in "12")
+    first = units.of({"one": one, "two": two}, frozenset())
+    assert first == units_of("one", one, worker) | units_of("two", two, worker)
+    changed = replace(two, config={"a": "3"})
+    second = units.of({"one": one, "two": changed}, frozenset({"one"}))
+    assert second == units_of("one", one, worker, drains=True) | units_of("two", changed, worker)
+    third = units.of({"one": one}, frozenset({"one"}))
+    assert {unit: id(desired) for unit, desired in third.items()} == {
+        unit: id(desired) for unit, desired in second.items() if unit.connector == "one"
+    }
+    assert units.of({"one": one, "two": two}, frozenset()) == first
 
 
 units = st.builds(Unit, st.sampled_from("abc"), st.integers(-1, 2))
