@@ -39,7 +39,8 @@ from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _DEADLINE_SECONDS: Final = 900.0
 _LOOK_SECONDS: Final = 0.05
-_SETTLE_SECONDS: Final = 45.0
+_SETTLE_SECONDS: Final = 120.0
+"""Longer than what follows the last line: both commit offsets once a minute, and Sluice then closes idle producers."""
 _CALLERS: Final = 8
 
 

@@ -7,7 +7,8 @@ jar. Nothing else does.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.types import StructType
@@ -16,7 +17,7 @@ from connect.errors import RetriableError
 from connectors.spark.errors import root_cause
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["DeltaLog", "StaleLogError", "is_conflict", "quoted_path", "table_names"]
 
@@ -110,11 +111,7 @@ class DeltaLog:
         :class:`StaleLogError`, without changing anything, if the versions differ.
         """
         for _ in range(_ATTEMPTS):
-            transaction = self._log.startTransaction(self._none(), self._none())
-            if self._versions_in(transaction.snapshot(), prefix) != dict(expected):
-                raise StaleLogError
-            # What `txnVersion` does, without the version, for which Spark would read the list of all files.
-            transaction.readTxn().addOne(prefix)
+            transaction = self._begin(prefix, expected)
             try:
                 transaction.commit(self._actions(changes, now), self._operation(prefix, now))
             except Exception as error:
@@ -124,6 +121,38 @@ class DeltaLog:
             else:
                 return
         raise RetriableError(f"Other writers kept changing the Delta table {self.path} ({cause}).")
+
+    def append(
+        self, rows: DataFrame, prefix: str, expected: Mapping[str, int], changes: Mapping[str, int], now: int
+    ) -> None:
+        """Write rows and commit them together with versions of application ids, adding the columns that are missing.
+
+        The versions are checked as by :meth:`set_versions`, before the rows are written and again by the commit, which
+        is tried once. This is what Delta's sink for Structured Streaming does, whose check is the number of the batch.
+        """
+        transaction = self._begin(prefix, expected)
+        jvm, session = self._jvm, self._spark._jsparkSession
+        python, delta = jvm.org.apache.spark.api.python.PythonUtils, jvm.org.apache.spark.sql.delta
+        options = delta.DeltaOptions(python.toScalaMap({"mergeSchema": "true"}), session.sessionState().conf())
+        mode, nothing = jvm.org.apache.spark.sql.SaveMode.Append, self._none()
+        write = delta.commands.WriteIntoDelta(
+            self._log, mode, options, python.toSeq([]), python.toScalaMap({}), rows._jdf, nothing, nothing, False
+        )
+        with _active(jvm, session):
+            files = write.write(transaction, session, nothing, False)
+            transaction.commit(files.appendedAll(self._actions(changes, now)), self._operation(prefix, now))
+
+    def _begin(self, prefix: str, expected: Mapping[str, int]) -> Any:
+        """Start a transaction that fails if another one changes versions of application ids that begin with a prefix.
+
+        Raises :class:`StaleLogError` if they are not as expected.
+        """
+        transaction = self._log.startTransaction(self._none(), self._none())
+        if self._versions_in(transaction.snapshot(), prefix) != dict(expected):
+            raise StaleLogError
+        # What `txnVersion` does, without the version, for which Spark would read the list of all files.
+        transaction.readTxn().addOne(prefix)
+        return transaction
 
     def _snapshot(self) -> Any:
         return self._log.update(False, self._none(), self._none())
@@ -152,6 +181,21 @@ class DeltaLog:
 
     def _none(self) -> Any:
         return self._jvm.scala.Option.empty()
+
+
+@contextmanager
+def _active(jvm: Any, session: Any) -> Iterator[None]:
+    """Make a session that of this thread, whose settings Delta's classes take, as Spark's own writers do."""
+    sessions = jvm.org.apache.spark.sql.SparkSession
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(session)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
 
 
 def _transactions_of(snapshot: Any) -> Any:

@@ -1,7 +1,4 @@
-"""Delta's own operations on a table: append, merge and compact.
-
-Rows are committed together with an application id and its version.
-"""
+"""Delta's own operations on a table: merge and compact."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from connectors.spark.tables.upsert import merge_statement
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["append_rows", "compact_table", "merge_changes"]
+__all__ = ["compact_table", "merge_changes"]
 
 _APPLICATION: Final = "spark.databricks.delta.write.txnAppId"
 _VERSION: Final = "spark.databricks.delta.write.txnVersion"
@@ -24,14 +21,8 @@ _LARGEST: Final = "spark.databricks.delta.optimize.maxFileSize"
 _SMALL: Final = "spark.databricks.delta.optimize.minFileSize"
 
 
-def append_rows(frame: DataFrame, path: str, application: str, version: int) -> None:
-    """Append rows, and add the columns that the table lacks."""
-    writer = frame.write.format("delta").mode("append").option("mergeSchema", "true")
-    writer.option("txnAppId", application).option("txnVersion", version).save(path)
-
-
 def merge_changes(changes: DataFrame, path: str, schema: Schema, application: str, version: int) -> None:
-    """Merge changes of this schema, one for each key."""
+    """Merge changes of this schema, one for each key, and commit an application id and its version with them."""
     spark = changes.sparkSession
     changes.createOrReplaceTempView(_SOURCE)
     # A statement takes these from the session, which belongs to this connector alone.

@@ -21,7 +21,8 @@ Rows and number are one Delta commit, so a reader sees all of a load or none of 
 
 **Fencing.** Each plan, each commit of rows and each take-over sets the number, based on the number that it has read. So
 of two at the same time, Delta refuses one. A driver that was fenced finds a number that it has not set: its plan is
-refused, and rows that it had planned are dropped by Delta, because their number is below that of the log.
+refused, and so are rows that it had planned: an append checks all numbers itself, and Delta drops a merge whose number
+is below that of the log.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ from connectors.spark.errors import root_cause
 from connectors.spark.ledger.ledger import FencedError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["DeltaTable"]
 
@@ -166,6 +167,10 @@ class DeltaTable:
             self._set(self.positions.commit())  # there was nothing to write, so Delta has made no commit
         crash_point("after-table-commit")
         return self._added(number, before)
+
+    def append(self, rows: DataFrame, application: str, number: int) -> None:
+        """Append the rows of a planned load; a ``write`` for :meth:`load`."""
+        self._log.append(rows, application, self._versions or {}, {application: number}, _now())
 
     def _added(self, number: int, before: int) -> tuple[int, int]:
         try:

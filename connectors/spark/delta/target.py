@@ -15,7 +15,7 @@ from connect.sink import CompactedTable
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.decoding.plugins import has_transformations
 from connectors.spark.delta.log import table_names
-from connectors.spark.delta.operations import append_rows, compact_table, merge_changes
+from connectors.spark.delta.operations import compact_table, merge_changes
 from connectors.spark.delta.positions import latest_ids
 from connectors.spark.delta.table import DeltaTable
 from connectors.spark.loading.request import LoadRequest
@@ -184,7 +184,7 @@ class DeltaTarget:
             return 0, 0
         table.prepare(columns, self._divided_by)
         if self._config.changes is None:
-            write = partial(append_rows, frame, table.path)
+            write = partial(table.append, frame)
         else:
             write = partial(merge_changes, last_changes(frame), table.path, schema)
             self._changes[name] = schema

@@ -86,7 +86,7 @@ def read_so_far(bootstrap: str, topic: str, first: int = 0, seconds: float = 30.
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": f"reader-{uuid.uuid4().hex}"})
     try:
         partition = TopicPartition(topic, 0, first)
-        there = consumer.list_topics(timeout=seconds).topics.get(topic)
+        there = consumer.list_topics(topic, timeout=seconds).topics.get(topic)
         if there is None or not there.partitions:
             return []
         _, end = consumer.get_watermark_offsets(partition, timeout=seconds)

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -158,7 +159,7 @@ UPSERT = {
 }
 
 
-def test_offsets_are_read_and_committed_without_reading_the_list_of_files(sink: Sink) -> None:
+def test_rows_and_offsets_are_committed_without_reading_the_list_of_files(sink: Sink) -> None:
     """For a table of many files, that is a long job."""
     sink.records.produce([{"id": 1}])
     sink.records.drain(sink.task())
@@ -170,12 +171,25 @@ def test_offsets_are_read_and_committed_without_reading_the_list_of_files(sink: 
         before = log.versions("sluice/sink")
         assert before
         log.set_versions("sluice/sink", before, {"sluice/sink": before["sluice/sink"] + 2}, 1)
-        assert log.versions("sluice/sink") == {**before, "sluice/sink": before["sluice/sink"] + 2}
+        planned = {**before, "sluice/sink": before["sluice/sink"] + 2}
+        assert log.versions("sluice/sink") == planned
+        assert jobs(session, "offsets") == 0
+        rows = session.createDataFrame([(2, "new")], "id long, note string").coalesce(1)
+        log.append(rows, "sluice/sink", planned, {"sluice/sink": planned["sluice/sink"] + 1}, 1)
+        assert log.versions("sluice/sink") == {**planned, "sluice/sink": planned["sluice/sink"] + 1}
+        # The rows themselves are written by one.
+        assert jobs(session, "offsets") == 1
     finally:
         session.sparkContext.setLocalProperty("spark.jobGroup.id", None)
-    assert list(session.sparkContext.statusTracker().getJobIdsForGroup("offsets")) == []
-    with pytest.raises(StaleLogError):
-        log.set_versions("sluice/sink", before, {"sluice/sink": 0}, 1)
+    assert [(row["id"], row["note"]) for row in sink.rows()] == [(1, None), (2, "new")]
+    for stale in (log.set_versions, partial(log.append, rows)):
+        with pytest.raises(StaleLogError):
+            stale("sluice/sink", before, {"sluice/sink": 0}, 1)
+
+
+def jobs(session: SparkSession, group: str) -> int:
+    """How many jobs of this group Spark has run."""
+    return len(session.sparkContext.statusTracker().getJobIdsForGroup(group))
 
 
 def test_a_table_is_what_a_stream_of_changes_says(sink: Sink) -> None:
@@ -321,7 +335,6 @@ def test_topics_are_loaded_at_once_into_tables_of_their_own(sink: Sink, bootstra
 
 
 def test_of_two_drivers_the_later_one_has_the_table(sink: Sink) -> None:
-    from connectors.spark.delta.operations import append_rows  # noqa: PLC0415
     from connectors.spark.delta.table import DeltaTable as Table  # noqa: PLC0415 - needs pyspark
 
     sink.records.produce([{"id": 0}])
@@ -339,11 +352,11 @@ def test_of_two_drivers_the_later_one_has_the_table(sink: Sink) -> None:
     path, tp = str(sink.path()), TopicPartition(sink.topic, 0)
     rows = session.createDataFrame([(9,)], "id long")
 
-    def taken_over_before(application: str, version: int) -> None:
+    def taken_over_before(zombie: Table, application: str, version: int) -> None:
         Table(session, sink.topic, path, "sink").take_over()
-        append_rows(rows, path, application, version)
+        zombie.append(rows, application, version)
 
-    def taken_over_meanwhile(application: str, version: int) -> None:
+    def taken_over_meanwhile(zombie: Table, application: str, version: int) -> None:
         begun, over = sink.store / "begun", sink.store / "taken-over"
 
         def slow(number):
@@ -354,7 +367,7 @@ def test_of_two_drivers_the_later_one_has_the_table(sink: Sink) -> None:
 
         slowly = session.range(1).select(udf(slow, "long")("id").alias("id"))
         with ThreadPoolExecutor(1) as other:
-            writing = other.submit(append_rows, slowly, path, application, version)
+            writing = other.submit(zombie.append, slowly, application, version)
             wait_until("the rows are being written", begun.exists, seconds=120)
             Table(session, sink.topic, path, "sink").take_over()
             over.touch()
@@ -363,7 +376,7 @@ def test_of_two_drivers_the_later_one_has_the_table(sink: Sink) -> None:
     for write in (taken_over_before, taken_over_meanwhile):
         zombie = Table(session, sink.topic, path, "sink")
         with pytest.raises(FencedError):
-            zombie.load({tp: 2}, {tp: 3}, routed=False, ids={}, windows={}, write=write)
+            zombie.load({tp: 2}, {tp: 3}, routed=False, ids={}, windows={}, write=partial(write, zombie))
     assert [row["id"] for row in sink.rows()] == [0, 1, 2]
 
 
