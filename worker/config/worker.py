@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
-from urllib.parse import urlsplit
 
 from connect.config import (
     HIGH,
@@ -26,17 +24,16 @@ from connect.config import (
     one_of,
     option,
     url_list,
-    validator,
 )
-from connect.config.errors import ConfigRuleError, invalid_value
+from connect.config.errors import ConfigRuleError
 from connect.errors import ConfigError
 from connect.hosts import ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY, host_list
 from connect.kafka.settings.overrides import ALLOWED_FILES_KEY, ALLOWED_URLS_KEY, known_policy
 from worker.config.plugin_versions import version_range
 from worker.config.response_headers import header_rules
 from worker.config.spark_policy import known_spark_policy
+from worker.config.validators import absolute_path, level_list, metrics_headers, metrics_url, positive_or_default
 from worker.loggers import LEVEL_NAMES
-from worker.metrics.otlp import parse_headers
 
 __all__ = ["WORKER_ID", "DistributedConfig", "StandaloneConfig", "WorkerConfig"]
 
@@ -44,45 +41,7 @@ WORKER_ID = "sluice.worker.id"
 """The key under which the processes of a worker of a cluster are told which one it is."""
 
 _INT_MAX = 2**31 - 1
-_PATH = re.compile(r"(?:/[A-Za-z0-9._~-]+)+/?")
 _MAC_ALGORITHMS = ("HmacSHA256", "HmacSHA384", "HmacSHA512", "HmacSHA1", "HmacMD5", "HmacSHA224")
-
-
-@validator("Positive number, or -1 to use the broker's default")
-def _positive_or_default(key: str, value: int) -> None:
-    if value != -1 and value <= 0:
-        raise invalid_value(key, value, "Value must be positive, or -1 to use the broker's default")
-
-
-@validator("List of LOGGER=LEVEL")
-def level_list(key: str, value: tuple[str, ...]) -> None:
-    """Check the levels of individual loggers."""
-    for entry in value:
-        name, _, level = entry.partition("=")
-        if not name.strip() or level.strip().upper() not in LEVEL_NAMES:
-            raise invalid_value(key, entry, f"Write it as LOGGER=LEVEL, where LEVEL is {', '.join(LEVEL_NAMES)}")
-
-
-@validator("URL that begins with http:// or https://")
-def metrics_url(key: str, value: str | None) -> None:
-    """Check the URL that metrics are pushed to."""
-    if value is not None and not (value.startswith(("http://", "https://")) and urlsplit(value).hostname):
-        raise invalid_value(key, value, "Write a URL such as http://collector:4318/v1/metrics")
-
-
-@validator("List of NAME=VALUE")
-def metrics_headers(key: str, value: str | None) -> None:
-    """Check the headers of metrics pushes without showing them."""
-    try:
-        parse_headers(value or "")
-    except ValueError as error:
-        raise ConfigRuleError(f"{key} cannot be read. {error}.", key) from None
-
-
-@validator("A path such as /connect, of letters, digits, -, _, . and ~; or empty")
-def _absolute_path(key: str, value: str) -> None:
-    if value and not _PATH.fullmatch(value):
-        raise invalid_value(key, value, "It must be a path such as /connect, of letters, digits, -, _, . and ~")
 
 
 class WorkerConfig(Config):
@@ -364,7 +323,7 @@ class WorkerConfig(Config):
     ui_base_path: str = option(
         default="",
         importance=LOW,
-        validator=_absolute_path,
+        validator=absolute_path,
         doc="The path under which a proxy in front of the worker serves it, such as /connect: the links of the web "
         "page begin with it. The proxy must remove it before it forwards a request.",
     )
@@ -479,13 +438,13 @@ class DistributedConfig(WorkerConfig):
     offset_storage_partitions: int = option(
         default=25,
         importance=LOW,
-        validator=_positive_or_default,
+        validator=positive_or_default,
         doc="How many partitions the offsets topic is created with; -1 means the broker's default.",
     )
     offset_storage_replication_factor: Short = option(
         default=3,
         importance=LOW,
-        validator=_positive_or_default,
+        validator=positive_or_default,
         doc="How many replicas the offsets topic is created with; -1 means the broker's default.",
     )
     config_storage_topic: str = option(
@@ -494,7 +453,7 @@ class DistributedConfig(WorkerConfig):
     config_storage_replication_factor: Short = option(
         default=3,
         importance=LOW,
-        validator=_positive_or_default,
+        validator=positive_or_default,
         doc="How many replicas the config topic is created with; -1 means the broker's default.",
     )
     config_history_topic: str = option(
@@ -509,13 +468,13 @@ class DistributedConfig(WorkerConfig):
     status_storage_partitions: int = option(
         default=5,
         importance=LOW,
-        validator=_positive_or_default,
+        validator=positive_or_default,
         doc="How many partitions the status topic is created with; -1 means the broker's default.",
     )
     status_storage_replication_factor: Short = option(
         default=3,
         importance=LOW,
-        validator=_positive_or_default,
+        validator=positive_or_default,
         doc="How many replicas the status topic is created with; -1 means the broker's default.",
     )
     connect_protocol: str = option(
