@@ -71,8 +71,9 @@ class Histories:
 
     def _points(self) -> dict[str, Point]:
         tasks: dict[str, list[Values]] = {}
+        statuses = self._statuses.statuses()
         for unit, values in self._measurements.fresh().items():
-            status = self._statuses.statuses().get(unit)
+            status = statuses.get(unit)
             if status is not None and status.worker_id == self._worker_id and status.state in LIVE:
                 tasks.setdefault(unit.connector, []).append(values)
         return {connector: _point(values) for connector, values in tasks.items()}

@@ -111,13 +111,17 @@ class Measurements:
         histograms: Mapping[str, tuple[float, ...]],
         own: Mapping[OwnSeries, OwnValue | None],
     ) -> None:
-        """Keep the latest values that only scrapes show; ``own`` has the changed plugin metrics."""
+        """Keep the latest values that only scrapes show, after those of :meth:`take`.
+
+        ``own`` has the changed plugin metrics.
+        """
         before = self._reports.get(unit, _UNSEEN)
         changed: Mapping[OwnSeries, OwnValue] = before.own
         if own:
             every: dict[OwnSeries, OwnValue | None] = {**before.own, **own}
             changed = {series: value for series, value in every.items() if value is not None}
-        self._reports[unit] = replace(before, values=values, histograms=histograms, at=time.time(), own=changed)
+        every_value = {**(self._own.get(unit, _NOTHING).values or {}), **values}
+        self._reports[unit] = replace(before, values=every_value, histograms=histograms, at=time.time(), own=changed)
 
     def take_unchanged(self, unit: Unit) -> None:
         """Note that the latest values of one of this worker's tasks still hold."""
@@ -137,10 +141,7 @@ class Measurements:
 
     def reports(self) -> dict[Unit, TaskSeen]:
         """Return the latest values of each of this worker's tasks, including those shown in statuses."""
-        return {
-            unit: replace(seen, values={**(self._own.get(unit, _NOTHING).values or {}), **seen.values})
-            for unit, seen in self._reports.items()
-        }
+        return dict(self._reports)
 
     def own_numbers_of(self, unit: Unit) -> Mapping[OwnSeries, OwnValue]:
         """Return the latest plugin metrics of one of this worker's tasks."""

@@ -41,6 +41,7 @@ class ConfigState:
 
     def __init__(self, *, fences: bool = True) -> None:
         self._connectors: dict[str, ConnectorEntry] = {}
+        self._copy: Mapping[str, ConnectorEntry] | None = None
         self._targets: dict[str, TargetStateRecord] = {}
         self._staged: dict[str, dict[int, Mapping[str, str]]] = {}
         self._fenced_tasks: dict[str, int] = {}
@@ -53,8 +54,10 @@ class ConfigState:
 
     @property
     def connectors(self) -> Mapping[str, ConnectorEntry]:
-        """Every connector by name."""
-        return dict(self._connectors)
+        """Every connector by name: a mapping that does not change, and is the same one until a record is applied."""
+        if self._copy is None:
+            self._copy = dict(self._connectors)
+        return self._copy
 
     @property
     def tasks(self) -> Mapping[str, int]:
@@ -89,6 +92,7 @@ class ConfigState:
         ``timestamp`` is the time at which it was written, in milliseconds since 1970.
         """
         self._offset, self._timestamp = offset, timestamp
+        self._copy = None
         match record:
             case ConnectorRecord():
                 return self._connector(record)

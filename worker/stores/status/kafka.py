@@ -57,12 +57,15 @@ class StatusView:
 
     def __init__(self) -> None:
         self._statuses: dict[Unit, Status] = {}
+        self._copy: Mapping[Unit, Status] | None = None
         self._topics: dict[str, set[str]] = {}
         self._writing: dict[bytes, _Writing] = {}
 
     def statuses(self) -> Mapping[Unit, Status]:
-        """Return every status by unit."""
-        return dict(self._statuses)
+        """Return every status by unit: a mapping that does not change, and is the same one until a status does."""
+        if self._copy is None:
+            self._copy = dict(self._statuses)
+        return self._copy
 
     def status(self, unit: Unit) -> Status | None:
         """Return the status of a unit, if there is one."""
@@ -105,6 +108,7 @@ class StatusView:
     def _show(self, record: records.StatusRecord | records.TopicUseRecord) -> None:
         match record:
             case records.StatusRecord(unit, status):
+                self._copy = None
                 if status is None:
                     self._statuses.pop(unit, None)
                 else:
