@@ -11,7 +11,7 @@ from typing import Final
 from worker.formatting import utc_text
 from worker.herder.cluster.publishing import Publishing
 from worker.herder.connectors.automatic_restarts import ExpiryRestarts, RestartPolicy
-from worker.herder.inbox import Action, Inbox
+from worker.herder.inbox import Action, Inbox, Later
 from worker.herder.reconcile import Action as Step
 from worker.herder.reconcile import Desired, DesiredUnits, Running, Start, Stop, Tell, reconcile, units_of
 from worker.herder.settings import Stores, WorkerSettings
@@ -65,7 +65,7 @@ class Units:
         self._running: dict[Unit, Running] = {}
         self._restarting: set[Unit] = set()
         self._restarts: dict[Unit, tuple[float, ...]] = {}
-        self._to_restart: set[Unit] = set()
+        self._to_restart: dict[Unit, Later] = {}
         self._when_gone: list[tuple[Callable[[], bool], Action]] = []
         self._start_backoff = StartBackoff(inbox, reconcile)
         self._expiry_restarts = ExpiryRestarts(self.restart, inbox)
@@ -123,6 +123,7 @@ class Units:
         unit = change.unit
         if change.phase is Phase.GONE:
             del self._running[unit]
+            self._forget_restart(unit)
             self._gone(unit)
             return
         self._running[unit] = replace(self._running[unit], phase=change.phase, version=change.version)
@@ -278,7 +279,7 @@ class Units:
 
     def _restart_later(self, unit: Unit) -> None:
         """Schedule a restart of a failed unit if its connector's ``restart.policy`` says so."""
-        entry, failed = self._configs.connectors().get(unit.connector), self._running[unit]
+        entry = self._configs.connectors().get(unit.connector)
         if entry is None:
             return
         policy, now = RestartPolicy.of(entry.config), time.monotonic()
@@ -288,14 +289,18 @@ class Units:
         logger.info("%s will be restarted in %.1f s (restart.policy)", unit, delay, extra={"context": str(unit)})
 
         def again() -> None:
-            self._to_restart.discard(unit)
-            running = self._running.get(unit)
-            if running is not None and running.phase is Phase.FAILED and running.command is failed.command:
+            del self._to_restart[unit]
+            if self._running[unit].phase is Phase.FAILED:
                 self._restarts[unit] = (*before, time.monotonic())
                 self.restart([unit])
 
-        self._to_restart.add(unit)
-        self._inbox.after(delay, again)
+        self._forget_restart(unit)
+        self._to_restart[unit] = self._inbox.after(delay, again)
+
+    def _forget_restart(self, unit: Unit) -> None:
+        """Cancel the restart of a failure that is over: the next failure has its own."""
+        if (later := self._to_restart.pop(unit, None)) is not None:
+            later.cancel()
 
     def _gone(self, unit: Unit) -> None:
         """Write or remove the status of a unit that has ended as requested."""

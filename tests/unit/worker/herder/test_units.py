@@ -27,13 +27,14 @@ class Processes:
 
     def __init__(self) -> None:
         self.started: list[Unit] = []
+        self.stopped: list[Unit] = []
         self.told: list[tuple[Unit, Command]] = []
 
     def start(self, unit: Unit, command: RunConnector | RunTask) -> None:
         self.started.append(unit)
 
     def stop(self, unit: Unit, within: float | None = None) -> None:
-        """The process is about to end."""
+        self.stopped.append(unit)
 
     def command(self, unit: Unit, command: Command) -> None:
         self.told.append((unit, command))
@@ -205,3 +206,29 @@ def test_what_has_failed_or_ended_hangs_no_more(worker: Worker) -> None:
     worker.become(Phase.GONE)
     worker.units.heard(Hangs(TASK, HANGING))
     assert state(worker) == (State.RESTARTING, None)
+
+
+def test_a_restart_by_hand_leaves_no_automatic_restart_behind(worker: Worker) -> None:
+    policy = {"restart.policy": "on-failure", "restart.backoff.ms": "10000", "restart.backoff.max.ms": "10000"}
+    worker.store.put_connector("c", {"name": "c", **policy, "restart.limit": "4"}, None)
+
+    def start_and_fail() -> None:
+        worker.become(Phase.GONE)
+        worker.reconcile()
+        worker.become(Phase.RUNNING)
+        worker.become(Phase.FAILED)
+
+    start_and_fail()
+    for _ in range(3):
+        worker.inbox.work(seconds=1)
+        worker.units.restart([TASK])
+        start_and_fail()
+    restarted = []
+    for second in range(200):
+        stopped = len(worker.processes.stopped)
+        worker.inbox.work(seconds=1)
+        if len(worker.processes.stopped) > stopped:
+            restarted.append(second + 1)
+            start_and_fail()
+    assert restarted == [10, 20, 30, 40]
+    assert not worker.units.will_restart(TASK)
