@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
@@ -33,7 +33,8 @@ _LAG: Final = "sink-record-lag"
 _PARTITIONS: Final = "partition-count"
 _OLD: Final = 2.0
 _PATIENCE: Final = 3.0
-_FRESH: Final = 30.0
+_FRESH: Final = 50.0
+"""The seconds after which a silent task has no values: longer than a task at rest pauses between reports."""
 _MOST_CLIENTS: Final = 3
 _HAS_VALUES: Final = frozenset((State.RUNNING, State.PAUSED, State.FAILED))
 
@@ -84,13 +85,20 @@ class Measurements:
     """Keeps the latest values of each task. Without ``owners`` there are no other workers."""
 
     def __init__(
-        self, worker_id: str, statuses: StatusStore, membership: Membership, inbox: Inbox, owners: Owners | None
+        self,
+        worker_id: str,
+        statuses: StatusStore,
+        membership: Membership,
+        inbox: Inbox,
+        owners: Owners | None,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._worker_id = worker_id
         self._statuses = statuses
         self._membership = membership
         self._inbox = inbox
         self._owners = owners
+        self._now = now
         self._own: dict[Unit, TaskMeasured] = {}
         self._taken: dict[Unit, float] = {}
         self._reports: dict[Unit, TaskSeen] = {}
@@ -102,7 +110,7 @@ class Measurements:
     def take(self, unit: Unit, values: Values) -> None:
         """Keep the latest values of one of this worker's tasks."""
         self._own[unit] = self._own.get(unit, _NOTHING)._replace(values=values)
-        self._taken[unit] = time.monotonic()
+        self._taken[unit] = self._now()
 
     def take_report(
         self,
@@ -126,7 +134,7 @@ class Measurements:
     def take_unchanged(self, unit: Unit) -> None:
         """Note that the latest values of one of this worker's tasks still hold."""
         if (before := self._reports.get(unit)) is not None:
-            self._taken[unit] = time.monotonic()
+            self._taken[unit] = self._now()
             self._reports[unit] = replace(before, at=time.time())
 
     def take_client(self, unit: Unit, client: ClientSeen) -> None:
@@ -166,8 +174,8 @@ class Measurements:
         return told.measured if told is not None and told.worker_id == status.worker_id else _NOTHING
 
     def fresh(self) -> dict[Unit, Values]:
-        """Return the values of this worker's tasks that have reported in the last thirty seconds."""
-        since = time.monotonic() - _FRESH
+        """Return the values of this worker's tasks that have reported in the last fifty seconds."""
+        since = self._now() - _FRESH
         return {
             unit: measured.values
             for unit, measured in self._own.items()

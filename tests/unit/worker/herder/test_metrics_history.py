@@ -12,6 +12,7 @@ from worker.herder.inbox import Request
 from worker.herder.metrics_history import Histories
 from worker.metrics.history import Part, Recorded, Series
 from worker.metrics.measurements import Measurements
+from worker.runtime.reports import ReportPace
 from worker.stores.status.store import MemoryStatusStore, State, Status
 from worker.unit import Unit
 
@@ -37,7 +38,7 @@ class Worker:
 
     def __init__(self) -> None:
         self.inbox, self.far, self.statuses = WorkedInbox(), FarWorkers(), MemoryStatusStore()
-        self.measurements = Measurements(HERE, self.statuses, Place(), self.inbox, None)
+        self.measurements = Measurements(HERE, self.statuses, Place(), self.inbox, None, self.inbox.time)
         others = OtherWorkers(HERE, self.statuses, Place(), self.inbox, self.far)
         self.histories = Histories(HERE, self.statuses, self.measurements, others, self.inbox, self.inbox.time)
         self.runs(Unit("sink", 0), HERE)
@@ -68,6 +69,19 @@ def test_a_point_is_noted_every_two_seconds() -> None:
         "sink": Series("records", [3.0] * 4, [5.0] * 4),
         "source": Series("bytes", [2.0] * 4, [9.0] * 4),
     }
+
+
+def test_a_task_at_rest_has_a_point_in_every_slot() -> None:
+    worker = Worker()
+    worker.histories.start()
+    pace = ReportPace(worker.inbox.time, phase=0.0)
+    for _ in range(240):
+        if pace.due():
+            worker.measurements.take_report(Unit("sink", 0), SINK, {}, {})
+            worker.measurements.take_unchanged(Unit("sink", 0))
+            pace.reported(changed=False)
+        worker.inbox.work(seconds=1)
+    assert None not in worker.own().connectors["sink"].lag
 
 
 @pytest.mark.parametrize(
