@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 __all__ = ["Unit"]
 
 _CONNECTOR: Final = -1
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Unit:
-    """A connector, or one of its tasks. The connector itself is task -1, as in the group protocol."""
+class Unit(NamedTuple):
+    """A connector, or one of its tasks. The connector itself is task -1, as in the group protocol.
+
+    A tuple, because nearly everything that a worker knows is kept by unit, and hashing a tuple runs no Python code.
+    """
 
     connector: str
     task: int = _CONNECTOR

@@ -42,7 +42,7 @@ def visible_cluster(herder: Herder, patience: Patience) -> dict[str, Any]:
     """Return what this worker knows of the cluster, limited to the connectors that the caller may see."""
     view = patience.wait(herder.cluster.view())
     snapshot = herder.snapshot
-    processes = processes_document({} if snapshot is None else snapshot.lives.processes)
+    processes = processes_document({} if snapshot is None else snapshot.lives.processes())
     named = {item["connector"] for item in processes} - {None}
     seen = set(caller().visible(named | {name for worker in view["workers"] for name in _names(worker)}))
     return {

@@ -6,11 +6,12 @@ from equipment.scrapes import Scrape
 from worker.metrics.catalogue import Dialect
 from worker.metrics.families import families
 from worker.metrics.histograms import PUT
-from worker.metrics.lifetimes import LifetimesSeen, Shares, Starts
+from worker.metrics.lifetimes import Life, LifetimesSeen, Starts
 from worker.metrics.processes import ProcessUse
 from worker.metrics.snapshot import ClientSeen, ConnectorSeen, GroupSeen, Snapshot, TaskSeen
 from worker.metrics.text import exposition
 from worker.stores.status.store import Hang, State, Status
+from worker.supervisor.lifecycle import Phase
 from worker.unit import Unit
 
 __all__ = ["HERE", "SINK", "scraped", "snapshot", "use"]
@@ -55,11 +56,11 @@ def snapshot(name: str = "a", state: State = State.RUNNING, seen: TaskSeen = SIN
         Unit("s"): Status(State.STOPPED, HERE, 1),
         Unit("f", 1): Status(State.FAILED, HERE, 1, hanging=Hang("poll", "", "", "")),
     }
-    lives = LifetimesSeen(
-        Starts(3, 1), Starts(), {Unit(name, 0): 42, Unit(name): 43}, {Unit(name, 0): Shares(0.75, 0.25)}, {}
-    )
+    began = Life(0.0, pid=43)
+    lives = {Unit(name): began, Unit(name, 0): Life(0.0, Phase.RUNNING, 100.0, running=75.0, paused=25.0, pid=42)}
+    lifetimes = LifetimesSeen(Starts(3, 1), Starts(), lives, {}, 100.0)
     connectors = {name: ConnectorSeen("FileStreamSink", "sink"), "s": ConnectorSeen("X", "unknown")}
-    return Snapshot(1000.0, HERE, True, connectors, statuses, {Unit(name, 0): seen}, lives, GROUP, 5)
+    return Snapshot(1000.0, HERE, True, connectors, statuses, {Unit(name, 0): seen}, lifetimes, GROUP, 5)
 
 
 def use(pid: int) -> ProcessUse | None:

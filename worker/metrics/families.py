@@ -253,7 +253,7 @@ def _task_values(seen: Snapshot, unit: Unit, task: TaskSeen) -> Iterator[tuple[s
     for name, value in task.values.items():
         if name in TASK_METRICS and name not in ERRORS:
             yield name, value if is_live or not name.endswith("-rate") else 0.0
-    if (shares := seen.lives.shares.get(unit)) is not None:
+    if (shares := seen.lives.shares(unit)) is not None:
         yield "running-ratio", shares.running
         yield "pause-ratio", shares.paused
 
@@ -289,7 +289,7 @@ def _processes(to: _Collected, seen: Snapshot, use: Callable[[int], ProcessUse |
 def _used_by_units(seen: Snapshot, use: Callable[[int], ProcessUse | None]) -> Iterator[tuple[Labels, ProcessUse]]:
     """Add the resources used by each unit with its own process, and the total for those in shared processes."""
     shared: list[ProcessUse] = []
-    for pid, units in units_of_processes(seen.lives.processes).items():
+    for pid, units in units_of_processes(seen.lives.processes()).items():
         if (found := use(pid)) is not None:
             if len(units) == 1:
                 yield _of(units[0]), found

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from worker.supervisor.lifecycle import Phase
 from worker.unit import Unit
 
-__all__ = ["Lifetimes", "LifetimesSeen", "Shares", "Starts"]
+__all__ = ["Life", "Lifetimes", "LifetimesSeen", "Shares", "Starts"]
 
 _UP: Final = (Phase.RUNNING, Phase.DRAINED, Phase.PAUSED)
 _LIVE: Final = (*_UP, Phase.STOPPING)
@@ -33,18 +33,12 @@ class Shares:
 
 
 @dataclass(frozen=True, slots=True)
-class LifetimesSeen:
-    """The lifetimes at one moment. ``processes`` are process ids."""
+class Life:
+    """The life of a unit: when it began, and since when it is in its phase, by :func:`time.monotonic`.
 
-    connectors: Starts
-    tasks: Starts
-    processes: Mapping[Unit, int]
-    shares: Mapping[Unit, Shares]
-    failures: Mapping[Unit, int]
+    ``running`` and ``paused`` are the seconds spent before that. ``pid`` is its process, while it has one.
+    """
 
-
-@dataclass(slots=True)
-class _Life:
     since: float
     phase: Phase = Phase.STARTING
     changed: float = 0.0
@@ -52,56 +46,75 @@ class _Life:
     paused: float = 0.0
     pid: int | None = None
 
-    def move(self, phase: Phase, now: float) -> None:
-        spent = now - self.changed
-        if self.phase in (Phase.RUNNING, Phase.DRAINED):
-            self.running += spent
-        elif self.phase is Phase.PAUSED:
-            self.paused += spent
-        self.phase, self.changed = phase, now
+    def moved(self, phase: Phase, now: float) -> Life:
+        """Return the life in another phase."""
+        running, paused = self._spent(now)
+        pid = self.pid if phase in _LIVE else None
+        return Life(self.since, phase, now, running, paused, pid)
 
     def shares(self, now: float) -> Shares:
+        """Return the fractions of the life until now."""
         life = max(now - self.since, 1e-9)
+        running, paused = self._spent(now)
+        return Shares(min(1.0, running / life), min(1.0, paused / life))
+
+    def _spent(self, now: float) -> tuple[float, float]:
         spent = now - self.changed
         running = self.running + (spent if self.phase in (Phase.RUNNING, Phase.DRAINED) else 0.0)
-        paused = self.paused + (spent if self.phase is Phase.PAUSED else 0.0)
-        return Shares(min(1.0, running / life), min(1.0, paused / life))
+        return running, self.paused + (spent if self.phase is Phase.PAUSED else 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class LifetimesSeen:
+    """The lifetimes at one moment, ``at`` by :func:`time.monotonic`."""
+
+    connectors: Starts
+    tasks: Starts
+    lives: Mapping[Unit, Life]
+    failures: Mapping[Unit, int]
+    at: float
+
+    def shares(self, unit: Unit) -> Shares | None:
+        """Return the fractions of a task's life; ``None`` for one that is not known."""
+        life = self.lives.get(unit)
+        return None if life is None else life.shares(self.at)
+
+    def processes(self) -> dict[Unit, int]:
+        """Return the process ids of the units that have a process."""
+        return {unit: life.pid for unit, life in self.lives.items() if life.pid is not None}
 
 
 class Lifetimes:
     """Follows the units. Used by one thread."""
 
     def __init__(self) -> None:
-        self._lives: dict[Unit, _Life] = {}
+        self._lives: dict[Unit, Life] = {}
         self._succeeded: Counter[bool] = Counter()
         self._failed: Counter[bool] = Counter()
         self._failures: Counter[Unit] = Counter()
 
     def launched(self, unit: Unit, pid: int, now: float) -> None:
         """Record that a process starts running a unit."""
-        self._lives[unit] = _Life(now, changed=now, pid=pid)
+        self._lives[unit] = Life(now, changed=now, pid=pid)
 
     def rested(self, unit: Unit) -> None:
         """Record that a unit continues without a process."""
-        if unit in self._lives:
-            self._lives[unit].pid = None
+        if (life := self._lives.get(unit)) is not None:
+            self._lives[unit] = replace(life, pid=None)
 
     def changed(self, unit: Unit, phase: Phase, now: float) -> None:
         """Record that a unit has entered a phase."""
-        life = self._lives.get(unit)
-        if life is None:
-            life = self._lives[unit] = _Life(now, changed=now)
+        life = self._lives.get(unit) or Life(now, changed=now)
         if life.phase is Phase.STARTING and phase in _UP:
             self._succeeded[unit.is_task] += 1
         elif life.phase is Phase.STARTING and phase is Phase.FAILED:
             self._failed[unit.is_task] += 1
         if phase is Phase.FAILED:
             self._failures[unit] += 1
-        life.move(phase, now)
-        if phase not in _LIVE:
-            life.pid = None
         if phase is Phase.GONE:
-            del self._lives[unit]
+            self._lives.pop(unit, None)
+        else:
+            self._lives[unit] = life.moved(phase, now)
 
     def forget(self, connector: str) -> None:
         """Forget the counts of a deleted connector."""
@@ -112,7 +125,7 @@ class Lifetimes:
         return LifetimesSeen(
             Starts(self._succeeded[False], self._failed[False]),
             Starts(self._succeeded[True], self._failed[True]),
-            {unit: life.pid for unit, life in self._lives.items() if life.pid is not None},
-            {unit: life.shares(now) for unit, life in self._lives.items() if unit.is_task},
+            dict(self._lives),
             dict(self._failures),
+            now,
         )

@@ -35,7 +35,7 @@ class Herder:
             {"c": ConnectorSeen("X", "sink")},
             {Unit("c"): Status(State.RUNNING, "here:8083", 1)},
             {},
-            LifetimesSeen(Starts(), Starts(), {}, {}, {}),
+            LifetimesSeen(Starts(), Starts(), {}, {}, 0.0),
             None,
             0,
         )

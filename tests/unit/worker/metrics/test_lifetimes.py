@@ -38,27 +38,27 @@ def test_the_shares_are_of_the_whole_life() -> None:
     lives.changed(TASK, Phase.RUNNING, 1.0)
     lives.changed(TASK, Phase.PAUSED, 3.0)
     lives.changed(TASK, Phase.RUNNING, 4.0)
-    assert lives.seen(10.0).shares == {TASK: Shares(pytest.approx(0.8), pytest.approx(0.1))}
+    assert lives.seen(10.0).shares(TASK) == Shares(pytest.approx(0.8), pytest.approx(0.1))
     lives.changed(TASK, Phase.FAILED, 10.0)
-    assert lives.seen(20.0).shares == {TASK: Shares(pytest.approx(0.4), pytest.approx(0.05))}
+    assert lives.seen(20.0).shares(TASK) == Shares(pytest.approx(0.4), pytest.approx(0.05))
 
 
 def test_a_process_is_known_while_it_runs() -> None:
     lives = Lifetimes()
     lives.launched(TASK, 11, 0.0)
     lives.launched(CONNECTOR, 10, 0.0)
-    assert lives.seen(1.0).processes == {TASK: 11, CONNECTOR: 10}
+    assert lives.seen(1.0).processes() == {TASK: 11, CONNECTOR: 10}
     lives.changed(TASK, Phase.STOPPING, 1.0)
-    assert lives.seen(1.0).processes == {TASK: 11, CONNECTOR: 10}
+    assert lives.seen(1.0).processes() == {TASK: 11, CONNECTOR: 10}
     lives.changed(TASK, Phase.GONE, 1.0)
     lives.changed(CONNECTOR, Phase.FAILED, 1.0)
-    assert lives.seen(1.0).processes == {}
+    assert lives.seen(1.0).processes() == {}
 
 
 def test_a_unit_without_a_process_of_its_own_lives_too() -> None:
     lives = Lifetimes()
     lives.changed(TASK, Phase.RUNNING, 1.0)
-    assert (lives.seen(2.0).tasks, lives.seen(2.0).processes) == (Starts(1, 0), {})
+    assert (lives.seen(2.0).tasks, lives.seen(2.0).processes()) == (Starts(1, 0), {})
 
 
 def test_the_system_tells_what_a_process_uses() -> None:
