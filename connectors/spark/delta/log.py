@@ -7,10 +7,12 @@ jar. Nothing else does.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql.types import StructType
 
 from connect.errors import RetriableError
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DeltaLog", "StaleLogError", "is_conflict", "quoted_path", "table_names"]
 
+logger = logging.getLogger(__name__)
 _ATTEMPTS: Final = 5
 _CONFLICTS: Final = (
     "ConcurrentModificationException",
@@ -38,6 +41,18 @@ class StaleLogError(Exception):
     """The log's transaction identifiers differ from those that the change was based on."""
 
 
+class _Checksum(NamedTuple):
+    """The transaction identifiers in the checksum of a version, if it has them and is that of the version's commit.
+
+    Without it, Spark reads the list of all files of the table, which takes a job for each new version. That a checksum
+    which has identifiers has all of them is said in Delta's protocol, "Version Checksum File". ``is_strange`` says that
+    it is the checksum of another commit: Delta would never replace it, and derive the following ones from it.
+    """
+
+    identifiers: Any
+    is_strange: bool
+
+
 class DeltaLog:
     """The log of the table at ``path``, as Hadoop writes paths; the table may not exist yet."""
 
@@ -46,15 +61,28 @@ class DeltaLog:
         self._spark = spark
         jvm: Any = spark._jvm
         self._jvm = jvm
-        delta = jvm.org.apache.spark.sql.delta
-        self._log: Any = delta.DeltaLog.forTable(spark._jsparkSession, path)
+        self._log: Any = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, path)
 
     def versions(self, prefix: str) -> dict[str, int] | None:
         """Return the versions of the application ids that begin with ``prefix``, or ``None`` if the table does not
         exist.
+
+        Removes the checksum of the newest version if it is that of another commit.
         """
         snapshot = self._snapshot()
-        return None if snapshot.version() < 0 else self._versions_in(snapshot, prefix)
+        if snapshot.version() < 0:
+            return None
+        checksum = self._checksum(snapshot)
+        if checksum.is_strange:
+            logger.warning(
+                "Version %d of the Delta table %s has the checksum of another commit; removing it. Another writer has "
+                "replaced the commit, or the log was copied or restored in parts: see whether all rows are there.",
+                snapshot.version(),
+                self.path,
+            )
+            snapshot = self._without_checksum(snapshot.version())
+            checksum = self._checksum(snapshot)
+        return self._versions_in(snapshot, checksum, prefix)
 
     def schema(self) -> StructType:
         """The columns of the table."""
@@ -148,7 +176,8 @@ class DeltaLog:
         Raises :class:`StaleLogError` if they are not as expected.
         """
         transaction = self._log.startTransaction(self._none(), self._none())
-        if self._versions_in(transaction.snapshot(), prefix) != dict(expected):
+        snapshot = transaction.snapshot()
+        if self._versions_in(snapshot, self._checksum(snapshot), prefix) != dict(expected):
             raise StaleLogError
         # What `txnVersion` does, without the version, for which Spark would read the list of all files.
         transaction.readTxn().addOne(prefix)
@@ -157,12 +186,47 @@ class DeltaLog:
     def _snapshot(self) -> Any:
         return self._log.update(False, self._none(), self._none())
 
-    def _versions_in(self, snapshot: Any, prefix: str) -> dict[str, int]:
+    def _versions_in(self, snapshot: Any, checksum: _Checksum, prefix: str) -> dict[str, int]:
+        known = snapshot.setTransactions() if checksum.identifiers is None else checksum.identifiers
         # As one JSON text: with thousands of partitions, a Java call for each would take seconds.
         mapper = self._jvm.org.apache.spark.sql.delta.util.JsonUtils.mapper()
-        found = json.loads(mapper.writeValueAsString(_transactions_of(snapshot)))
+        found = json.loads(mapper.writeValueAsString(known))
         named = {item["appId"]: int(item["version"]) for item in found}
         return {name: at for name, at in named.items() if name == prefix or name.startswith(f"{prefix}/")}
+
+    def _checksum(self, snapshot: Any) -> _Checksum:
+        """Return what the checksum of a snapshot's version says, if it is that of its commit."""
+        option = snapshot.checksumOpt()
+        if not option.isDefined() or not option.get().txnId().isDefined():
+            return _Checksum(None, is_strange=False)
+        told, committed = option.get().txnId().get(), self._transaction_id(snapshot.version())
+        if told != committed:
+            return _Checksum(None, is_strange=committed is not None)
+        identifiers = option.get().setTransactions()
+        return _Checksum(identifiers.get() if identifiers.isDefined() else None, is_strange=False)
+
+    def _transaction_id(self, version: int) -> str | None:
+        """Return the id that the commit of a version has in its file; ``None`` if there is none, or no such file."""
+        file = self._jvm.org.apache.spark.sql.delta.util.FileNames.unsafeDeltaFile(self._log.logPath(), version)
+        try:
+            lines = self._log.store().readAsIterator(file, self._log.newDeltaHadoopConf())
+            try:
+                first = json.loads(lines.next()) if lines.hasNext() else {}
+            finally:
+                lines.close()
+        except Py4JJavaError:
+            return None
+        found: str | None = first.get("commitInfo", {}).get("txnId")
+        return found
+
+    def _without_checksum(self, version: int) -> Any:
+        """Remove the checksum of a version, and return the snapshot that is read without it."""
+        delta, session = self._jvm.org.apache.spark.sql.delta, self._spark._jsparkSession
+        file = delta.util.FileNames.checksumFile(self._log.logPath(), version)
+        file.getFileSystem(self._log.newDeltaHadoopConf()).delete(file, False)
+        delta.DeltaLog.invalidateCache(session, self._log.dataPath())
+        self._log = delta.DeltaLog.forTable(session, self.path)
+        return self._snapshot()
 
     def _actions(self, changes: Mapping[str, int], now: int) -> Any:
         actions = self._jvm.org.apache.spark.sql.delta.actions
@@ -196,17 +260,6 @@ def _active(jvm: Any, session: Any) -> Iterator[None]:
             sessions.setActiveSession(before.get())
         else:
             sessions.clearActiveSession()
-
-
-def _transactions_of(snapshot: Any) -> Any:
-    """Return a snapshot's transaction identifiers, where possible from the checksum of its version.
-
-    Otherwise Spark reads the list of all files of the table, which takes a job for each new version. That a checksum
-    which has identifiers has all of them is said in Delta's protocol, "Version Checksum File".
-    """
-    checksum = snapshot.checksumOpt()
-    known = checksum.get().setTransactions() if checksum.isDefined() else checksum
-    return known.get() if known.isDefined() else snapshot.setTransactions()
 
 
 def table_names(spark: SparkSession, folder: str) -> list[str]:

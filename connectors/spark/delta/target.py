@@ -74,6 +74,9 @@ class DeltaTarget:
 
     def open(self) -> None:
         """Read the logs of the tables, and take over those that the connector has written to."""
+        # Those of an earlier session belong to its Java process, which may have ended.
+        self._tables = _Tables(self._config, self._connector, self._session)
+        self._held = None
         self._tables.find()
         for table in self._tables:
             table.take_over()

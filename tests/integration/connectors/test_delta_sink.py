@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import os
 import random
 import time
+import uuid
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
@@ -18,7 +20,7 @@ from deltalake import DeltaTable
 
 from connect.bulk import Progress, TablePreview
 from connect.data import TopicPartition
-from connect.errors import ConnectError, DataError
+from connect.errors import ConnectError, DataError, RetriableError
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.delta.log import DeltaLog, StaleLogError
 from connectors.spark.ledger.ledger import FencedError
@@ -28,6 +30,7 @@ from equipment.waiting import wait_until
 from equipment.workers.bulk_context import BulkContext
 from equipment.workers.small_spark import SMALL_DELTA, SMALL_SPARK
 
+SparkContext = pytest.importorskip("pyspark").SparkContext
 SparkSession = pytest.importorskip("pyspark.sql").SparkSession
 udf = pytest.importorskip("pyspark.sql.functions").udf
 
@@ -392,3 +395,41 @@ def test_the_files_of_loads_are_merged_and_the_offsets_stay(sink: Sink) -> None:
     assert len(sink.table().file_uris()) == 1
     assert [row["id"] for row in sink.rows()] == list(range(40))
     assert sink.task(JSON).committed() == dict(sink.records.ends)
+
+
+def test_a_checksum_of_a_commit_that_was_replaced_is_not_believed(sink: Sink) -> None:
+    """As where another writer overwrites a version: the records of the lost commit are loaded again."""
+    sink.records.produce([{"id": 0}, {"id": 1}])
+    sink.records.drain(sink.task())
+    plan = sink.table().version()
+    task = sink.task()
+    sink.records.produce([{"id": 2}, {"id": 3}])
+    sink.records.drain(task)
+    log = sink.path() / "_delta_log"
+    rows = {path: json.loads(path.read_text().splitlines()[0]) for path in log.glob("*.json")}
+    newest = max(path for path in rows if int(path.stem) > plan)
+    theirs = {"commitInfo": {**rows[newest]["commitInfo"], "txnId": str(uuid.uuid4()), "operation": "OPTIMIZE"}}
+    newest.write_text(json.dumps(theirs) + "\n")
+    (log / f".{newest.name}.crc").unlink(missing_ok=True)
+    assert [row["id"] for row in sink.rows()] == [0, 1]
+
+    restarted = sink.task()
+    sink.records.drain(restarted)
+    sink.records.produce([{"id": 4}, {"id": 5}])
+    sink.records.drain(sink.task())
+    assert [row["id"] for row in sink.rows()] == list(range(6))
+
+
+def test_a_load_whose_java_was_killed_is_repeated(sink: Sink) -> None:
+    sink.records.produce([{"id": 0}])
+    task = sink.task()
+    sink.records.drain(task)
+    java = SparkContext._gateway
+    assert java is not None
+    java.proc.kill()  # type: ignore[attr-defined]
+    java.proc.wait()  # type: ignore[attr-defined]
+    sink.records.produce([{"id": 1}])
+    with pytest.raises(RetriableError):
+        task.load(sink.records.ranges(task.committed()))
+    sink.records.drain(task)
+    assert [row["id"] for row in sink.rows()] == [0, 1]
