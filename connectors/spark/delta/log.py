@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql.types import StructType
 
+from connect.crash import crash_point
 from connect.errors import RetriableError
 from connectors.spark.errors import root_cause
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["DeltaLog", "StaleLogError", "is_conflict", "quoted_path", "table_names"]
 
 logger = logging.getLogger(__name__)
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 _ATTEMPTS: Final = 5
 _CONFLICTS: Final = (
     "ConcurrentModificationException",
@@ -35,6 +38,29 @@ _CONFLICTS: Final = (
     "MetadataChangedException",
     "ProtocolChangedException",
 )
+
+
+def _in_its_session(
+    method: Callable[Concatenate[DeltaLog, _Arguments], _Result],
+) -> Callable[Concatenate[DeltaLog, _Arguments], _Result]:
+    """Make the log's session the active one of this thread meanwhile: Delta's classes take its settings, as Spark's own
+    writers do, where connectors share an application.
+    """
+
+    @wraps(method)
+    def in_its_session(self: DeltaLog, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+        sessions = self._jvm.org.apache.spark.sql.SparkSession
+        before = sessions.getActiveSession()
+        sessions.setActiveSession(self._spark._jsparkSession)
+        try:
+            return method(self, *args, **kwargs)
+        finally:
+            if before.isDefined():
+                sessions.setActiveSession(before.get())
+            else:
+                sessions.clearActiveSession()
+
+    return in_its_session
 
 
 class StaleLogError(Exception):
@@ -63,6 +89,7 @@ class DeltaLog:
         self._jvm = jvm
         self._log: Any = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, path)
 
+    @_in_its_session
     def versions(self, prefix: str) -> dict[str, int] | None:
         """Return the versions of the application ids that begin with ``prefix``, or ``None`` if the table does not
         exist.
@@ -84,10 +111,12 @@ class DeltaLog:
             checksum = self._checksum(snapshot)
         return self._versions_in(snapshot, checksum, prefix)
 
+    @_in_its_session
     def schema(self) -> StructType:
         """The columns of the table."""
         return StructType.fromJson(json.loads(self._snapshot().schema().json()))
 
+    @_in_its_session
     def properties(self) -> dict[str, str]:
         """The properties of the table."""
         metadata = self._snapshot().metadata()
@@ -95,11 +124,13 @@ class DeltaLog:
         found: dict[str, str] = json.loads(mapper.writeValueAsString(metadata.configuration()))
         return found
 
+    @_in_its_session
     def partition_columns(self) -> tuple[str, ...]:
         """The columns by which the table is partitioned."""
         columns = self._snapshot().metadata().partitionColumns()
         return tuple(columns.apply(place) for place in range(columns.size()))
 
+    @_in_its_session
     def newest(self) -> int:
         """The newest version."""
         return int(self._snapshot().version())
@@ -132,6 +163,7 @@ class DeltaLog:
         """Change properties of the table."""
         self._spark.sql(f"ALTER TABLE {quoted_path(self.path)} SET TBLPROPERTIES ({_assignments(properties)})")
 
+    @_in_its_session
     def set_versions(self, prefix: str, expected: Mapping[str, int], changes: Mapping[str, int], now: int) -> None:
         """Commit versions of application ids, if those that begin with ``prefix`` still have the expected versions.
 
@@ -150,6 +182,7 @@ class DeltaLog:
                 return
         raise RetriableError(f"Other writers kept changing the Delta table {self.path} ({cause}).")
 
+    @_in_its_session
     def append(
         self, rows: DataFrame, prefix: str, expected: Mapping[str, int], changes: Mapping[str, int], now: int
     ) -> None:
@@ -166,9 +199,9 @@ class DeltaLog:
         write = delta.commands.WriteIntoDelta(
             self._log, mode, options, python.toSeq([]), python.toScalaMap({}), rows._jdf, nothing, nothing, False
         )
-        with _active(jvm, session):
-            files = write.write(transaction, session, nothing, False)
-            transaction.commit(files.appendedAll(self._actions(changes, now)), self._operation(prefix, now))
+        files = write.write(transaction, session, nothing, False)
+        crash_point("before-table-commit")
+        transaction.commit(files.appendedAll(self._actions(changes, now)), self._operation(prefix, now))
 
     def _begin(self, prefix: str, expected: Mapping[str, int]) -> Any:
         """Start a transaction that fails if another one changes versions of application ids that begin with a prefix.
@@ -245,21 +278,6 @@ class DeltaLog:
 
     def _none(self) -> Any:
         return self._jvm.scala.Option.empty()
-
-
-@contextmanager
-def _active(jvm: Any, session: Any) -> Iterator[None]:
-    """Make a session that of this thread, whose settings Delta's classes take, as Spark's own writers do."""
-    sessions = jvm.org.apache.spark.sql.SparkSession
-    before = sessions.getActiveSession()
-    sessions.setActiveSession(session)
-    try:
-        yield
-    finally:
-        if before.isDefined():
-            sessions.setActiveSession(before.get())
-        else:
-            sessions.clearActiveSession()
 
 
 def table_names(spark: SparkSession, folder: str) -> list[str]:

@@ -12,7 +12,7 @@ checkpoints and log clean-up, whoever else writes to the table, and are read in 
     sluice/CONNECTOR/TOPIC/windows/from     the state of a query's windows before the load, a number that names a file
     sluice/CONNECTOR/TOPIC/windows/to       the same after it; 0 if no window is open
 
-A commit of rows can set only one identifier, the number. So the offsets are written before it, with an even number, and
+A merge can set only one identifier, the number. So the offsets are written before the rows, with an even number, and
 the rows count together with the odd number that follows.
 """
 

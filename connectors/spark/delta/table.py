@@ -142,10 +142,12 @@ class DeltaTable:
         ids: Mapping[str, str],
         windows: Mapping[str, int],
         write: Callable[[str, int], None],
+        is_merge: bool = False,
     ) -> tuple[int, int]:
         """Plan a load, and let ``write`` commit its rows with an application id and a version.
 
-        ``windows`` are the states that the load leaves, by topic. Returns the number of bytes and files written.
+        A merge (``is_merge``) makes no commit if it changes nothing. ``windows`` are the states that the load leaves,
+        by topic. Returns the number of bytes and files written.
         """
         crash_point("before-plan")
         self._set(self.positions.plan(starts, ends, routed=routed, ids=ids, windows=windows, now=_now()))
@@ -158,13 +160,18 @@ class DeltaTable:
                 logger.info("Load %d of %s is committed despite this error: %s", number, self.path, root_cause(error))
                 return self._added(number, before)
             if is_conflict(error):
+                changed = "rows that the load would change" if is_merge else "the columns or properties"
                 raise RetriableError(
-                    f"Another writer has changed the rows of {self.path} that the load would change; repeating "
-                    "the load."
+                    f"Another writer has changed {changed} of the Delta table {self.path}; repeating the load."
                 ) from error
             raise
         if not self._has_committed(number):
-            self._set(self.positions.commit())  # there was nothing to write, so Delta has made no commit
+            if not is_merge:
+                raise RetriableError(
+                    f"The commit of load {number} is no longer in the log of the Delta table {self.path}: another "
+                    "writer has replaced it. Repeating the load."
+                )
+            self._set(self.positions.commit())
         crash_point("after-table-commit")
         return self._added(number, before)
 

@@ -198,6 +198,7 @@ class DeltaTarget:
             ids={item.topic: item.topic_id for item in ranges if item.topic_id is not None},
             windows={} if windows is None else {ranges[0].topic: windows},
             write=write,
+            is_merge=self._config.changes is not None,
         )
 
     # -- windows ---------------------------------------------------------------------------------------------

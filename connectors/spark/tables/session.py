@@ -37,8 +37,8 @@ _DELTA: Final = FormatSession(
         "spark.databricks.delta.typeWidening.allowAutomaticWidening": "always",
         # If two drivers write the same version of a log to S3, the second is refused.
         "spark.delta.logStore.s3a.impl": "sluice.ConditionalLogStore",
-        # Each load reads the state of the log twice: split into 50 parts of a few actions each, as is Delta's default,
-        # that takes longer than a small load.
+        # Merges and checkpoints read the state of the log: split into 50 parts of a few actions each, as is Delta's
+        # default, that takes longer than a small load.
         "spark.databricks.delta.snapshotPartitions": "4",
         # VACUUM lists folders in this many tasks, even if there are few folders: with Spark's default of 10,000 it
         # takes minutes.

@@ -383,6 +383,23 @@ def test_of_two_drivers_the_later_one_has_the_table(sink: Sink) -> None:
     assert [row["id"] for row in sink.rows()] == [0, 1, 2]
 
 
+def test_a_load_whose_commit_is_not_in_the_log_is_repeated(sink: Sink) -> None:
+    """As where another writer has overwritten its version."""
+    from connectors.spark.delta.table import DeltaTable as Table  # noqa: PLC0415 - needs pyspark
+
+    sink.records.produce([{"id": 0}])
+    sink.records.drain(sink.task())
+    table, tp = (
+        Table(SparkSession.getActiveSession(), sink.topic, str(sink.path()), "sink"),
+        TopicPartition(sink.topic, 0),
+    )
+    with pytest.raises(RetriableError, match="no longer in the log"):
+        table.load({tp: 1}, {tp: 2}, routed=False, ids={}, windows={}, write=lambda *_: None)
+    sink.records.produce([{"id": 1}])
+    sink.records.drain(sink.task())
+    assert [row["id"] for row in sink.rows()] == [0, 1]
+
+
 def test_the_files_of_loads_are_merged_and_the_offsets_stay(sink: Sink) -> None:
     for first in range(0, 30, 10):
         sink.records.produce([{"id": n} for n in range(first, first + 10)])
