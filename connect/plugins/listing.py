@@ -50,7 +50,7 @@ def read_entries(
     try:
         with file.open("rb") as stream:
             document = tomllib.load(stream)
-    except (OSError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise PluginError(f"{file} cannot be read as TOML: {error}") from error
     of_all = document.pop("version", None)
     if not isinstance(of_all, str | None):

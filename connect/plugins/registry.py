@@ -15,6 +15,7 @@ from __future__ import annotations
 import importlib.metadata
 import re
 import sys
+import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from copy import copy
@@ -45,6 +46,8 @@ _NOT_HERE: Final = (
 )
 _FILE: Final = built_in_file().name
 _KEPT: Final = 1024
+_SETTLED: Final = 5.0
+"""After so many seconds without a change, an installer has left a folder."""
 
 
 class PluginVersionError(PluginError):
@@ -100,7 +103,7 @@ class PluginRegistry:
         """
         entries = list(built_in_entries())
         broken: list[BrokenPackage] = []
-        for point in _packages_of_plugins(tuple((place, _changed_at(place)) for place in sys.path)):
+        for point in _packages_of_plugins():
             try:
                 entries += entries_of_package(point.value, None if point.dist is None else point.dist.version)
             except PluginError as error:
@@ -245,13 +248,23 @@ class PluginRegistry:
         return PluginEntry(kind, path, _type_of(kind, inherited))
 
 
-@lru_cache(maxsize=1)
-def _packages_of_plugins(_import_path: tuple[tuple[str, float], ...]) -> tuple[importlib.metadata.EntryPoint, ...]:
+def _packages_of_plugins() -> Sequence[importlib.metadata.EntryPoint]:
     """Return the entry points of installed packages with plugins; the packages are searched again after a change.
 
-    An installation changes the folder that it is in, as importlib's own caches assume.
+    An installation changes the folder that it is in, as importlib's own caches assume, but writes the package's files
+    a moment later: what is found until then is not kept.
     """
+    places = tuple((place, _changed_at(place)) for place in sys.path)
+    if time.time() - max((changed for _, changed in places), default=0.0) < _SETTLED:
+        return _search(())
+    return _kept_search(places)
+
+
+def _search(_places: tuple[tuple[str, float], ...]) -> Sequence[importlib.metadata.EntryPoint]:
     return tuple(importlib.metadata.entry_points(group=ENTRY_POINTS))
+
+
+_kept_search: Final = lru_cache(maxsize=1)(_search)
 
 
 def _changed_at(place: str) -> float:

@@ -122,6 +122,7 @@ class ForkClient:
         They share the memory of these modules, which are imported once. Call it while this process has one thread: a
         fork has the locks of the others, but not the threads that would release them.
         """
+        fork_server.await_children()
         fork_server.prepare(_PRELOAD)
         ours, theirs = _pair()
         with theirs, self._lock:
@@ -203,6 +204,9 @@ def _serve(descriptor: int) -> NoReturn:
     try:
         # In its own session, so that signals of the terminal do not reach it.
         os.setsid()
+        # The worker's own descriptors, such as the lock of a program that has started it, are to be gone with it.
+        os.closerange(3, descriptor)
+        os.closerange(descriptor + 1, fork_server.LAST_DESCRIPTOR)
         # What a plugin starts with multiprocessing must not run the worker's script.
         sys.argv[:], sys.modules["__main__"] = [""], ModuleType("__main__")
         fork_server.main(descriptor, ())

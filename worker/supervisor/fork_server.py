@@ -28,7 +28,7 @@ from connect.jvm.shared_process import SHARED_MARK
 from connect.plugins import PluginRegistry
 from worker.supervisor.descendants import adopt_orphans, end_orphans
 
-__all__ = ["LONGEST", "main", "prepare"]
+__all__ = ["LAST_DESCRIPTOR", "LONGEST", "await_children", "main", "prepare"]
 
 LONGEST: Final = 64 * 1024
 """The maximum length of a request or answer, in bytes."""
@@ -36,7 +36,7 @@ LONGEST: Final = 64 * 1024
 _LOOK: Final = 0.02
 _GRACE: Final = 2.0
 _GIVEN_UP: Final = 5.0
-_LAST_DESCRIPTOR: Final = 2**20
+LAST_DESCRIPTOR: Final = 2**20
 
 
 @dataclass(slots=True)
@@ -53,10 +53,16 @@ def main(descriptor: int, preload: Sequence[str]) -> None:
     # A service manager signals every process; only the worker acts on it.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _leave_to_worker)
+    await_children()
     adopt_orphans()
     prepare(preload)
     collect_seldom()
     _ForkServer(socket.socket(fileno=descriptor)).serve()
+
+
+def await_children() -> None:
+    """Have the system keep the statuses of children that end, though the program that started this one ignores them."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
 def prepare(modules: Sequence[str]) -> None:
@@ -64,7 +70,9 @@ def prepare(modules: Sequence[str]) -> None:
     with importing():
         for module in modules:
             importlib.import_module(module)
-        PluginRegistry.discover()
+        # A package that cannot be read is told where plugins are looked for.
+        with suppress(Exception):
+            PluginRegistry.discover()
 
 
 def _leave_to_worker(_number: int, _frame: object) -> None:
@@ -178,7 +186,7 @@ def _run(main: str, pipe: int, output: int, lease: str | None) -> None:
     for kept in sorted((pipe, parent.sentinel, reads, writes)):
         os.closerange(first, kept)
         first = kept + 1
-    os.closerange(first, _LAST_DESCRIPTOR)
+    os.closerange(first, LAST_DESCRIPTOR)
     for name, stream in (("__stdin__", os.fdopen(reads)), ("__stdout__", os.fdopen(writes, "w"))):
         setattr(sys, name, stream)
     os.setsid()

@@ -102,7 +102,7 @@ def distribution(site: Path, package: str, files: dict[str, str]) -> None:
     (metadata / "entry_points.txt").write_text(f"[sluice.plugins]\nmine = {package}\n")
     for name, text in files.items():
         (site / name).parent.mkdir(exist_ok=True)
-        (site / name).write_text(text)
+        (site / name).write_text(text, errors="surrogateescape")
     sys.path.insert(0, str(site))
 
 
@@ -114,6 +114,7 @@ LISTED = '[[predicate]]\nclass = "{}.mine.Mine"\n'
     [
         ({"half/__init__.py": ""}, "There is no .*half/plugins.toml. Write one and include it in the package"),
         ({"half/__init__.py": "", "half/plugins.toml": "[["}, "plugins.toml cannot be read as TOML"),
+        ({"half/__init__.py": "", "half/plugins.toml": "# \udcff"}, "plugins.toml cannot be read as TOML"),
         ({"half.py": ""}, "half is a module, which cannot contain plugins.toml"),
         ({}, "The package half does not exist. Install it again"),
     ],
@@ -138,6 +139,17 @@ def test_a_package_is_found_as_soon_as_it_is_installed_and_until_it_is_removed(t
     assert named(PluginRegistry.discover()) == {"early.mine.Mine", "late.mine.Mine"}
     os.utime(tmp_path, (0, 0))
     shutil.rmtree(tmp_path / "early-1.2.dist-info")
+    assert named(PluginRegistry.discover()) == {"late.mine.Mine"}
+
+
+def test_a_package_is_found_though_it_was_looked_at_while_it_was_installed(tmp_path: Path) -> None:
+    """An installer makes the folder of a package first: writing its files does not change the folder that it is in."""
+    distribution(tmp_path, "late", {"late/plugins.toml": LISTED.format("late")})
+    points = tmp_path / "late-1.2.dist-info" / "entry_points.txt"
+    text = points.read_text()
+    points.unlink()
+    assert named(PluginRegistry.discover()) == set()
+    points.write_text(text)
     assert named(PluginRegistry.discover()) == {"late.mine.Mine"}
 
 

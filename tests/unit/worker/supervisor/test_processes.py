@@ -467,3 +467,30 @@ print(client.pid == first)
 client.close()
 """
     assert _forks(tmp_path, code).splitlines()[-1] == "False"
+
+
+@pytest.mark.parametrize("start", ["client.start()", "pass"], ids=["forked", "executed"])
+def test_children_start_and_end_where_the_signal_of_their_end_is_ignored(tmp_path: Path, start: str) -> None:
+    """As by a program that has started the worker so."""
+    code = f"""
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+{start}
+assert [fork() for _ in range(3)] == ["0"] * 3
+print(client.pid)
+client.close()
+"""
+    assert int(_forks(tmp_path, code).splitlines()[-1])
+
+
+def test_the_fork_server_keeps_no_descriptor_of_the_worker(tmp_path: Path) -> None:
+    """A lock that the starter of a worker holds for it must not outlive the worker."""
+    code = """
+reads, writes = os.pipe()
+os.set_inheritable(writes, True)
+client.start()
+fork()
+os.close(writes)
+print(os.read(reads, 1))
+client.close()
+"""
+    assert _forks(tmp_path, code).splitlines()[-1] == "b''"
