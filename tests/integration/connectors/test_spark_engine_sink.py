@@ -61,7 +61,7 @@ class Topic:
 
     def fill(self, values: Sequence[bytes], partition: int | None = None) -> None:
         """Produce values, to the partitions in turn unless one is given."""
-        producer = Producer({"bootstrap.servers": self.bootstrap})
+        producer = Producer({"bootstrap.servers": self.bootstrap, "enable.idempotence": True})
         for place, value in enumerate(values):
             number = place % 3 if partition is None else partition
             producer.produce(self.name, value, b"key", partition=number, headers={"place": str(place).encode()})

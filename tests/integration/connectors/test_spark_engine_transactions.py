@@ -68,7 +68,7 @@ class Driver:
         """Write a claim, and fence the slot."""
         key = offset_key("", {"claims": self.topic})
         written: list[int] = []
-        writer = Producer({"bootstrap.servers": self.bootstrap})
+        writer = Producer({"bootstrap.servers": self.bootstrap, "enable.idempotence": True})
         writer.produce(self.offsets_topic, b"{}", key, on_delivery=lambda _, message: written.append(message.offset()))
         writer.flush()
         orders = self.orders(Claim(key, self.offsets_topic, 0, written[0] + 1))

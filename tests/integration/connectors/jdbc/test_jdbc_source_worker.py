@@ -131,7 +131,7 @@ def test_a_connector_of_java_is_taken_over_with_its_offsets(
     offsets = f"{topic}-offsets"
     create_topic(bootstrap, offsets, **{"cleanup.policy": "compact"})
     create_topic(bootstrap, f"{topic}-orders")
-    producer = Producer({"bootstrap.servers": bootstrap})
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     producer.produce(
         offsets,
         key=b'["taken",{"protocol":"1","table":"public.orders"}]',

@@ -123,7 +123,7 @@ one_way = pytest.mark.parametrize("flow", [("one_way", "A", "B")], indirect=True
 
 
 def _lay(bootstrap: str, topics: Mapping[str, Mapping[int, Iterable[Recorded]]]) -> None:
-    producer = Producer({"bootstrap.servers": bootstrap})
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     for topic, partitions in topics.items():
         create_topic(bootstrap, topic, max(partitions) + 1, **{"retention.ms": "-1"})
         for partition, records in partitions.items():

@@ -129,7 +129,7 @@ def test_records_topics_and_settings_come_over_and_go_on_after_a_restart(flow: F
     source, topic = flow.source, flow.topic
     create_topic(source, topic, 2, **{"retention.ms": "-1", "max.message.bytes": "2000000", "min.insync.replicas": "1"})
     create_topic(source, f"{topic}-quiet")
-    producer = Producer({"bootstrap.servers": source})
+    producer = Producer({"bootstrap.servers": source, "enable.idempotence": True})
     for number in range(300):
         producer.produce(topic, b"%d" % number, b"k", number % 2, timestamp=1000 + number)
     producer.produce(topic, None, None, 0, timestamp=5, headers=FULL)

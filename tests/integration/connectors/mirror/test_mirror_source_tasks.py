@@ -162,7 +162,7 @@ def test_a_gap_is_marked_once_and_reading_is_held_back_in_transactions_too(
 def test_a_record_that_the_target_does_not_take_is_left_out_if_that_is_tolerated(
     bootstrap: str, topic: str, start: Start, values: Callable[[int], list[bytes]], runs: Callable[[], Runs]
 ) -> None:
-    producer = Producer({"bootstrap.servers": bootstrap})
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     for value in (b"a", b"x" * 600_000, b"b", b"c"):
         producer.produce(topic, value)
     assert producer.flush(30) == 0
@@ -208,7 +208,7 @@ def test_records_that_have_been_at_the_target_are_left_out_and_numbers_are_told(
     values: Callable[[int], list[bytes]],
     runs: Callable[[], Runs],
 ) -> None:
-    producer = Producer({"bootstrap.servers": bootstrap})
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     producer.produce(topic, b"back", headers=[("via", topic.encode())])
     producer.produce(topic, b"own", headers=[("x", b"1")])
     producer.produce(topic, b"back again", headers=[("via", topic.encode())])

@@ -29,7 +29,7 @@ def flow(bootstrap: str, second_broker: BrokerInfo) -> WrittenFlow:
 
 def _write(bootstrap: str, topic: str, values: dict[int, str], headers: list[tuple[str, bytes]] | None = None) -> None:
     """Write records whose timestamps tell which they are."""
-    producer = Producer({"bootstrap.servers": bootstrap})
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     for number, value in values.items():
         producer.produce(topic, value.encode(), b"k", 0, timestamp=1000 + number, headers=headers or [])
     assert producer.flush(30) == 0

@@ -52,7 +52,7 @@ class Pipeline:
         assert answer.ok, answer.text
 
     def produce(self, values: list[bytes]) -> None:
-        producer = Producer({"bootstrap.servers": self.bootstrap})
+        producer = Producer({"bootstrap.servers": self.bootstrap, "enable.idempotence": True})
         for value in values:
             headers: list[tuple[str, str | bytes | None]] = [("mine", value)]
             producer.produce(self.topic, value, b"key", partition=1, headers=headers, timestamp=1_700_000_000_000)
@@ -162,7 +162,7 @@ def test_a_forged_record_goes_nowhere(pipeline: Pipeline) -> None:
     forged: list[tuple[str, str | bytes | None]] = [
         (f"__connect.errors.{name}", value) for name, value in context.items()
     ]
-    producer = Producer({"bootstrap.servers": pipeline.bootstrap})
+    producer = Producer({"bootstrap.servers": pipeline.bootstrap, "enable.idempotence": True})
     producer.produce(pipeline.queue, b"forged", headers=forged)
     producer.produce(pipeline.queue, b"of nobody")
     assert producer.flush(30) == 0

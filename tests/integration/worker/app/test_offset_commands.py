@@ -54,7 +54,7 @@ def sink(worker: StandaloneWorker, bootstrap: str, topic: str, tmp_path: Path) -
     The records of partition 0 are a second apart, from ``OLD`` on; those of partition 1 are of now.
     """
     create_topic(bootstrap, topic, partitions=2, **{"retention.ms": "-1"})
-    producer = Producer({"bootstrap.servers": bootstrap})
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     for number in range(10):
         producer.produce(topic, str(number).encode(), partition=0, timestamp=OLD + 1000 * number)
     for number in range(4):

@@ -150,7 +150,7 @@ def test_the_offsets_of_a_cluster_are_read_from_its_topic(bootstrap: str, topic:
 
 
 def produce_keyed(bootstrap: str, topic: str, key: str, value: str) -> None:
-    producer = Producer({"bootstrap.servers": bootstrap})
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     producer.produce(topic, value.encode(), key.replace(" ", "").encode())
     assert producer.flush(30) == 0
 

@@ -105,7 +105,7 @@ def test_every_codec(bootstrap: str, topic: str, codec: str) -> None:
 
 def test_records_of_long_ago_are_kept(bootstrap: str, topic: str) -> None:
     client = AdminClient({"bootstrap.servers": bootstrap})
-    producer = Producer({"bootstrap.servers": bootstrap})
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     producer.produce(topic, "old", timestamp=86_400_000)
     assert producer.flush(30) == 0
     assert consume(bootstrap, topic, 1) == ["old"]

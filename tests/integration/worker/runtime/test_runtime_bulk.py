@@ -262,7 +262,7 @@ def test_loads_end_where_another_window_of_record_time_begins(
 ) -> None:
     create_topic(bootstrap, topic)
     hour = 3_600_000
-    producer = Producer({"bootstrap.servers": bootstrap})
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     for number in range(9):
         producer.produce(topic, b"x", partition=0, timestamp=(480_000 + number // 4) * hour + number)
     assert producer.flush(30) == 0

@@ -85,7 +85,7 @@ def replay(bootstrap: str, topic: str) -> Replay:
     def ask(
         *values: str, selection: messages.DeadLetterSelection | None = None, limit: int = 100
     ) -> messages.DeadLettersReplayed | messages.Refused:
-        producer = Producer({"bootstrap.servers": bootstrap})
+        producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
         for offset, value in enumerate(values):
             where = {"topic": "orders", "partition": 0, "offset": offset}
             headers = [(f"__connect.errors.{name}", str(item).encode()) for name, item in where.items()]

@@ -64,7 +64,7 @@ def test_all_that_is_there_is_read_before_the_start_returns(bootstrap: str, topi
 
 def test_partitions_that_were_empty_at_the_start_are_read_too(bootstrap: str, topic: str, make: Make) -> None:
     create_topic(bootstrap, topic, 5)
-    writer = Producer({"bootstrap.servers": bootstrap})
+    writer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     writer.produce(topic, b"before", b"k", partition=3)
     assert writer.flush(30) == 0
     compacted, got = make()
