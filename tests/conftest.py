@@ -28,7 +28,7 @@ from equipment.servers.s3 import S3Server, running_moto, running_versitygw, vers
 from equipment.workers.java_connect import JavaConnect, JavaConnectJars, resolve_java_connect
 from equipment.workers.shared_spark import SharedJava
 from equipment.workers.small_spark import SPARK_ENVIRON, end_spark, prepare_spark
-from equipment.workers.standalone import StandaloneWorker
+from equipment.workers.standalone import LOG_NAME, StandaloneWorker
 from worker.embedded.broker import server as broker_module
 from worker.embedded.broker.server import BrokerConfig, BrokerInfo, EmbeddedBroker
 from worker.embedded.registry.application import application_jar
@@ -39,6 +39,7 @@ from worker.embedded.registry.server import EmbeddedRegistry, RegistryInfo, Regi
 register_profiles(derandomize=os.environ.get("CI") == "true")
 
 _LAST_SECONDS: Final = 120.0
+_LAST_LINES: Final = 40
 
 
 @pytest.hookimpl(wrapper=True)
@@ -97,6 +98,18 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     for handler in (plugin.caplog_handler, plugin.report_handler):
         handler.setFormatter(plugin.formatter)
     return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show with a failure what the test's workers logged last."""
+    report = yield
+    folder = getattr(item, "funcargs", {}).get("tmp_path")
+    if report.failed and folder is not None:
+        for log in sorted(folder.rglob(LOG_NAME)):
+            last = log.read_text(errors="replace").splitlines()[-_LAST_LINES:]
+            report.sections.append((f"end of {log.relative_to(folder)}", "\n".join(last)))
+    return report
 
 
 def pytest_configure(config: pytest.Config) -> None:

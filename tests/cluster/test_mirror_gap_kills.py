@@ -58,6 +58,11 @@ def _put(worker: DistributedWorker, config: dict[str, str]) -> None:
     requests.put(f"{worker.url()}connectors/mirror/config", json=config, timeout=60).raise_for_status()
 
 
+def _boundary(worker: DistributedWorker) -> str:
+    (task,) = worker.get("connectors/mirror/tasks").json()
+    return str(task["config"]["transaction.boundary"])
+
+
 def _values(messages: list[Any]) -> list[bytes]:
     return [message.value() for message in messages]
 
@@ -84,6 +89,8 @@ def test_a_gap_is_marked_once_whatever_is_killed_before_the_commit(
         _put(worker, _config(source, target, topic, "poll"))
         wait_until("the first records arrive", lambda: _values(written(remote)) == BEFORE, SECONDS)
         _put(worker, _config(source, target, topic, "interval"))
+        # Tasks begin with the configurations that were published before, until the connector has said others.
+        wait_until("its task is to commit at a stop", lambda: _boundary(worker) == "interval", SECONDS)
         assert worker.terminate() == 0, worker.log()
         produce(source, topic, [b"gone", *AFTER])
         admin, place = AdminClient({"bootstrap.servers": source}), TopicPartition(topic, 0, 3)

@@ -8,7 +8,7 @@ import signal
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any, ClassVar
+from typing import IO, Any, ClassVar, Final
 
 import requests
 
@@ -16,7 +16,10 @@ from equipment.waiting import wait_until
 from equipment.workers.commands import CommandProcess, start_command
 from equipment.workers.processes import descendants, runs
 
-__all__ = ["StandaloneWorker"]
+__all__ = ["LOG_NAME", "StandaloneWorker"]
+
+LOG_NAME: Final = "worker.log"
+"""The file in a worker's folder to which it logs."""
 
 _ISOLATION = os.environ.get("SLUICE_TEST_ISOLATION")
 _UP = re.compile(r"REST API is at (https?://[^ ]+:\d+/)")
@@ -29,7 +32,7 @@ class StandaloneWorker:
 
     def __init__(self, folder: Path, bootstrap: str, **props: str) -> None:
         self.folder = folder
-        self.log_file = folder / "worker.log"
+        self.log_file = folder / LOG_NAME
         self._connectors: list[Path] = []
         self._process: CommandProcess | None = None
         defaults = {
