@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import subprocess
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -25,6 +27,7 @@ _PLACE: Final = "_PYSPARK_DRIVER_CONN_INFO_PATH"
 _IGNORING_INTERRUPTS: Final = ("/bin/sh", "-c", 'trap "" INT; exec "$0" "$@"')
 _LOOK: Final = 0.05
 _PATIENCE: Final = 180.0
+_DUMP_SECONDS: Final = 5.0
 
 
 def launch_java(settings: Mapping[str, str], output: int, patience: float = _PATIENCE) -> Any:
@@ -32,7 +35,7 @@ def launch_java(settings: Mapping[str, str], output: int, patience: float = _PAT
 
     If the environment points to a running Java, that one is used. The process, ``gateway.proc``, ends with this one,
     because it reads from it. Raises ``ChildProcessError`` if Java exits, and ``TimeoutError`` if it is not up after
-    ``patience`` seconds.
+    ``patience`` seconds; the stacks of its threads are then in its output.
     """
     if PORT in os.environ:
         return attach_gateway(int(os.environ[PORT]), os.environ[SECRET])
@@ -88,7 +91,15 @@ def _await(process: subprocess.Popen[bytes], place: Path, patience: float) -> tu
         if process.poll() is not None:
             raise ChildProcessError(f"Java exited with status {process.returncode}")
         if time.monotonic() > end:
+            _dump_threads(process)
             raise TimeoutError(f"Java did not start within {patience:.0f} s and was killed")
         time.sleep(_LOOK)
     content = place.read_bytes()
     return int.from_bytes(content[:4]), content[8 : 8 + int.from_bytes(content[4:8])].decode()
+
+
+def _dump_threads(process: subprocess.Popen[bytes]) -> None:
+    """Have Java write the stacks of its threads to its output, for which it gets some seconds."""
+    process.send_signal(signal.SIGQUIT)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(_DUMP_SECONDS)

@@ -10,7 +10,7 @@ import pytest
 
 from equipment.brokers.topics import create_topic, read_topic
 from equipment.waiting import wait_until
-from equipment.workers.cluster import Cluster
+from equipment.workers.cluster import LONG_SESSIONS, Cluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(240)]
 
@@ -22,7 +22,7 @@ _NUMBERS = (2, 1, 2, 0, 1, 2, 1, 0, 2, 1)
 @pytest.fixture(scope="module")
 def pair(clusters: Callable[..., Cluster]) -> Cluster:
     """A cluster of two workers whose sources are exactly-once."""
-    made = clusters(2, exactly_once_source_support="enabled", plugin_import_allowlist=_UNTYPED)
+    made = clusters(2, exactly_once_source_support="enabled", plugin_import_allowlist=_UNTYPED, **LONG_SESSIONS)
     return made.start({"PYTHONPATH": str(Path(__file__).parent / "plugins")})
 
 

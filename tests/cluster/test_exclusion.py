@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from confluent_kafka import Producer
 
 from equipment.brokers.topics import create_topic, read_topic
 from equipment.waiting import wait_until
-from equipment.workers.cluster import SHORT_SESSIONS, Cluster, ClusterWorker
+from equipment.workers.cluster import LONG_SESSIONS, SHORT_SESSIONS, Cluster, ClusterWorker
 from equipment.workers.processes import runs
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(300)]
@@ -114,30 +115,44 @@ def duo(clusters: Callable[..., Cluster]) -> Cluster:
 @pytest.fixture
 def replay(duo: Cluster, bootstrap: str, tmp_path: Path) -> Iterator[Replay]:
     duo.start()
-    made = Replay(duo, bootstrap, tmp_path)
-    wait_until("it rests", lambda: all(made.state(worker) == "STOPPED" for worker in duo.live))
+    with _replay(duo, bootstrap, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def unhurried(cluster: Callable[..., Cluster], bootstrap: str, tmp_path: Path) -> Iterator[Replay]:
+    """The same with workers that nobody kills."""
+    pair = cluster(2, offset_flush_interval_ms="20", **LONG_SESSIONS).start()
+    with _replay(pair, bootstrap, tmp_path) as made:
+        yield made
+
+
+@contextmanager
+def _replay(pair: Cluster, bootstrap: str, folder: Path) -> Iterator[Replay]:
+    made = Replay(pair, bootstrap, folder)
+    wait_until("it rests", lambda: all(made.state(worker) == "STOPPED" for worker in pair.live))
     yield made
     made.close()
-    duo.start().ask("DELETE", f"connectors/{made.name}")
+    pair.start().ask("DELETE", f"connectors/{made.name}")
 
 
-def test_the_clock_waits_for_a_replay_whichever_worker_would_run_the_task(replay: Replay) -> None:
-    cluster = replay.cluster
-    answer, _ = replay.begin(cluster.followers()[0])
-    replay.is_due()
+def test_the_clock_waits_for_a_replay_whichever_worker_would_run_the_task(unhurried: Replay) -> None:
+    cluster = unhurried.cluster
+    answer, _ = unhurried.begin(cluster.followers()[0])
+    unhurried.is_due()
     resumed = ThreadPoolExecutor(1).submit(
-        cluster.ask, "PUT", f"connectors/{replay.name}/resume", None, cluster.followers()[0]
+        cluster.ask, "PUT", f"connectors/{unhurried.name}/resume", None, cluster.followers()[0]
     )
-    assert replay.state() == "STOPPED"
-    assert "STARTED" not in replay.targets()
+    assert unhurried.state() == "STOPPED"
+    assert "STARTED" not in unhurried.targets()
     assert not answer.done()
-    replay.gate.unlink()
+    unhurried.gate.unlink()
     assert answer.result(30).json()["replayed"], answer.result().text
     resumed.result(60)
-    wait_until("it ran", lambda: "STARTED" in replay.targets())
+    wait_until("it ran", lambda: "STARTED" in unhurried.targets())
     cluster.check_overlaps()
-    assert replay.out.read_text() == "a letter\n"
-    wait_until("it rests again", lambda: replay.targets()[-1] == "STOPPED", 60)
+    assert unhurried.out.read_text() == "a letter\n"
+    wait_until("it rests again", lambda: unhurried.targets()[-1] == "STOPPED", 60)
 
 
 def leads(worker: ClusterWorker) -> bool:

@@ -11,7 +11,7 @@ import requests
 from click.testing import CliRunner
 
 from equipment.waiting import wait_until
-from equipment.workers.cluster import Cluster, ClusterWorker
+from equipment.workers.cluster import LONG_SESSIONS, Cluster, ClusterWorker
 from worker.cli.main import main
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration]
@@ -24,7 +24,7 @@ def view(worker: ClusterWorker) -> dict[str, object]:
 @pytest.fixture(scope="module")
 def shared(clusters: Callable[..., Cluster]) -> Cluster:
     """Two workers; what one of them ran waits for it to come back."""
-    return clusters(2, scheduled_rebalance_max_delay_ms="300000").start()
+    return clusters(2, scheduled_rebalance_max_delay_ms="300000", **LONG_SESSIONS).start()
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from equipment.waiting import wait_until
 from equipment.workers.distributed import DistributedWorker
 from worker.embedded.broker.server import BrokerInfo
 
-pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(600)]
 
 SECONDS: Final = 90.0
 BEFORE: Final = [b"0", b"1"]
@@ -49,6 +49,7 @@ def _config(source: str, target: str, topic: str, boundary: str) -> dict[str, st
         "transaction.boundary": boundary,
         # Longer than the test: only a stop commits.
         "transaction.boundary.interval.ms": "600000",
+        "producer.override.transaction.timeout.ms": "600000",
         "restart.policy": "on-failure",
         "restart.backoff.ms": "100",
     }
@@ -75,7 +76,13 @@ def test_a_gap_is_marked_once_whatever_is_killed_before_the_commit(
     create_topic(source, topic)
     produce(source, topic, BEFORE)
     worker = DistributedWorker(
-        tmp_path / topic, target, exactly_once_source_support="enabled", task_isolation="process"
+        tmp_path / topic,
+        target,
+        exactly_once_source_support="enabled",
+        task_isolation="process",
+        # Its work is not taken from it while the machine stalls, and it has it back at once when it is killed.
+        group_instance_id="gaps",
+        session_timeout_ms="120000",
     )
 
     def topics() -> Any:

@@ -182,7 +182,9 @@ class Flow:
         least.kill()
         least.start()
         for number, task in enumerate(tasks):
-            wait_until("another process runs", lambda n=number, task=task: exact.task_pid("mirror", n) != task)
+            wait_until(
+                "another process runs", lambda n=number, task=task: exact.task_pid("mirror", n) != task, PATIENCE
+            )
             with suppress(ProcessLookupError):
                 os.kill(task, signal.SIGCONT)
         for alias in self.workers:

@@ -15,7 +15,7 @@ from confluent_kafka import Consumer
 
 from equipment.brokers.topics import committed, create_topic, produce, read_topic
 from equipment.waiting import wait_until
-from equipment.workers.cluster import Cluster, ClusterWorker
+from equipment.workers.cluster import LONG_SESSIONS, Cluster, ClusterWorker
 from worker.cli.main import main
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(240)]
@@ -90,7 +90,7 @@ class Pair:
 @pytest.fixture(scope="module")
 def workers(clusters: Callable[..., Cluster]) -> Cluster:
     """The two workers that all tests of this file share."""
-    return clusters(2).start()
+    return clusters(2, consumer_session_timeout_ms="15000", **LONG_SESSIONS).start()
 
 
 @pytest.fixture
@@ -170,7 +170,7 @@ def test_what_only_the_workers_topic_has_is_read_and_forgotten_too(pair: Pair) -
 @contextmanager
 def member_of(bootstrap: str, group: str, topic: str) -> Iterator[None]:
     """Somebody who consumes with a group."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "session.timeout.ms": "6000"})
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
     consumer.subscribe([topic])
     try:
         wait_until("it is a member", lambda: consumer.poll(0.1) is None and consumer.assignment())

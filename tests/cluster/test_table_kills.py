@@ -394,7 +394,7 @@ def test_kills_at_random_moments(
 def test_a_driver_that_was_frozen_commits_nothing(
     kind: str, bootstrap: str, topic: str, tmp_path: Path, spark_java: Mapping[str, str]
 ) -> None:
-    lake = lake_of(kind, bootstrap, topic, tmp_path, 600)
+    lake = lake_of(kind, bootstrap, topic, tmp_path, 120 * FLUSH)
     with watched(lake.look), lake.loading.driver(FLUSH) as frozen:
         wait_until("a load is committed", lambda: lake.loaded() > 0, seconds=PATIENCE)
         # Its Java goes on with what it was told, as that of a driver does whose machine has too little memory.

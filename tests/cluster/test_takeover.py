@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 import requests
@@ -21,6 +21,9 @@ pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(
 
 SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
+
+_LONG_SESSIONS: Final = {"session.timeout.ms": "60000", "consumer.session.timeout.ms": "45000"}
+"""A machine that stalls for some seconds ends no session, and no record is written again."""
 
 
 class Pipeline:
@@ -88,7 +91,7 @@ def props(bootstrap: str, topic: str) -> dict[str, str]:
 @pytest.fixture
 def ours(tmp_path: Path, bootstrap: str, props: dict[str, str]) -> Iterator[DistributedWorker]:
     """Our worker, not started."""
-    worker = DistributedWorker(tmp_path / "ours", bootstrap, **props)
+    worker = DistributedWorker(tmp_path / "ours", bootstrap, **props | _LONG_SESSIONS)
     yield worker
     worker.close()
 

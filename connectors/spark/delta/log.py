@@ -168,13 +168,17 @@ class DeltaLog:
         """Commit versions of application ids, if those that begin with ``prefix`` still have the expected versions.
 
         ``prefix`` is itself an application id that every change sets, so one of two simultaneous changes fails. Raises
-        :class:`StaleLogError`, without changing anything, if the versions differ.
+        :class:`StaleLogError`, without changing anything, if the versions differ. A commit that fails but is in the
+        log, as when a store's answer is lost, counts.
         """
         for _ in range(_ATTEMPTS):
             transaction = self._begin(prefix, expected)
             try:
                 transaction.commit(self._actions(changes, now), self._operation(prefix, now))
             except Exception as error:
+                if self._has(transaction):
+                    logger.info("A commit to %s is in its log despite this error: %s", self.path, root_cause(error))
+                    return
                 if not is_conflict(error):
                     raise
                 cause = root_cause(error)
@@ -215,6 +219,11 @@ class DeltaLog:
         # What `txnVersion` does, without the version, for which Spark would read the list of all files.
         transaction.readTxn().addOne(prefix)
         return transaction
+
+    def _has(self, transaction: Any) -> bool:
+        """Whether one of the versions after the one that a transaction began with is the transaction's own."""
+        versions = range(transaction.readVersion() + 1, self._snapshot().version() + 1)
+        return any(self._transaction_id(version) == transaction.txnId() for version in versions)
 
     def _snapshot(self) -> Any:
         return self._log.update(False, self._none(), self._none())

@@ -23,7 +23,7 @@ from equipment.workers.processes import command_line, descendants, runs
 __all__ = ["Conductor"]
 
 _RUNS: Final = re.compile(r"process (\d+) runs (\S+)")
-_PATIENCE: Final = 60.0
+_PATIENCE: Final = 150.0
 _AIMING: Final = 60.0
 _RECONFIGURED: Final = 5.0
 _JVM: Final = "org.apache.spark.deploy.SparkSubmit"

@@ -34,7 +34,7 @@ CROWD = WORKERS * (FEW + 1) if os.environ.get("SLUICE_TEST_ISOLATION") == "auto"
 """With so many idle tasks, all tasks of a cluster share processes with ``task.isolation=auto``, as few would not."""
 AT_ONCE = 15
 """After so many kills everything has to run again before the next."""
-LONGEST = 300 + 15 * KILLS
+LONGEST = 600 + 15 * KILLS
 """Seconds a test may take."""
 LOOKING = Path(__file__).with_name("looking")
 RECORDS = 10_000

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import faulthandler
 import json
+import logging
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -45,6 +46,8 @@ def run(order: Mapping[str, Any], started: Callable[[], None]) -> None:
     """Load a topic; ``started`` is called when the task has started."""
     # Tests wait five minutes for this process.
     faulthandler.dump_traceback_later(_LATE)
+    # What Spark says is shown with a failure.
+    logging.basicConfig(level=logging.INFO)
     topic, props = order["topic"], order["props"]
     context = BulkContext(order["name"], order["bootstrap"], props)
     consumer = Consumer({**context.consumer_settings, "enable.auto.commit": "false"})

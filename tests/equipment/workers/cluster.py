@@ -22,10 +22,12 @@ from equipment.workers.distributed import DistributedWorker
 from equipment.workers.processes import child_processes, descendants, runs
 from worker.embedded.ports import HOST
 
-__all__ = ["SHORT_SESSIONS", "Cluster", "ClusterWorker"]
+__all__ = ["LONG_SESSIONS", "SHORT_SESSIONS", "Cluster", "ClusterWorker"]
 
 SHORT_SESSIONS: Final = {"session_timeout_ms": "3000", "heartbeat_interval_ms": "500"}
 """Properties of workers that are to be killed, frozen or cut off: others take over when their session is over."""
+LONG_SESSIONS: Final = {"session_timeout_ms": "60000"}
+"""Properties of workers that nobody kills: a machine that stalls for some seconds ends no session."""
 
 _PLUGINS = Path(__file__).parents[2] / "cluster" / "plugins"
 _PATIENCE = 90.0

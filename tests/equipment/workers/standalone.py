@@ -40,6 +40,8 @@ class StandaloneWorker:
             "key.converter": "StringConverter",
             "value.converter": "StringConverter",
             "offset.flush.interval.ms": "100",
+            # A broker of a busy machine may take long to answer the first question.
+            "default.api.timeout.ms": "120000",
             "listeners": "http://127.0.0.1:0",
             # A killed consumer is removed after this time; by default 45 s.
             "consumer.session.timeout.ms": "2000",

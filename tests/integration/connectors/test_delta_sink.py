@@ -8,7 +8,7 @@ import os
 import random
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from functools import partial
@@ -188,6 +188,21 @@ def test_rows_and_offsets_are_committed_without_reading_the_list_of_files(sink: 
     for stale in (log.set_versions, partial(log.append, rows)):
         with pytest.raises(StaleLogError):
             stale("sluice/sink", before, {"sluice/sink": 0}, 1)
+
+
+# Delta takes the one for a conflict with another commit, and the other not.
+@pytest.mark.parametrize("obstruct", [Path.touch, Path.mkdir])
+def test_commits_that_failed_but_are_in_the_log_count(sink: Sink, obstruct: Callable[[Path], None]) -> None:
+    """Hadoop moves a commit to its name, and after that its checksum, for which there is no room here."""
+    sink.records.produce([{"id": 1}])
+    task = sink.task()
+    sink.records.drain(task)
+    newest = sink.table().version()
+    for version in (newest + 1, newest + 2):
+        obstruct(sink.path() / "_delta_log" / f".{version:020}.json.crc")
+    sink.records.produce([{"id": 2}])
+    sink.records.drain(task)
+    assert (sink.rows(), sink.table().version()) == ([{"id": 1}, {"id": 2}], newest + 2)
 
 
 def jobs(session: SparkSession, group: str) -> int:

@@ -38,9 +38,15 @@ def test_a_java_that_ends_is_not_waited_for(spark_home: Path) -> None:
 
 
 def test_a_java_that_does_not_come_up_is_ended(spark_home: Path) -> None:
-    submit(spark_home, f"echo $$ > {spark_home}/pid; exec sleep 600")
+    submit(
+        spark_home,
+        f"""echo $$ > {spark_home}/pid
+        trap "echo > {spark_home}/stacks" QUIT
+        while :; do sleep 0.1; done""",
+    )
     with pytest.raises(TimeoutError, match="Java did not start within 5 s and was killed"):
         launch(patience=5)
+    assert (spark_home / "stacks").exists(), "it was asked for the stacks of its threads"
     pid = int((spark_home / "pid").read_text())
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
