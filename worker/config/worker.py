@@ -409,8 +409,8 @@ class DistributedConfig(WorkerConfig):
         default=None,
         importance=LOW,
         doc="A name for this worker that survives restarts (KIP-345): a worker that comes back within "
-        "session.timeout.ms gets its connectors and tasks back without a rebalance. Use a different name on every "
-        "worker.",
+        "session.timeout.ms gets its connectors and tasks back, and the other workers stop none of theirs. Use a "
+        "different name on every worker.",
     )
     exactly_once_source_support: str = option(
         default="disabled",

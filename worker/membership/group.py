@@ -348,9 +348,11 @@ class GroupMember:
         self._round_offset = -1 if mismatch else assignment.config_offset
         self._join_at = time.monotonic() + assignment.delay / 1000 if assignment.delay > 0 else None
         is_leader = assignment.leader == joined.member_id
-        if is_first and self._config.group_instance_id is not None and assignment.leader_url == self._url:
-            # A static member that led before its restart gets its old assignment, and leads again after another round.
-            self._wanted = self._wanted or not is_leader
+        if is_first and self._config.group_instance_id is not None and not is_leader:
+            # A static member that restarts gets its old assignment from the broker, of which the leader does not hear.
+            # After another round it leads again, if it did, and all know its address, which may have changed. A group
+            # that is eager would stop all units for that.
+            self._wanted = self._wanted or version != EAGER or assignment.leader_url == self._url
         self._leader.completed(joined.generation)
         self._tell(
             Joined(

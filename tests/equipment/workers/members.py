@@ -73,6 +73,7 @@ class MemberWorker:
     ) -> None:
         self.url = url
         self.group = props["group.id"]
+        self.instance = props.get("group.instance.id", "")
         self.configs = configs
         self.running: frozenset[Unit] = frozenset()
         self.events: list[Event] = []

@@ -211,38 +211,59 @@ def test_a_session_timeout_that_the_broker_refuses(workers: Callable[..., Member
     assert not worker.joined
 
 
-def test_a_static_member_gets_its_work_back_without_a_round(workers: Callable[..., MemberWorker]) -> None:
+def test_a_static_member_gets_its_work_back(workers: Callable[..., MemberWorker]) -> None:
+    """Nobody else stops anything for that, and all learn where it is now."""
     configs = Configs({"c": 5})
-    first = workers(configs, group_instance_id="one")
-    settle(configs, first)
-    second = workers(configs, group_instance_id="two")
-    settle(configs, first, second)
-    leader, follower = (first, second) if first.membership.is_leader else (second, first)
-    own, rounds = follower.running, len(leader.joined)
-    follower.close()
-    again = workers(configs, group_instance_id="two" if follower is second else "one")
+    leader, follower = _static_pair(workers, configs)
+    own, others, rounds = follower.running, leader.running, len(leader.joined)
+    again = _restarted(workers, follower)
     settle(configs, leader, again)
-    assert again.running == own
-    assert len(leader.joined) == rounds
+    wait_until("the leader knows its address", lambda: leader.membership.owner_url(min(own)) == again.url)
+    assert (leader.running, again.running) == (others, own)
+    assert not any(event.revoked for event in leader.joined[rounds:])
+    assert not leader.lost
 
 
-def test_a_static_leader_that_restarts_leads_again(workers: Callable[..., MemberWorker], bootstrap: str) -> None:
+def test_a_static_member_of_an_eager_group_gets_its_work_back_without_a_round(
+    workers: Callable[..., MemberWorker],
+) -> None:
     configs = Configs({"c": 5})
-    first = workers(configs, group_instance_id="one")
-    settle(configs, first)
-    second = workers(configs, group_instance_id="two")
-    settle(configs, first, second)
-    leader = first if first.membership.is_leader else second
-    other = second if leader is first else first
-    leader.close()
-    instance = "one" if leader is first else "two"
-    again = MemberWorker(leader.url, distributed_props(bootstrap, leader.group, group_instance_id=instance), configs)
-    try:
-        again.start()
-        settle(configs, other, again)
-        wait_until("there is a leader", lambda: again.membership.is_leader or other.membership.is_leader)
-    finally:
-        again.close()
+    leader, follower = _static_pair(workers, configs, connect_protocol="eager")
+    own, rounds = follower.running, len(leader.joined)
+    again = _restarted(workers, follower, connect_protocol="eager")
+    settle(configs, leader, again)
+    signs = {member: len(member.sessions) for member in (leader, again)}
+    wait_until("both stay", lambda: all(len(member.sessions) >= before + 3 for member, before in signs.items()))
+    assert (again.running, len(leader.joined)) == (own, rounds)
+
+
+def test_a_static_leader_that_restarts_leads_again(workers: Callable[..., MemberWorker]) -> None:
+    """At another address, too."""
+    configs = Configs({"c": 5})
+    leader, follower = _static_pair(workers, configs)
+    again = _restarted(workers, leader)
+    settle(configs, follower, again)
+    wait_until("it leads", lambda: again.membership.is_leader)
+    wait_until("the other knows its address", lambda: follower.membership.leader_url == again.url)
+
+
+def _static_pair(
+    workers: Callable[..., MemberWorker], configs: Configs, **keys: str
+) -> tuple[MemberWorker, MemberWorker]:
+    """The leader and the follower of a group of two static members."""
+    members = []
+    for name in ("one", "two"):
+        # Nothing here waits for the end of a session.
+        members.append(workers(configs, group_instance_id=name, session_timeout_ms="60000", **keys))
+        settle(configs, *members)
+    first, second = members
+    return (first, second) if first.membership.is_leader else (second, first)
+
+
+def _restarted(workers: Callable[..., MemberWorker], member: MemberWorker, **keys: str) -> MemberWorker:
+    """End a member, and start its successor at another address."""
+    member.close()
+    return workers(member.configs, group_instance_id=member.instance, session_timeout_ms="60000", **keys)
 
 
 def test_of_two_with_one_instance_id_the_older_is_refused(workers: Callable[..., MemberWorker]) -> None:
