@@ -18,7 +18,7 @@ from connect.kafka.settings.reference import client_properties_page
 from connect.plugins import PluginEntry, PluginKind, load_class, read_entries
 from worker.config.connector import ConnectorConfig, SinkConnectorConfig, SourceConnectorConfig
 from worker.config.security import SecurityConfig
-from worker.config.worker import StandaloneConfig, WorkerConfig
+from worker.config.worker import DistributedConfig, StandaloneConfig, WorkerConfig
 
 __all__ = ["pages", "write"]
 
@@ -107,6 +107,8 @@ def _worker() -> str:
         common,
         "## Standalone workers\n",
         _without(to_markdown(StandaloneConfig), common),
+        "## Distributed workers\n",
+        _without(to_markdown(DistributedConfig), common),
         "## Security of the REST API\n",
         to_markdown(SecurityConfig),
     )
