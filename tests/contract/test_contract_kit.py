@@ -224,7 +224,7 @@ def test_counts_on_idle_polls_though_the_records_are_counted(fault: str) -> None
     if not fault:
         Endless().test_an_idle_poll_gives_nothing_and_returns(props)
         return
-    with pytest.raises(AssertionError, match=r"A poll without records took 0\.\d s"):
+    with pytest.raises(AssertionError, match=r"A poll without records took \d+\.\d s"):
         Endless().test_an_idle_poll_gives_nothing_and_returns(props)
 
 

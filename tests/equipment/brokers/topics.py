@@ -27,6 +27,8 @@ def create_topic(bootstrap: str, topic: str, partitions: int = 1, **settings: st
     """Create a topic and wait for it."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(topic, partitions, 1, config=settings)])[topic].result(30)
+    # The controller answers, and the broker may hear of it later.
+    wait_until(f"{topic} is there", lambda: topic in admin.list_topics(timeout=30).topics)
 
 
 def make_anew(bootstrap: str, topic: str) -> None:

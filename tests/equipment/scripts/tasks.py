@@ -47,7 +47,7 @@ class RunningTask:
             "key.converter": "StringConverter",
             "value.converter": "StringConverter",
             "offset.flush.interval.ms": "50",
-            "consumer.session.timeout.ms": "6000",
+            "consumer.session.timeout.ms": "45000",
             "consumer.heartbeat.interval.ms": "200",
             # The connectors of tests are classes of their own modules and of the equipment.
             "plugin.import.allowlist": "test_*,equipment.scripts.*",

@@ -17,6 +17,7 @@ from typing import Any, cast
 
 from connect.plugins import PluginRegistry
 from equipment.stores.versions import MemoryVersionStore
+from equipment.waiting import wait_until
 from rest.access.guards import NO_GUARDS, Guards
 from rest.app import create_app
 from rest.client import RestClient
@@ -165,6 +166,14 @@ def demo_connectors(client: RestClient, folder: Path) -> None:
         ),
     ):
         client.post("/connectors", {"name": name, "config": config, "initial_state": state})
+        reached = "FAILED" if "test.fails" in config else state
+        wait_until(f"{name} is {reached}", lambda name=name, reached=reached: reached in _states(client, name))
+
+
+def _states(client: RestClient, name: str) -> set[str]:
+    """The states of a connector and its tasks."""
+    status = client.get("/connectors?expand=status").get(name, {}).get("status")
+    return {unit["state"] for unit in (status["connector"], *status["tasks"])} if status else set()
 
 
 _WORKER = {

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 import pytest
@@ -247,8 +250,13 @@ def test_topics_made_anew_while_a_task_runs_are_noticed(flow: Flow) -> None:
     flow.configure(mirror_topic_deletion_policy="delete", mirror_topic_deletion_grace_ms="0")
     flow.worker.start()
     flow.wait_for(1)
+    # It does not see the new topic before there are more records than there were.
+    task = flow.worker.task_pid("mirror")
+    os.kill(task, signal.SIGSTOP)
     make_anew(source, topic)
     produce(source, topic, [b"%d" % number for number in range(50)])
+    with suppress(ProcessLookupError):
+        os.kill(task, signal.SIGCONT)
     # Offsets go on as if nothing had happened: only the id of the topic tells.
     every = [b"%d" % number for number in range(50)]
     wait_until(

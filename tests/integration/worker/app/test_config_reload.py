@@ -12,6 +12,7 @@ import requests
 
 from equipment.brokers.topics import read_topic
 from equipment.waiting import wait_until
+from equipment.workers.cluster import LONG_SESSIONS
 from equipment.workers.distributed import DistributedWorker
 from equipment.workers.standalone import StandaloneWorker
 
@@ -28,6 +29,7 @@ def shared_worker(
     made: StandaloneWorker = request.param(
         tmp_path_factory.mktemp("reload") / f"reload-{uuid4().hex[:12]}",
         bootstrap,
+        **LONG_SESSIONS,
         config_providers="file,directory",
         config_providers_file_class="FileConfigProvider",
         config_providers_file_param_ttl_ms=TTL,

@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from equipment.brokers.topics import committed, create_topic
 from equipment.waiting import wait_until
-from equipment.workers.standalone import StandaloneWorker
+from equipment.workers.standalone import PATIENT, StandaloneWorker
 from worker.cli.main import main
 
 pytestmark = pytest.mark.integration
@@ -44,7 +44,7 @@ def stop(worker: StandaloneWorker, name: str) -> None:
 @pytest.fixture(scope="module")
 def worker(shared_standalone: Callable[..., StandaloneWorker]) -> StandaloneWorker:
     """A worker for all tests of this file; each has connectors of its own."""
-    return shared_standalone()
+    return shared_standalone(**PATIENT)
 
 
 @pytest.fixture

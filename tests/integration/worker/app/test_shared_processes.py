@@ -11,6 +11,7 @@ import requests
 import equipment
 from equipment.brokers.topics import create_topic, read_topic
 from equipment.waiting import wait_until
+from equipment.workers.cluster import LONG_SESSIONS
 from equipment.workers.distributed import DistributedWorker
 from worker.supervisor.hosts.placement import FEW
 
@@ -29,6 +30,7 @@ def test_one_that_keeps_a_core_busy_moves_out_while_it_produces_and_each_number_
         plugin_path=f"{TRAPS},{PLUGINS}",
         exactly_once_source_support="enabled",
         task_isolation="auto",
+        **LONG_SESSIONS,
     ).start()
     topics = {name: f"{topic}-{name}" for name in ("busy", "calm")}
     try:

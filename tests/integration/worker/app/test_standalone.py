@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient
 from equipment.brokers.topics import committed, create_topic, produce, read_topic
 from equipment.waiting import wait_until
 from equipment.workers.processes import descendants, runs
-from equipment.workers.standalone import StandaloneWorker
+from equipment.workers.standalone import PATIENT, StandaloneWorker
 
 MakeWorker = Callable[..., StandaloneWorker]
 
@@ -38,7 +38,7 @@ def file_pipeline(worker: StandaloneWorker, topic: str, tmp_path: Path, **both: 
 def test_a_file_goes_through_a_topic_into_a_file_and_the_worker_ends(
     standalone: MakeWorker, topic: str, tmp_path: Path, bootstrap: str
 ) -> None:
-    worker = standalone()
+    worker = standalone(**PATIENT)
     source, sink = file_pipeline(worker, topic, tmp_path, run_until="drained")
     source.write_text(lines(20_000))
     assert worker.run() == 0
@@ -47,7 +47,7 @@ def test_a_file_goes_through_a_topic_into_a_file_and_the_worker_ends(
 
 
 def test_a_second_run_goes_on_where_the_first_stopped(standalone: MakeWorker, topic: str, tmp_path: Path) -> None:
-    worker = standalone()
+    worker = standalone(**PATIENT)
     source, sink = file_pipeline(worker, topic, tmp_path, run_until="drained")
     source.write_text(lines(100))
     assert worker.run() == 0
@@ -61,7 +61,7 @@ def test_a_second_run_goes_on_where_the_first_stopped(standalone: MakeWorker, to
 def test_a_signal_ends_the_worker_in_good_order(
     standalone: MakeWorker, topic: str, tmp_path: Path, bootstrap: str, number: signal.Signals
 ) -> None:
-    worker = standalone(offset_flush_interval_ms="60000")
+    worker = standalone(offset_flush_interval_ms="60000", **PATIENT)
     source, sink = file_pipeline(worker, topic, tmp_path)
     source.write_text(lines(1000))
     worker.start()
@@ -247,14 +247,19 @@ def test_the_terminal_stops_the_worker_and_the_worker_its_tasks(
     standalone: MakeWorker, topic: str, tmp_path: Path
 ) -> None:
     """Ctrl-C is a signal to every process of the group; a service manager's stop one to every process there is."""
-    worker = standalone()
+    worker = standalone(task_shutdown_graceful_timeout_ms="60000")
     file_pipeline(worker, topic, tmp_path)
     worker.start()
     worker.wait_for_states("source", "RUNNING", "RUNNING")
+    groups = set()
     for pid in descendants(worker.pid):
-        os.kill(pid, signal.SIGINT)
-        os.kill(pid, signal.SIGTERM)
-    assert set(map(os.getpgid, descendants(worker.pid))).isdisjoint({os.getpgid(worker.pid)})
+        # Some end by themselves: a connector that rests, and what has checked a configuration.
+        with contextlib.suppress(ProcessLookupError):
+            groups.add(os.getpgid(pid))
+            os.kill(pid, signal.SIGINT)
+            os.kill(pid, signal.SIGTERM)
+    assert groups
+    assert os.getpgid(worker.pid) not in groups
     worker.signal(signal.SIGINT)
     assert worker.wait() == 0
     assert "without having said why" not in worker.log()
@@ -264,7 +269,7 @@ def test_the_terminal_stops_the_worker_and_the_worker_its_tasks(
 def test_a_task_that_fails_shows_its_trace_and_the_others_go_on(
     standalone: MakeWorker, topic: str, tmp_path: Path, bootstrap: str
 ) -> None:
-    worker = standalone()
+    worker = standalone(**PATIENT)
     source, sink = file_pipeline(worker, topic, tmp_path)
     source.write_text(lines(5))
     worker.connector(
@@ -280,13 +285,13 @@ def test_a_task_that_fails_shows_its_trace_and_the_others_go_on(
     assert "DataError" in status["tasks"][0]["trace"]
     with source.open("a") as stream:
         stream.write(lines(5, start=5))
-    wait_until("the other sink goes on", lambda: sink.read_text() == lines(10))
+    wait_until("the other sink goes on", lambda: sink.exists() and sink.read_text() == lines(10))
     assert committed(bootstrap, f"connect-bad-{topic}", topic) == [-1001]
     assert worker.terminate() == 0
 
 
 def test_a_drained_run_with_a_failure_says_so(standalone: MakeWorker, topic: str, tmp_path: Path) -> None:
-    worker = standalone()
+    worker = standalone(**PATIENT)
     source, _ = file_pipeline(worker, topic, tmp_path, run_until="drained")
     source.write_text(lines(5))
     worker.connector(
@@ -304,7 +309,7 @@ def test_a_drained_run_with_a_failure_says_so(standalone: MakeWorker, topic: str
 def test_tolerated_records_are_left_out_and_logged(
     standalone: MakeWorker, topic: str, tmp_path: Path, bootstrap: str
 ) -> None:
-    worker = standalone()
+    worker = standalone(**PATIENT)
     create_topic(bootstrap, topic)
     produce(bootstrap, topic, [b'{"a":1}', b"{half", b'{"a":2}'])
     worker.connector(
@@ -366,7 +371,7 @@ import os, signal, sys
 from confluent_kafka import Consumer
 
 bootstrap, group, topic = sys.argv[1:]
-consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
+consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "session.timeout.ms": 300000})
 consumer.subscribe([topic])
 while not consumer.assignment():
     consumer.poll(0.1)
@@ -382,7 +387,7 @@ def test_a_sink_that_waits_to_be_let_into_its_group_stops_at_once(
     create_topic(bootstrap, topic)
     killed = subprocess.run([sys.executable, "-c", KILLED_MEMBER, bootstrap, f"connect-{topic}", topic], check=False)
     assert killed.returncode == -signal.SIGKILL
-    worker = standalone(task_shutdown_graceful_timeout_ms="3000", task_isolation=isolation)
+    worker = standalone(task_shutdown_graceful_timeout_ms="30000", task_isolation=isolation)
     worker.connector(topic, connector_class="FileStreamSink", file=str(tmp_path / "out"), topics=topic)
     worker.start().wait_for_states(topic, "RUNNING", "RUNNING")
     admin = AdminClient({"bootstrap.servers": bootstrap})
@@ -393,7 +398,7 @@ def test_a_sink_that_waits_to_be_let_into_its_group_stops_at_once(
 
     wait_until("the task asks to be let in", asks)
     worker.signal(signal.SIGTERM)
-    assert worker.wait(20) == 0
+    assert worker.wait() == 0
     assert "is killed" not in worker.log()
     assert asks(), "the killed member is still waited for"
 

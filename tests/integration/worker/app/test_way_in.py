@@ -14,7 +14,7 @@ import requests
 
 from equipment.waiting import wait_until
 from equipment.workers.distributed import DistributedWorker
-from equipment.workers.standalone import StandaloneWorker
+from equipment.workers.standalone import PATIENT, StandaloneWorker
 
 MakeWorker = Callable[..., StandaloneWorker]
 
@@ -52,7 +52,7 @@ def write_module(worker: StandaloneWorker, topic: str, folder: Path, line: str) 
 def test_a_module_that_a_sink_has_written_is_not_imported(
     standalone: MakeWorker, topic: str, tmp_path: Path, importable: Path
 ) -> None:
-    worker = standalone().start({"PYTHONPATH": str(importable)})
+    worker = standalone(**PATIENT).start({"PYTHONPATH": str(importable)})
     ran = tmp_path / "ran"
     write_module(worker, topic, importable, f"open({str(ran)!r}, 'w')")
     source = {"connector.class": "FileStreamSource", "file": "/f", "topic": topic, "name": "three"}

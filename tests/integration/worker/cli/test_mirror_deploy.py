@@ -93,6 +93,7 @@ def _check_flow(worker: StandaloneWorker, source: str, target: str) -> None:
     """What was deployed is a flow over REST, and written again as it is shown it stays as it is."""
     path, connector = f"mirror/flows/{source}-%3E{target}", f"connectors/{source}-{target}-MirrorSourceConnector/config"
     config = worker.get(connector).json()
+    wait_until("all of it runs", lambda: worker.get(path).json()["state"] == "RUNNING")
     shown = worker.get(path).json()
     assert (shown["state"], shown["lag"]["records"], shown["verified"]) == ("RUNNING", 0, None)
     assert requests.put(f"{worker.url()}{path}", json=shown["config"], timeout=60).status_code == 200

@@ -31,7 +31,8 @@ with EmbeddedBroker(BrokerConfig(folder=Path(sys.argv[1]), port=0)).lease() as i
 
 
 def produce(bootstrap: str, topic: str, *values: str, **settings: object) -> None:
-    producer = Producer({"bootstrap.servers": bootstrap, "message.timeout.ms": 30000, **settings})
+    in_order = {"message.timeout.ms": 30000, "enable.idempotence": True}
+    producer = Producer({"bootstrap.servers": bootstrap, **in_order, **settings})
     errors: list[object] = []
     for value in values:
         producer.produce(topic, value, on_delivery=lambda error, _message: errors.append(error))

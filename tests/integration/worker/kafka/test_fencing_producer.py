@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from connect.errors import ConnectError
 from connect.kafka.settings.client import ClientKind
@@ -26,11 +27,13 @@ def proxied(tmp_path: Path, broker_jars: tuple[Path, ...]) -> Iterator[ProxiedBr
 
 def test_after_a_write_that_was_not_ended_in_time_the_next_claim_makes_it_write_again(proxied: ProxiedBroker) -> None:
     create_topic(proxied.bootstrap, "configs", 1)
+    # The first transaction of a broker takes longer: there has to be a topic for it.
+    Producer({"bootstrap.servers": proxied.bootstrap, "transactional.id": "first"}).init_transactions(60)
     # A worker's requests may take longer than such a transaction.
     worker = {"bootstrap.servers": proxied.bootstrap_of(0), "request.timeout.ms": "60000"}
     props = internal_properties(worker, ClientKind.PRODUCER, "leader")
     lost: list[bool] = []
-    producer = FencingProducer("configs", props, "connect-cluster-c", 2.0, lambda: lost.append(True))
+    producer = FencingProducer("configs", props, "connect-cluster-c", 5.0, lambda: lost.append(True))
     producer.start()
     try:
         producer.claim(claim_record()).result(30)

@@ -99,8 +99,8 @@ def test_two_members_share_and_follow_changes(workers: Callable[..., MemberWorke
 
 
 def test_signs_of_life_come_more_often_than_they_have_to(workers: Callable[..., MemberWorker]) -> None:
-    member = workers(Configs({"c": 1}), session_timeout_ms="60000", heartbeat_interval_ms="20000")
-    wait_until("there are many", lambda: len(member.sessions) >= 5, 20)
+    member = workers(Configs({"c": 1}), session_timeout_ms="300000", heartbeat_interval_ms="100000")
+    wait_until("there are many", lambda: len(member.sessions) >= 5)
 
 
 def test_three_members_in_turn(workers: Callable[..., MemberWorker]) -> None:
@@ -117,16 +117,17 @@ def test_three_members_in_turn(workers: Callable[..., MemberWorker]) -> None:
 
 def test_what_is_revoked_is_nobody_elses_until_it_has_stopped(workers: Callable[..., MemberWorker]) -> None:
     configs = Configs({"c": 4})
-    keys = {"session_timeout_ms": "1500", "heartbeat_interval_ms": "300"}
-    first = workers(configs, **keys)
+    first = workers(configs)
     settle(configs, first)
     first.hold_revoked.set()
-    second = workers(configs, **keys)
+    second = workers(configs)
     revoking = wait_until("units are revoked", lambda: next((e for e in first.joined if e.revoked), None))
     # The third has the second join again, which waits for the first: for longer than its session.
-    third = workers(configs, **keys)
-    rounds, signs = len(first.joined), {member: len(member.sessions) for member in (first, second)}
-    wait_until("signs of life are given", lambda: all(len(m.sessions) >= before + 8 for m, before in signs.items()))
+    third = workers(configs)
+    rounds, since = len(first.joined), Moment.now()
+    wait_until(
+        "signs of life are given", lambda: all(m.sessions[-1] > since.after(2 * SESSION) for m in (first, second))
+    )
     assert len(first.joined) == rounds
     assert not second.running & first.running
     start = time.monotonic()
@@ -152,7 +153,7 @@ def test_a_member_that_leaves_for_a_while_comes_back(workers: Callable[..., Memb
 
 def test_the_delay_is_waited_for_and_a_returning_member_gets_its_work(workers: Callable[..., MemberWorker]) -> None:
     configs = Configs({"c": 2})
-    keys = {"scheduled_rebalance_max_delay_ms": "2000"}
+    keys = {"scheduled_rebalance_max_delay_ms": "10000"}
     first, second = workers(configs, **keys), workers(configs, **keys)
     settle(configs, first, second)
     # The leader is the one that knows what is lost.
@@ -162,7 +163,7 @@ def test_the_delay_is_waited_for_and_a_returning_member_gets_its_work(workers: C
     left = time.monotonic()
     third = workers(configs, **keys)
     settle(configs, leader, third)
-    assert time.monotonic() - left > 1.0
+    assert time.monotonic() - left > 9.0
     assert third.running == own
 
 

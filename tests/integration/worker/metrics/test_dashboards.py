@@ -11,7 +11,9 @@ import requests
 
 from equipment.scrapes import Scrape
 from equipment.waiting import wait_until
+from equipment.workers.cluster import LONG_SESSIONS
 from equipment.workers.distributed import DistributedWorker
+from equipment.workers.standalone import PATIENT
 
 pytestmark = pytest.mark.cluster
 
@@ -22,7 +24,7 @@ DATA = Path(__file__).parent / "data"
 def worker(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DistributedWorker]:
     """A worker of a cluster with a source, a sink that follows it, and a sink that has failed."""
     folder = tmp_path_factory.mktemp("dashboards")
-    worker = DistributedWorker(folder, bootstrap).start()
+    worker = DistributedWorker(folder, bootstrap, **PATIENT, **LONG_SESSIONS).start()
     try:
         (folder / "in.txt").write_text("1\n2\nthree\n")
         topic = folder.name

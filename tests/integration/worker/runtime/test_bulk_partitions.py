@@ -45,6 +45,7 @@ class Counted:
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self._sent: dict[str, Counter[str]] = {"consumer": Counter(), "admin": Counter()}
+        self._at = {"consumer": 0.0, "admin": 0.0}
         settings = {"bootstrap.servers": bootstrap, "statistics.interval.ms": 100}
         self.consumer = Consumer({**settings, "group.id": topic, "stats_cb": self._note("consumer")})
         self.admin = AdminClient({**settings, "stats_cb": self._note("admin")})
@@ -55,22 +56,23 @@ class Counted:
 
     def _note(self, client: str) -> Callable[[str], None]:
         def note(text: str) -> None:
-            brokers: dict[str, Any] = json.loads(text)["brokers"]
+            told = json.loads(text)
+            brokers: dict[str, Any] = told["brokers"]
+            self._at[client] = told["ts"] / 1e6
             self._sent[client] = sum((Counter(broker["req"]) for broker in brokers.values()), Counter())
 
         return note
 
     def sent(self) -> Counter[str]:
         """The requests so far, by kind, once the clients have counted those that were made before."""
-        before = {client: sent.total() for client, sent in self._sent.items()}
-        deadline = time.monotonic() + 0.4
+        asked = time.monotonic()
 
         def counted() -> bool:
             self.consumer.poll(0)
             self.admin.poll(0)
-            return time.monotonic() >= deadline
+            return min(self._at.values()) > asked
 
-        wait_until(f"the clients have counted more than {before}", counted)
+        wait_until("the clients have counted", counted)
         return self._sent["consumer"] + self._sent["admin"]
 
     def during(self, action: Callable[[], object]) -> Counter[str]:

@@ -10,7 +10,9 @@ import pytest
 from rights import MakeWorker
 
 from equipment.brokers.secured import SecuredBroker, secured_broker
+from equipment.workers.cluster import LONG_SESSIONS
 from equipment.workers.distributed import DistributedWorker
+from equipment.workers.standalone import PATIENT
 
 
 @pytest.fixture(scope="session")
@@ -30,7 +32,7 @@ def secured_worker(secured: SecuredBroker, tmp_path_factory: pytest.TempPathFact
     def make(group: str, props: Mapping[str, str]) -> DistributedWorker:
         bootstrap = secured.addresses[props["security.protocol"]]
         folder = tmp_path_factory.mktemp("secured") / group
-        workers.append(DistributedWorker(folder, bootstrap, **props))
+        workers.append(DistributedWorker(folder, bootstrap, **PATIENT, **LONG_SESSIONS, **props))
         return workers[-1]
 
     yield make

@@ -26,7 +26,7 @@ from worker.stores.config.store import ConfigSnapshot, TargetState
 from worker.stores.versions.kafka import KafkaVersionStore
 from worker.stores.versions.version import Seen, Version
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 
 CHAPTERS = ("A worker", "A worker with exactly-once support")
 TOPICS = {"$CONFIGS": "config.storage.", "$OFFSETS": "offset.storage.", "$STATUSES": "status.storage."}

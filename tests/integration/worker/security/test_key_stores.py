@@ -15,7 +15,7 @@ from equipment.brokers.key_stores import KEY_PASSWORD, PASSWORD
 from equipment.brokers.secured import CERTIFIED, SecuredBroker
 from equipment.waiting import wait_until
 from equipment.workers.distributed import DistributedWorker
-from equipment.workers.standalone import StandaloneWorker
+from equipment.workers.standalone import PATIENT, StandaloneWorker
 
 pytestmark = pytest.mark.integration
 
@@ -50,7 +50,7 @@ def worker(secured: SecuredBroker, topic: str, tmp_path: Path, temporary: Path) 
 
     def make(kind: type[StandaloneWorker], tls: Mapping[str, str]) -> StandaloneWorker:
         props = {f"{prefix}{key}": value for prefix in ("", "producer.", "consumer.") for key, value in tls.items()}
-        workers.append(kind(tmp_path / topic, secured.addresses["SSL"], **props))
+        workers.append(kind(tmp_path / topic, secured.addresses["SSL"], **PATIENT, **props))
         return workers[-1].start({"TMPDIR": str(temporary)})
 
     yield make

@@ -21,7 +21,7 @@ from equipment.waiting import wait_until
 from equipment.workers.distributed import DistributedWorker
 from worker.app.brokers import cluster_id_of
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(480)]
 
 OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 ALLOWED = "org.apache.kafka.sasl.oauthbearer.allowed.urls"

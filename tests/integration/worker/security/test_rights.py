@@ -18,7 +18,7 @@ from equipment.brokers.topics import create_topic, produce, read_topic
 from equipment.waiting import wait_until
 from equipment.workers.standalone import StandaloneWorker
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 WORKER: Final = "A worker"
 SUPPORT: Final = "A worker with exactly-once support"

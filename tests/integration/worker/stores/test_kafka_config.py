@@ -76,7 +76,7 @@ def worker(props: dict[str, str], inbox: Callable[[], Inbox]) -> Iterator[Callab
 
 
 def produce(props: dict[str, str], *pairs: tuple[bytes, bytes | None]) -> None:
-    producer = Producer({"bootstrap.servers": props["bootstrap.servers"], "acks": "all"})
+    producer = Producer({"bootstrap.servers": props["bootstrap.servers"], "enable.idempotence": True})
     for key, value in pairs:
         producer.produce(props["config.storage.topic"], value=value, key=key)
     assert producer.flush(30) == 0

@@ -95,7 +95,8 @@ def test_what_a_cut_off_worker_gets_through_too_late_does_not_stand(
     new.put(TASK, State.RUNNING, 2)
     new.put(CONNECTOR, State.RUNNING, 2)
     new.put(CONNECTOR, State.UNASSIGNED, 2)
-    wait_until("it is on the topic", lambda: len(read_statuses(props)) == 2)
+    written = {CONNECTOR: (State.UNASSIGNED, "new"), TASK: (State.RUNNING, "new")}
+    wait_until("it is on the topic", lambda: read_statuses(props) == written)
     late = Producer({"bootstrap.servers": props["bootstrap.servers"], "partitioner": "murmur2_random"})
     for unit in (CONNECTOR, TASK):
         value = records.status_value(Status(State.FAILED, "old", 1))

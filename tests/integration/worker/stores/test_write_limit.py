@@ -24,7 +24,7 @@ from worker.stores.offset.store import offset_key
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 
 KEY = offset_key("c", {"file": "f"})
-SECONDS = 2.0
+SECONDS = 6.0
 
 
 class Member:

@@ -322,7 +322,7 @@ def test_a_drain_ends_at_the_end_of_empty_compacted_and_transactional_partitions
     task.stop()
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 def test_a_drain_ends_at_the_end_of_a_partition_with_compacted_gaps(
     start: Start, script: Script, bootstrap: str, topic: str, group: str
 ) -> None:
