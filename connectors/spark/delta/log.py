@@ -204,6 +204,7 @@ class DeltaLog:
             self._log, mode, options, python.toSeq([]), python.toScalaMap({}), rows._jdf, nothing, nothing, False
         )
         files = write.write(transaction, session, nothing, False)
+        self._tell_added(transaction, files.size())
         crash_point("before-table-commit")
         transaction.commit(files.appendedAll(self._actions(changes, now)), self._operation(prefix, now))
 
@@ -219,6 +220,14 @@ class DeltaLog:
         # What `txnVersion` does, without the version, for which Spark would read the list of all files.
         transaction.readTxn().addOne(prefix)
         return transaction
+
+    def _tell_added(self, transaction: Any, files: int) -> None:
+        """Have the table's history say how many files a transaction has added, as it says it of streams."""
+        jvm, session = self._jvm, self._spark._jsparkSession
+        added = jvm.org.apache.spark.sql.execution.metric.SQLMetrics.createMetric(session.sparkContext(), "files added")
+        added.set(files)
+        metrics = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap({"numAddedFiles": added})
+        transaction.registerSQLMetrics(session, metrics)
 
     def _has(self, transaction: Any) -> bool:
         """Whether one of the versions after the one that a transaction began with is the transaction's own."""

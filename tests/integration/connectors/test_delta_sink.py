@@ -128,7 +128,11 @@ def test_a_table_grows_and_keeps_its_offsets_whoever_else_writes_to_it(sink: Sin
     assert sink.rows() == first
     files = [Path(uri.removeprefix("file://")) for uri in sink.table().file_uris()]
     told = sink.told(task)
-    assert (told.rows, told.bytes, told.files) == (20, sum(file.stat().st_size for file in files), len(files))
+    written = sum(file.stat().st_size for file in files)
+    assert (told.rows, told.bytes, told.files) == (20, written, len(files))
+    (metrics,) = (row["operationMetrics"] for row in sink.sql("DESCRIBE HISTORY {table} LIMIT 1"))
+    added = {"numAddedFiles": str(len(files)), "numOutputRows": "20", "numOutputBytes": str(written)}
+    assert metrics == added
 
     sink.records.produce([{"id": n, "delay": n / 2, "at": {"gate": "B2", "floor": 2}} for n in range(20, 40)])
     sink.records.drain(task)
