@@ -37,10 +37,11 @@ class RunningTask:
         worker: Mapping[str, str] | None = None,
         task: int = 0,
         paused: bool = False,
+        offsets: Mapping[str, dict[str, Any] | None] = {},
         commit_error: str | None = None,
     ) -> None:
         self.reports: list[Report] = []
-        self.offsets: dict[str, dict[str, Any] | None] = {}
+        self.offsets = dict(offsets)
         self.commit_error = commit_error
         self._worker = {
             "bootstrap.servers": bootstrap,

@@ -46,8 +46,7 @@ def start(broker: BrokerInfo, second_broker: BrokerInfo, topic: str) -> Iterator
             "task.index": "0",
             **{key.replace("_", "."): value for key, value in props.items()},
         }
-        running.append(RunningTask(target, connector, worker=worker, commit_error=commit_error))
-        running[-1].offsets |= offsets or {}
+        running.append(RunningTask(target, connector, worker=worker, offsets=offsets or {}, commit_error=commit_error))
         return running[-1]
 
     yield start_task

@@ -68,7 +68,7 @@ def interrupted(worker: StandaloneWorker, text: str) -> int:
 
 def test_no_broker_is_told_at_once(folder: Path, unused_port: int) -> None:
     environ = {"SLUICE_HOME": str(folder / "home")}
-    worker = StandaloneWorker(folder, f"localhost:{unused_port}").start(environ)
+    worker = StandaloneWorker(folder, f"localhost:{unused_port}", default_api_timeout_ms="30000").start(environ)
     told = f"localhost:{unused_port} refuses connections; trying for 30 s. "
     assert interrupted(worker, re.escape(told)) == 0, "Ctrl-C is no defect"
     assert "Traceback" not in worker.log()
@@ -105,7 +105,7 @@ def test_the_port_of_something_else_is_told(folder: Path) -> None:
         thread = Thread(target=server.serve_forever)
         thread.start()
         try:
-            worker = StandaloneWorker(folder, f"127.0.0.1:{server.server_port}").start()
+            worker = StandaloneWorker(folder, f"127.0.0.1:{server.server_port}", default_api_timeout_ms="30000").start()
             told = f"127.0.0.1:{server.server_port} does not answer as a Kafka broker; trying for 30 s. "
             assert interrupted(worker, re.escape(told)) == 0
         finally:

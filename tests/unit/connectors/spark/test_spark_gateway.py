@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,12 +39,15 @@ def test_a_java_that_ends_is_not_waited_for(spark_home: Path) -> None:
 
 
 def test_a_java_that_does_not_come_up_is_ended(spark_home: Path) -> None:
-    submit(
-        spark_home,
-        f"""echo $$ > {spark_home}/pid
-        trap "echo > {spark_home}/stacks" QUIT
-        while :; do sleep 0.1; done""",
+    # A shell cannot take a signal that it was started without; Java can.
+    (spark_home / "java.py").write_text(
+        f"""import os, pathlib, signal, time
+signal.signal(signal.SIGQUIT, lambda *_: pathlib.Path("{spark_home}/stacks").touch())
+pathlib.Path("{spark_home}/pid").write_text(str(os.getpid()))
+time.sleep(600)
+"""
     )
+    submit(spark_home, f"exec {sys.executable} {spark_home}/java.py")
     with pytest.raises(TimeoutError, match="Java did not start within 5 s and was killed"):
         launch(patience=5)
     assert (spark_home / "stacks").exists(), "it was asked for the stacks of its threads"
