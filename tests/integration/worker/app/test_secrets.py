@@ -14,7 +14,7 @@ import requests
 import equipment
 from equipment.brokers.topics import create_topic, produce, read_topic
 from equipment.waiting import wait_until
-from equipment.workers.standalone import StandaloneWorker
+from equipment.workers.standalone import PATIENT, StandaloneWorker
 
 pytestmark = pytest.mark.integration
 
@@ -53,6 +53,7 @@ def worker(folder: Path, tmp_path_factory: pytest.TempPathFactory, bootstrap: st
         config_providers="dir",
         config_providers_dir_class="DirectoryConfigProvider",
         config_providers_dir_param_allowed_paths=str(folder),
+        **PATIENT,
     )
     try:
         yield made.start()
