@@ -96,7 +96,7 @@ def test_a_gap_is_marked_once_whatever_is_killed_before_the_commit(
         _put(worker, _config(source, target, topic, "poll"))
         wait_until("the first records arrive", lambda: _values(written(remote)) == BEFORE, SECONDS)
         _put(worker, _config(source, target, topic, "interval"))
-        # Tasks begin with the configurations that were published before, until the connector has said others.
+        # After a restart, a task begins with the configuration that was published last.
         wait_until("its task is to commit at a stop", lambda: _boundary(worker) == "interval", SECONDS)
         assert worker.terminate() == 0, worker.log()
         produce(source, topic, [b"gone", *AFTER])

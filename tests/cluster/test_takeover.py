@@ -7,23 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pytest
 import requests
 
 from equipment.brokers.topics import create_topic, read_topic
 from equipment.waiting import wait_until
+from equipment.workers.cluster import LONG_SESSIONS
 from equipment.workers.distributed import DistributedWorker
 from equipment.workers.java_connect import JavaConnect
+from equipment.workers.standalone import PATIENT
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(240)]
 
 SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
-
-_LONG_SESSIONS: Final = {"session.timeout.ms": "60000", "consumer.session.timeout.ms": "45000"}
-"""A machine that stalls for some seconds ends no session, and no record is written again."""
 
 
 class Pipeline:
@@ -91,7 +90,7 @@ def props(bootstrap: str, topic: str) -> dict[str, str]:
 @pytest.fixture
 def ours(tmp_path: Path, bootstrap: str, props: dict[str, str]) -> Iterator[DistributedWorker]:
     """Our worker, not started."""
-    worker = DistributedWorker(tmp_path / "ours", bootstrap, **props | _LONG_SESSIONS)
+    worker = DistributedWorker(tmp_path / "ours", bootstrap, **props, **PATIENT, **LONG_SESSIONS)
     yield worker
     worker.close()
 

@@ -22,8 +22,8 @@ LOG_NAME: Final = "worker.log"
 """The file in a worker's folder to which it logs."""
 
 PATIENT: Final = {"consumer_session_timeout_ms": "45000", "consumer_heartbeat_interval_ms": "3000"}
-"""Properties of workers of which nobody kills one that consumes: on a busy machine a short session ends by itself, and
-records come twice."""
+"""Properties of workers whose consumers no test kills: on a busy machine a short session ends by itself, and records
+come twice."""
 
 _ISOLATION = os.environ.get("SLUICE_TEST_ISOLATION")
 _UP = re.compile(r"REST API is at (https?://[^ ]+:\d+/)")
