@@ -1,4 +1,4 @@
-"""The CPU time and memory that the units of a shared process use."""
+"""The CPU time and memory that the units of a shared process use, and means to use less of them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
-__all__ = ["ThreadTimes", "give_back", "share_arenas"]
+__all__ = ["ThreadTimes", "give_back", "share_arenas", "wake_together"]
 
 _CLOCK_OF_THREAD: Final = 0b110
 """The bits by which Linux marks a clock id as the CPU clock of a thread; the others are the thread's id."""
 
 _ARENA_MAX: Final = -8
 _ARENAS: Final = 2
+
+_PR_SET_TIMERSLACK: Final = 29
+_SLACK_NANOSECONDS: Final = 20_000_000
 
 
 class ThreadTimes:
@@ -49,6 +52,16 @@ def share_arenas() -> None:
     """
     with contextlib.suppress(AttributeError):
         ctypes.CDLL(None).mallopt(_ARENA_MAX, _ARENAS)
+
+
+def wake_together() -> None:
+    """Let the system end waits of this thread, and of those that it starts, up to 20 ms late, and so several at once.
+
+    Each Kafka client has threads that look around once a second or more often. Only waits that run out are late: data,
+    commands and other events wake a thread at once. Does nothing on a system without ``prctl``.
+    """
+    with contextlib.suppress(AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, ctypes.c_ulong(_SLACK_NANOSECONDS), 0, 0, 0)
 
 
 def give_back() -> None:

@@ -1,13 +1,16 @@
-"""The CPU time of a unit is that of its threads, those that have ended too, and nobody else's."""
+"""The CPU time of a unit is that of its threads, ended ones included. Threads of a shared process wake together."""
 
 from __future__ import annotations
 
+import ctypes
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
-from worker.runtime.usage import ThreadTimes
+from worker.runtime.usage import ThreadTimes, wake_together
 
 _WORK = 0.02
+_PR_GET_TIMERSLACK = 30
 
 
 def work() -> None:
@@ -51,3 +54,21 @@ def test_threads_are_added_and_stay_in_the_sum_when_they_have_ended() -> None:
     other.end()
     stranger.end()
     assert spent() >= before + _WORK, "a thread that has ended may still be named"
+
+
+def _slack() -> int:
+    """Return how many nanoseconds late the waits of this thread may end."""
+    return int(ctypes.CDLL(None).prctl(_PR_GET_TIMERSLACK, 0, 0, 0, 0))
+
+
+def test_waits_of_a_thread_and_of_those_that_it_starts_may_end_late_and_no_others() -> None:
+    before = _slack()
+
+    def shared() -> tuple[int, int]:
+        wake_together()
+        with ThreadPoolExecutor(1) as started:
+            return _slack(), started.submit(_slack).result()
+
+    with ThreadPoolExecutor(1) as process:
+        assert process.submit(shared).result() == (20_000_000, 20_000_000)
+    assert _slack() == before < 1_000_000
