@@ -68,11 +68,12 @@ def kafka_python_settings(client: ClientProperties) -> dict[str, Any]:
 
 
 def _ssl_context(properties: Mapping[str, str]) -> ssl.SSLContext:
-    context = ssl.create_default_context()
     authorities = properties.get("ssl.ca.location"), properties.get("ssl.ca.pem")
     if any(authorities):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         _read("ssl.truststore.location", lambda: context.load_verify_locations(authorities[0], cadata=authorities[1]))
+    else:
+        context = ssl.create_default_context()
     context.check_hostname = properties.get("ssl.endpoint.identification.algorithm", "https") != "none"
     if properties.get("enable.ssl.certificate.verification", "true").lower() == "false":
         context.check_hostname = False
