@@ -128,4 +128,7 @@ def say(text: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    status = main()
+    sys.stdout.flush()
+    # Arrow's threads now and then abort a process that ends in the usual way (apache/arrow#34314).
+    os._exit(status)
