@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, KafkaException
 from connect.errors import ConnectError, RetriableError
 from connect.kafka.auth.rights import explained
 
-__all__ = ["Patience", "StoppedError", "Wait", "refusal"]
+__all__ = ["Patience", "StoppedError", "Wait", "may_pass", "refusal"]
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -34,6 +34,7 @@ _PASSING: Final = frozenset(
         KafkaError.COORDINATOR_NOT_AVAILABLE,
         KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
         KafkaError.NOT_COORDINATOR,
+        KafkaError.NOT_CONTROLLER,
         KafkaError.REQUEST_TIMED_OUT,
         KafkaError.LEADER_NOT_AVAILABLE,
     }
@@ -92,4 +93,9 @@ class Patience:
 def refusal(cluster: str, what: str, error: KafkaError) -> ConnectError:
     """Return the error of a cluster that failed to do ``what``, retriable if it may succeed later."""
     text = f"The cluster {cluster} was asked to {what}: {explained(error, f'the mirror at {cluster}')}"
-    return RetriableError(text) if error.retriable() or error.code() in _PASSING else ConnectError(text)
+    return RetriableError(text) if may_pass(error) else ConnectError(text)
+
+
+def may_pass(error: KafkaError) -> bool:
+    """Return whether the same request may succeed later."""
+    return error.retriable() or error.code() in _PASSING

@@ -39,6 +39,8 @@ def _config(source: str, target: str, topic: str, boundary: str) -> dict[str, st
         "source.cluster.bootstrap.servers": source,
         "target.cluster.bootstrap.servers": target,
         "topics": topic,
+        # The clusters have those of other tests.
+        "heartbeats.replication.enabled": "false",
         "replication.factor": "1",
         "offset-syncs.topic.replication.factor": "1",
         "sync.topic.acls.enabled": "false",

@@ -31,6 +31,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from connect.data import TopicPartition
 from connect.errors import ConnectError, RetriableError
+from connectors.mirror.patience import may_pass
 from connectors.mirror.topics.attributes import AclBinding, Setting
 
 __all__ = ["ClusterTopics"]
@@ -46,6 +47,8 @@ _NOT_THERE: Final = frozenset(
     {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
 )
 _THERE_ALREADY: Final = frozenset({KafkaError.TOPIC_ALREADY_EXISTS})
+_GROWN_ALREADY: Final = frozenset({KafkaError.INVALID_PARTITIONS})
+"""Also the answer to a request for as many partitions as the topic has: metadata may lag behind."""
 _AT_ONCE: Final = 100
 """Topics created by one request: brokers limit the number of partitions per request."""
 _COMPACTED: Final[Mapping[str, str]] = {"cleanup.policy": "compact"}
@@ -54,8 +57,8 @@ _COMPACTED: Final[Mapping[str, str]] = {"cleanup.policy": "compact"}
 class ClusterTopics:
     """Sends requests to one cluster, named ``alias`` in messages, each for at most ``seconds``. For one thread.
 
-    A request without an answer raises :class:`~connect.errors.RetriableError`. A topic that cannot be created or
-    altered is logged, and the others are still handled.
+    A request without an answer raises :class:`~connect.errors.RetriableError`. A topic that the cluster refuses to
+    create or alter is logged, and the others are still handled.
     """
 
     def __init__(self, admin: AdminClient, alias: str, seconds: float) -> None:
@@ -86,9 +89,9 @@ class ClusterTopics:
         return bool(self.create([NewTopic(topic, 1, replication, config=dict(_COMPACTED))]))
 
     def grow(self, topic: str, partitions: int) -> bool:
-        """Give a topic more partitions; return whether that succeeded."""
+        """Give a topic more partitions; return whether it has them."""
         futures = self._admin.create_partitions([NewPartitions(topic, partitions)], request_timeout=self._seconds)
-        return self._done(f"Topic {topic} cannot be given {partitions} partitions", futures[topic])
+        return self._done(f"Topic {topic} cannot be given {partitions} partitions", futures[topic], _GROWN_ALREADY)
 
     def delete(self, topic: str) -> bool:
         """Delete a topic; return whether it is gone."""
@@ -216,6 +219,8 @@ class ClusterTopics:
         except KafkaException as error:
             if error.args[0].code() in passes:
                 return True
+            if may_pass(error.args[0]):
+                raise RetriableError(f"{failure} at {self._alias}: {error.args[0].str()}") from error
             logger.warning("%s at %s: %s", failure, self._alias, error.args[0].str())
             return False
         return True

@@ -53,16 +53,22 @@ class TopicUpkeep:
     def look(self) -> tuple[TopicPartition, ...]:
         """Create and extend topics at the target, and return the partitions to mirror.
 
+        Partitions that the target refuses to create are left out, so that they do not hold up the others.
+
         Raises :class:`~connect.errors.RetriableError` if a cluster does not answer.
         """
         every, there = self._source.partitions(), self._target.partitions()
         self._tell_of_connect(every)
         chosen = {topic: count for topic, count in every.items() if topic in self._selection}
-        self._create({topic: count for topic, count in chosen.items() if self._remote(topic) not in there})
-        for topic, count in chosen.items():
-            if there.get(self._remote(topic), count) < count:
-                self._target.grow(self._remote(topic), count)
-        return tuple(TopicPartition(topic, number) for topic in sorted(chosen) for number in range(chosen[topic]))
+        missing = {topic: count for topic, count in chosen.items() if self._remote(topic) not in there}
+        ready = {topic: missing[topic] for topic in self._create(missing)}
+        for topic in chosen.keys() - missing.keys():
+            ready[topic] = self._grown(topic, there[self._remote(topic)], chosen[topic])
+        return tuple(TopicPartition(topic, number) for topic in sorted(ready) for number in range(ready[topic]))
+
+    def _grown(self, topic: str, there: int, wanted: int) -> int:
+        """Return how many of the wanted partitions the target has, after it was asked for those that it lacks."""
+        return wanted if there >= wanted or self._target.grow(self._remote(topic), wanted) else there
 
     def ids(self, partitions: Collection[TopicPartition]) -> dict[str, tuple[UUID | None, UUID | None]]:
         """Return the ids of the topics of these partitions at both ends, where they are known."""
@@ -131,7 +137,8 @@ class TopicUpkeep:
     def _chosen_topics(self) -> dict[str, int]:
         return {topic: count for topic, count in self._source.partitions().items() if topic in self._selection}
 
-    def _create(self, missing: Mapping[str, int]) -> None:
+    def _create(self, missing: Mapping[str, int]) -> list[str]:
+        """Create the mirrors of these topics; return the topics whose mirrors exist then."""
         settings = self._source.settings(sorted(missing))
         upstream = {self._remote(topic): topic for topic in missing}
         new = [
@@ -143,8 +150,10 @@ class TopicUpkeep:
             )
             for remote, topic in upstream.items()
         ]
-        for remote in self._target.create(new):
+        created = self._target.create(new)
+        for remote in created:
             logger.info("Topic %s is mirrored to the new topic %s.", upstream[remote], remote)
+        return [upstream[remote] for remote in created]
 
     def _tell_of_connect(self, topics: Collection[str]) -> None:
         for topic in sorted(topics):

@@ -179,6 +179,28 @@ def test_records_topics_and_settings_come_over_and_go_on_after_a_restart(flow: F
     assert {(0, 0, 0), (0, 101, 101), (0, 151, 151), (1, 150, 150), (2, 0, 0)} <= pairs
 
 
+def test_a_topic_that_the_target_cannot_have_does_not_hold_up_the_others(flow: Flow) -> None:
+    # With the alias before it, the name is longer than Kafka allows.
+    source, topic = flow.source, flow.topic
+    long = f"{topic}-{'x' * (248 - len(topic))}"
+    produce(source, topic, [b"first"])
+    flow.configure(topics=f"{topic}.*")
+    flow.worker.start()
+    flow.wait_for(1)
+
+    produce(source, long, [b"never"])
+    refused = f"Topic {flow.alias}.{long} cannot be created"
+    wait_until("it is refused", lambda: refused in flow.worker.log())
+    produce(source, f"{topic}-new", [b"a", b"b"])
+    assert [one.value() for one in flow.wait_for(2, f"{topic}-new")] == [b"a", b"b"]
+
+    # Nor does it when the tasks start.
+    assert flow.worker.terminate() == 0
+    produce(source, topic, [b"second"])
+    flow.worker.start()
+    assert [one.value() for one in flow.wait_for(2)] == [b"first", b"second"]
+
+
 def test_what_is_gone_is_told_and_what_was_aborted_is_left_out(flow: Flow) -> None:
     source, topic = flow.source, flow.topic
     admin = AdminClient({"bootstrap.servers": source})
