@@ -6,7 +6,7 @@ Used only in the herder's thread. Histories are for display: a worker that does 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from worker.herder.cluster.other_workers import LIVE, OtherWorkers
@@ -14,7 +14,8 @@ from worker.herder.connectors.connectors import Connectors
 from worker.herder.inbox import Inbox, Request, Requests
 from worker.metrics.history import SLOT, History, Part, Point, Recorded
 from worker.metrics.measurements import Measurements, Values
-from worker.stores.status.store import StatusStore
+from worker.stores.status.store import Status, StatusStore
+from worker.unit import Unit
 
 __all__ = ["Histories", "HistoryRequests"]
 
@@ -44,11 +45,13 @@ class Histories:
         self._others = others
         self._clock = clock
         self._history = History()
+        self._sources: tuple[object, ...] = ()
+        self._points: dict[str, Point] = {}
 
     def start(self) -> None:
         """Record the first points, and more every two seconds."""
         now = self._clock()
-        self._history.note(now, self._points())
+        self._history.note(now, self._latest_points())
         # In the middle of the next slot, so that no slot is missed if the timer fires slightly late.
         self._inbox.after(SLOT * 1.5 - now % SLOT, self.start)
 
@@ -69,10 +72,17 @@ class Histories:
             lambda parts: (self.recorded(connector), parts),
         )
 
-    def _points(self) -> dict[str, Point]:
+    def _latest_points(self) -> dict[str, Point]:
+        """Return the points of now: those of the last time if no task has reported anything new, as when all rest."""
+        fresh, statuses = self._measurements.fresh(), self._statuses.statuses()
+        if (fresh, statuses) != self._sources:
+            self._sources = fresh, statuses
+            self._points = self._points_of(fresh, statuses)
+        return self._points
+
+    def _points_of(self, fresh: Mapping[Unit, Values], statuses: Mapping[Unit, Status]) -> dict[str, Point]:
         tasks: dict[str, list[Values]] = {}
-        statuses = self._statuses.statuses()
-        for unit, values in self._measurements.fresh().items():
+        for unit, values in fresh.items():
             status = statuses.get(unit)
             if status is not None and status.worker_id == self._worker_id and status.state in LIVE:
                 tasks.setdefault(unit.connector, []).append(values)

@@ -49,6 +49,9 @@ class Snapshots:
         self._connectors = connectors
         self._inbox = inbox
         self._lives = Lifetimes()
+        self._sources: tuple[object, ...] = ()
+        self._statuses_seen: Mapping[Unit, Status] = {}
+        self._connectors_seen: Mapping[str, ConnectorSeen] = {}
         self.latest: Snapshot | None = None
         """The last snapshot, which any thread may read."""
 
@@ -81,18 +84,32 @@ class Snapshots:
         self._lives.forget(connector)
 
     def _snapshot(self) -> Snapshot:
-        statuses = self._own_statuses()
+        self._see_own()
         return Snapshot(
             at=time.time(),
             worker_id=self._worker_id,
             is_leader=self._membership.is_leader,
-            connectors=self._own_connectors(statuses),
-            statuses=statuses,
+            connectors=self._connectors_seen,
+            statuses=self._statuses_seen,
             tasks=self._measurements.reports(),
             lives=self._lives.seen(time.monotonic()),
             group=self._group(),
             inbox=self._inbox.waiting,
         )
+
+    def _see_own(self) -> None:
+        """Find this worker's units anew, unless nothing that decides about them has changed."""
+        membership = self._membership
+        sources = (
+            self._statuses.statuses(),
+            self._configs.connectors(),
+            membership.generation,
+            membership.leader_url,
+        )
+        if sources != self._sources:
+            self._sources = sources
+            self._statuses_seen = self._own_statuses()
+            self._connectors_seen = self._own_connectors(self._statuses_seen)
 
     def _own_statuses(self) -> dict[Unit, Status]:
         """The statuses of the units that this worker runs; each unit has one owner, so a cluster counts it once."""

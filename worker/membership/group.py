@@ -57,9 +57,10 @@ logger = logging.getLogger(__name__)
 
 _OFFSET_SECONDS: Final = 1.0
 _RETRY_SECONDS: Final = (0.1, 0.2, 0.5, 1.0)
-_BEAT_SECONDS: Final = 0.5
-_AFTER_ROUND_SECONDS: Final = 5.0
-_BEAT_AFTER_ROUND_SECONDS: Final = 0.2
+_BEATS: Final = ((5.0, 0.2), (60.0, 0.5), (math.inf, 1.0))
+"""The seconds between heartbeats, up to so many seconds after a round."""
+_BEAT_LOOK_SECONDS: Final = 0.5
+"""How soon the heartbeats notice that a round has ended."""
 _MOST_SILENT: Final = 2 / 3
 _MARGIN: Final = 0.1
 """Fractions of the session: the permitted silence of the broker, and the reserve at the session's end."""
@@ -114,7 +115,7 @@ class GroupMember:
         self._wanted_offset = -1
         self._round_offset = -1
         self._read_offset = -1
-        self._round_at = -math.inf
+        self._round_at = time.monotonic()
         self._join_at: float | None = None
         self._leaving: float | None = None
         self._away = False
@@ -438,20 +439,25 @@ class GroupMember:
         return max(0.0, self._certain - self._clock().since(self._alive))
 
     async def _beat(self, coordinator: Coordinator) -> None:
+        beaten = time.monotonic()
         while not self._ended:
-            await coordinator.sleep(self._until_next_beat())
+            if (left := beaten + self._between_beats() - time.monotonic()) > 0:
+                await coordinator.sleep(min(left, _BEAT_LOOK_SECONDS))
+                continue
             if coordinator.is_member:
                 await self._beat_once(coordinator)
+            beaten = time.monotonic()
 
-    def _until_next_beat(self) -> float:
-        """Return the seconds until the next heartbeat.
+    def _between_beats(self) -> float:
+        """Return the seconds between two heartbeats.
 
         Members learn of a new round only from heartbeats, and all members wait for the last one to join. A round that
-        revoked units is soon followed by another, so heartbeats are more frequent for a while.
+        revoked units is soon followed by another, and other changes seldom come alone, so heartbeats are more frequent
+        for a while.
         """
-        longest = min(self._config.heartbeat_interval_ms / 1000, self._session / 3, _BEAT_SECONDS)
-        is_recent = time.monotonic() - self._round_at < _AFTER_ROUND_SECONDS
-        return min(longest, _BEAT_AFTER_ROUND_SECONDS) if is_recent else longest
+        since = time.monotonic() - self._round_at
+        often = next(seconds for until, seconds in _BEATS if since <= until)
+        return min(self._config.heartbeat_interval_ms / 1000, self._session / 3, often)
 
     async def _beat_once(self, coordinator: Coordinator) -> None:
         """Send a heartbeat, repeated until it is answered or the membership is lost."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
@@ -33,7 +33,7 @@ _LAG: Final = "sink-record-lag"
 _PARTITIONS: Final = "partition-count"
 _OLD: Final = 2.0
 _PATIENCE: Final = 3.0
-_FRESH: Final = 50.0
+_FRESH: Final = 180.0
 """The seconds after which a silent task has no values: longer than a task at rest pauses between reports."""
 _MOST_CLIENTS: Final = 3
 _HAS_VALUES: Final = frozenset((State.RUNNING, State.PAUSED, State.FAILED))
@@ -100,6 +100,7 @@ class Measurements:
         self._owners = owners
         self._now = now
         self._own: dict[Unit, TaskMeasured] = {}
+        self._totals: dict[str, float] | None = None
         self._taken: dict[Unit, float] = {}
         self._reports: dict[Unit, TaskSeen] = {}
         self._others: dict[Unit, _Told] = {}
@@ -110,6 +111,7 @@ class Measurements:
     def take(self, unit: Unit, values: Values) -> None:
         """Keep the latest values of one of this worker's tasks."""
         self._own[unit] = self._own.get(unit, _NOTHING)._replace(values=values)
+        self._totals = None
         self._taken[unit] = self._now()
 
     def take_report(
@@ -174,7 +176,7 @@ class Measurements:
         return told.measured if told is not None and told.worker_id == status.worker_id else _NOTHING
 
     def fresh(self) -> dict[Unit, Values]:
-        """Return the values of this worker's tasks that have reported in the last fifty seconds."""
+        """Return the values of this worker's tasks that have reported in the last three minutes."""
         since = self._now() - _FRESH
         return {
             unit: measured.values
@@ -184,18 +186,14 @@ class Measurements:
 
     def totals(self) -> dict[str, float]:
         """Return the sums of this worker's tasks; without a lag if the lag of one sink is unknown."""
-        totals: dict[str, float] = {}
-        all_values = [measured.values or {} for measured in self._own.values()]
-        for values in all_values:
-            for key, value in values.items():
-                totals[key] = totals.get(key, 0.0) + value
-        if any(_PARTITIONS in values and _LAG not in values for values in all_values):
-            totals.pop(_LAG, None)
-        return totals
+        if self._totals is None:
+            self._totals = _totals([measured.values or {} for measured in self._own.values()])
+        return dict(self._totals)
 
     def forget(self, connector: str) -> None:
         """Forget the values of a deleted connector."""
         self._own = {unit: measured for unit, measured in self._own.items() if unit.connector != connector}
+        self._totals = None
         self._reports = {unit: seen for unit, seen in self._reports.items() if unit.connector != connector}
         self._taken = {unit: at for unit, at in self._taken.items() if unit.connector != connector}
         self._others = {unit: told for unit, told in self._others.items() if unit.connector != connector}
@@ -259,3 +257,13 @@ class Measurements:
 
 def _answers(question: _Question, unit: Unit, told: _Told) -> bool:
     return unit.connector == question.connector and told.worker_id == question.worker_id
+
+
+def _totals(all_values: Sequence[Values]) -> dict[str, float]:
+    totals: dict[str, float] = {}
+    for values in all_values:
+        for key, value in values.items():
+            totals[key] = totals.get(key, 0.0) + value
+    if any(_PARTITIONS in values and _LAG not in values for values in all_values):
+        totals.pop(_LAG, None)
+    return totals

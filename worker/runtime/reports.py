@@ -20,14 +20,14 @@ __all__ = ["ReportPace", "ToldStatistics"]
 _SOON: Final = 1.0
 _LITTLE_MOVES: Final = 2.5
 _AT_REST: Final = 5.0
-_LONGEST_REST: Final = 40.0
+_LONGEST_REST: Final = 160.0
 _MOST_EARLY: Final = 0.6
 """The fraction of its pause by which a report may be early."""
 _MANY: Final = 100
 """A task that counts this much between two reports sends the next one soon."""
 
 _SELDOM_SECONDS: Final = 20.0
-_MOST_SELDOM_SECONDS: Final = 80.0
+_MOST_SELDOM_SECONDS: Final = 160.0
 _ALWAYS_MOVING: Final = frozenset(
     {
         *("incoming-byte-total", "outgoing-byte-total", "request-total", "response-total", "requests-in-flight"),
@@ -96,7 +96,7 @@ class ToldStatistics:
         self._pause = _SELDOM_SECONDS
 
     def take(self, seen: ClientStatistics) -> None:
-        """Report statistics: less and less often while only values change that always do, at last every 80 seconds."""
+        """Report statistics: less and less often while only values change that always do, at last every 160 seconds."""
         self._seen = seen
         moves = self._told is None or _of_records(seen) != _of_records(self._told)
         if moves or self._now() >= self._due:

@@ -47,7 +47,9 @@ logger = logging.getLogger(__name__)
 
 _AT_ONCE: Final = 250
 _BATCHES_UNDER_WAY: Final = 2
-_LOOK_UP_SECONDS: Final = 0.25
+_FETCH_SECONDS: Final = 0.25
+_QUIET_FETCH_SECONDS: Final = 5.0
+"""How long one call of the client waits for records, before the topic is started and after that."""
 _ASK_SECONDS: Final = 2.0
 _ASK_AGAIN_SECONDS: Final = 0.25
 _LEAST_WAIT_SECONDS: Final = 0.001
@@ -221,13 +223,17 @@ class CompactedTopic:
         return read.future
 
     def close(self, timeout: float = 5.0) -> None:
-        """End, after waiting up to ``timeout`` seconds for acknowledgements. Open requests fail."""
+        """End, after waiting up to ``timeout`` seconds for acknowledgements. Open requests fail.
+
+        The client cannot be interrupted while it waits for records. So the fetching thread ends by itself a few seconds
+        later, and closes it then.
+        """
         self._inbox.put(partial(self._end, time.monotonic() + timeout))
         self._ending.set()
-        for thread in (self._fetcher, self._thread):
-            if thread.ident is not None:
-                thread.join()
-        self._consumer.close()
+        if self._fetcher.ident is None:
+            self._consumer.close()
+        if self._thread.ident is not None:
+            self._thread.join()
         self._ends_reader.close()
         self._writer.close()
         self._refuse_the_rest()
@@ -291,17 +297,18 @@ class CompactedTopic:
 
     def _fetch(self) -> None:
         while not self._ending.is_set():
-            if not self._room.acquire(timeout=_LOOK_UP_SECONDS):
+            if not self._room.acquire(timeout=_FETCH_SECONDS):
                 continue
-            if messages := self._fetched():
+            if messages := self._fetched(_QUIET_FETCH_SECONDS):
                 self._inbox.put(partial(self._take_fetched, messages))
             else:
                 self._room.release()
+        self._consumer.close()
 
-    def _fetched(self) -> list[Any]:
-        """Return the messages that arrive within a moment. Used by one thread at a time."""
+    def _fetched(self, seconds: float = _FETCH_SECONDS) -> list[Any]:
+        """Return the messages that arrive within ``seconds``. Used by one thread at a time."""
         # Not poll, which wakes up five times a second while it waits.
-        first = self._consumer.consume(1, _LOOK_UP_SECONDS)
+        first = self._consumer.consume(1, seconds)
         return [*first, *self._consumer.consume(_AT_ONCE, 0)] if first else []
 
     def _loop(self) -> None:

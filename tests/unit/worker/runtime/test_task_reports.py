@@ -30,12 +30,12 @@ def test_statistics_are_reported_at_once_while_records_move() -> None:
 
 def test_while_no_records_move_they_are_reported_less_and_less_often() -> None:
     world = World()
-    reports = [world.say(records=10, requests=number) for number in range(48)]
+    reports = [world.say(records=10, requests=number) for number in range(96)]
     moments = [5 * reports.index(count) for count in range(1, reports[-1] + 1)]
-    assert moments == [0, 20, 60, 140, 220]
-    assert world.told[-1].values["request-total"] == 44.0
-    world.say(records=11, requests=48)
-    assert [world.say(records=11, requests=number) for number in range(49, 53)] == [6, 6, 6, 7]
+    assert moments == [0, 20, 60, 140, 300, 460]
+    assert world.told[-1].values["request-total"] == 92.0
+    world.say(records=11, requests=96)
+    assert [world.say(records=11, requests=number) for number in range(97, 101)] == [7, 7, 7, 8]
 
 
 def test_a_lag_that_grows_is_told_though_nothing_is_consumed() -> None:
@@ -71,7 +71,7 @@ class Reporting:
 
 def test_a_task_that_rests_reports_less_and_less_often_until_something_moves() -> None:
     task = Reporting(start=0.0)
-    assert [task.report(changed=False) for _ in range(6)] == [5.0, 5.0, 10.0, 20.0, 40.0, 40.0]
+    assert [task.report(changed=False) for _ in range(8)] == [5.0, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 160.0]
     task.now -= 10.0
     task.pace.counted(1)
     assert task.pace.next_report == task.now + 1.0
@@ -105,9 +105,10 @@ def test_a_task_at_rest_is_never_later_than_its_pause() -> None:
     for start in range(40):
         task = Reporting(start=start / 3, phase=7.0)
         task.report(changed=True)
-        pauses = [task.report(changed=False) for _ in range(6)]
-        assert all(pause <= most for pause, most in zip(pauses, (5.0, 10.0, 20.0, 40.0, 40.0, 40.0), strict=True))
-        assert all(pause >= least for pause, least in zip(pauses, (2.0, 4.0, 8.0, 16.0, 40.0, 40.0), strict=True))
+        pauses = [task.report(changed=False) for _ in range(8)]
+        most = (5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 160.0, 160.0)
+        least = (2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 160.0, 160.0)
+        assert all(low <= pause <= high for low, pause, high in zip(least, pauses, most, strict=True))
 
 
 def test_tasks_of_one_process_report_at_the_same_moments() -> None:
