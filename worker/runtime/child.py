@@ -131,7 +131,7 @@ def _run_task(command: messages.RunTask, link: Link, redaction: Redaction, watch
     link.when_stopped = watch.stopping
     control = Control(link, watch, paused=command.paused)
     control.takes_configs = issubclass(_task_class(assembly), SourceTask)
-    clients = Clients(assembly, command.task, control.send)
+    clients = Clients(assembly, command.task, control.send, shares=link.shares)
     counts = ErrorCounts()
     queue = _dead_letters(command, assembly, clients, control, counts)
     log = LogReporter(command.connector, command.task, assembly.config, counts)

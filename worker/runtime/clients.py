@@ -25,6 +25,7 @@ from worker.kafka.topics.creation import NewTopic, TopicCreationGroups
 from worker.runtime.assembly import Assembly
 from worker.runtime.reports import ToldStatistics
 from worker.runtime.source.producer import RestingProducer
+from worker.runtime.usage import starting_patient_threads
 from worker.security.redaction import Redaction
 from worker.supervisor.messages import messages
 
@@ -33,6 +34,8 @@ __all__ = ["Clients", "Publisher"]
 logger = logging.getLogger(__name__)
 _TRANSACTION_TIMEOUT_MS: Final = 60_000
 _BATCH_SIZE: Final = 1_000_000
+_LATE_SECONDS: Final = 0.2
+"""How late waits of a consumer's threads may end in a shared process."""
 _OF_THE_JVM: Final = frozenset(
     {
         "config.providers",
@@ -61,15 +64,21 @@ _RESETS: Final = {
 class Clients:
     """Makes the clients of one task, with the worker's and the connector's settings, for the caller to close.
 
-    ``tell`` receives the statistics of those that move records.
+    ``tell`` receives the statistics of those that move records. ``shares`` says whether the task shares its process.
     """
 
     def __init__(
-        self, assembly: Assembly, task: int, tell: Callable[[messages.ClientMetrics], None] | None = None
+        self,
+        assembly: Assembly,
+        task: int,
+        tell: Callable[[messages.ClientMetrics], None] | None = None,
+        *,
+        shares: bool = False,
     ) -> None:
         self._worker = assembly.worker_props
         self._props = assembly.props
         self._task = task
+        self._shares = shares
         self._tell = None if tell is None else _telling(tell, assembly.redaction)
         self._creates_topics = assembly.worker.topic_creation_enable
         self._admin_client: AdminClient | None = None
@@ -124,7 +133,10 @@ class Clients:
 
     def sink_consumer(self) -> Consumer:
         """The consumer of a sink task, which reports the ends of partitions."""
-        return _consumer(self._sink_consumer_properties, self._statistics())
+        if not self._shares:
+            return _consumer(self._sink_consumer_properties, self._statistics())
+        with starting_patient_threads(_LATE_SECONDS):
+            return _consumer(self._sink_consumer_properties, self._statistics())
 
     def topic_creator(self) -> TopicCreator:
         """The creator of a source task's topics, by ``topic.creation.*``."""
@@ -214,7 +226,7 @@ class Clients:
 
     @cached_property
     def _sink_consumer_properties(self) -> ClientProperties:
-        return roles.sink_consumer_properties(self._worker, self._props, self._task)
+        return roles.sink_consumer_properties(self._worker, self._props, self._task, shares=self._shares)
 
 
 def _telling(

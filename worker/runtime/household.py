@@ -22,7 +22,7 @@ from typing import Final, TypeAlias
 
 from worker.runtime.link import Line, Link
 from worker.runtime.log import send_log, send_output
-from worker.runtime.usage import ThreadTimes, give_back, share_arenas, wake_together
+from worker.runtime.usage import ThreadTimes, give_back, share_arenas
 from worker.runtime.watch import Lookout, Watch
 from worker.security.redaction import Redaction
 from worker.supervisor.messages import messages
@@ -120,7 +120,6 @@ class Household:
     def serve(self) -> None:
         """Run units until the worker ends this process."""
         share_arenas()
-        wake_together()
         _let_threads_inherit()
         voices = _Voices(self._link)
         send_log(voices, self._redaction)

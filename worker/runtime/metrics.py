@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 from connect.chain.tolerance import ErrorCounts
 from connect.measurement import Measurement
 from connect.source import SourceTask
+from worker.metrics.histograms import COMMIT
 from worker.runtime.reports import ReportPace
 from worker.runtime.timings import RATE, Rates, Timings
 from worker.supervisor.messages import messages
@@ -110,6 +111,10 @@ class TaskMetrics:
         """Set the measurements of the plugin; former ones that are missing are removed."""
         self._own.take(measurements)
 
+    def report_soon(self) -> None:
+        """Let the next report follow soon, since something has changed that is not counted."""
+        self._pace.counted(1)
+
     def due(self) -> bool:
         """Whether a report is due; gauges that are costly to compute are set only then."""
         return self._pace.due()
@@ -117,14 +122,15 @@ class TaskMetrics:
     def report(self) -> None:
         """Send everything to the worker. While little moves, the next report is due later."""
         now = time.monotonic()
-        values, histograms = self.values(), {name: tuple(kept) for name, kept in self.timings.histograms().items()}
-        # Decaying rates and means are no reason to report often.
-        seen = {name: value for name, value in values.items() if not name.endswith(RATE)}, histograms
+        values, histograms = self.values(), self.timings.histograms()
+        # Decaying rates and means are no reason to report often, nor are the commits of a task that moves nothing.
+        seen = (
+            {name: value for name, value in values.items() if not name.endswith(RATE)},
+            {name: kept for name, kept in histograms.items() if name != COMMIT},
+        )
         rates = self._rates.look(now, self._counters)
         self._gauges |= rates
-        report = messages.Metrics(
-            values | rates, self.timings.values(now), dict(self.timings.histograms()), self._own.changes()
-        )
+        report = messages.Metrics(values | rates, self.timings.values(now), dict(histograms), self._own.changes())
         self._pace.reported(changed=seen != self._seen or bool(report.own))
         self._seen = seen
         cpu = self._cpu()

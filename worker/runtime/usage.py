@@ -6,10 +6,10 @@ import contextlib
 import ctypes
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-__all__ = ["ThreadTimes", "give_back", "share_arenas", "wake_together"]
+__all__ = ["ThreadTimes", "give_back", "share_arenas", "starting_patient_threads"]
 
 _CLOCK_OF_THREAD: Final = 0b110
 """The bits by which Linux marks a clock id as the CPU clock of a thread; the others are the thread's id."""
@@ -18,7 +18,8 @@ _ARENA_MAX: Final = -8
 _ARENAS: Final = 2
 
 _PR_SET_TIMERSLACK: Final = 29
-_SLACK_NANOSECONDS: Final = 20_000_000
+_PR_GET_TIMERSLACK: Final = 30
+_NANOSECONDS: Final = 1_000_000_000
 
 
 class ThreadTimes:
@@ -54,14 +55,25 @@ def share_arenas() -> None:
         ctypes.CDLL(None).mallopt(_ARENA_MAX, _ARENAS)
 
 
-def wake_together() -> None:
-    """Let the system end waits of this thread, and of those that it starts, up to 20 ms late, and so several at once.
+@contextlib.contextmanager
+def starting_patient_threads(seconds: float) -> Iterator[None]:
+    """Let the system end waits of the threads started in this block up to ``seconds`` late, and so several at once.
 
-    Each Kafka client has threads that look around once a second or more often. Only waits that run out are late: data,
-    commands and other events wake a thread at once. Does nothing on a system without ``prctl``.
+    Each Kafka client has threads that look around once a second or more often. Only waits that run out are late: data
+    and other events wake a thread at once. Threads that those start inherit this. Does nothing on a system without
+    ``prctl``.
     """
-    with contextlib.suppress(AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, ctypes.c_ulong(_SLACK_NANOSECONDS), 0, 0, 0)
+    try:
+        prctl = ctypes.CDLL(None).prctl
+    except AttributeError:
+        yield
+        return
+    before = prctl(_PR_GET_TIMERSLACK, 0, 0, 0, 0)
+    prctl(_PR_SET_TIMERSLACK, ctypes.c_ulong(int(seconds * _NANOSECONDS)), 0, 0, 0)
+    try:
+        yield
+    finally:
+        prctl(_PR_SET_TIMERSLACK, ctypes.c_ulong(before), 0, 0, 0)
 
 
 def give_back() -> None:

@@ -42,7 +42,7 @@ UNREACHABLE: Final = "The Kafka client reaches no broker, and goes on trying"
 """Logged every second by a client that has lost all brokers."""
 
 _STATISTICS_INTERVAL: Final = "statistics.interval.ms"
-_STATISTICS_MS: Final = 10_000
+_STATISTICS_MS: Final = 30_000
 _REPORTED: Final = "Kafka client: %s"
 """Logged for failures that a client keeps retrying, such as a login, often every second."""
 

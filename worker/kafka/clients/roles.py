@@ -138,8 +138,10 @@ def _task_producer_properties(
     return _task_client(ClientKind.PRODUCER, {**role, _IN_FLIGHT: "1"}, worker, connector, forced)
 
 
-def sink_consumer_properties(worker: Mapping[str, str], connector: Mapping[str, str], task: int) -> ClientProperties:
-    """Return the settings of a sink task's consumer."""
+def sink_consumer_properties(
+    worker: Mapping[str, str], connector: Mapping[str, str], task: int, *, shares: bool = False
+) -> ClientProperties:
+    """Return the settings of a sink task's consumer; ``shares`` says whether the task shares its process."""
     role = _bootstrap(worker) | {
         "auto.offset.reset": "earliest",
         "client.id": f"connector-consumer-{connector['name']}-{task}",
@@ -147,6 +149,9 @@ def sink_consumer_properties(worker: Mapping[str, str], connector: Mapping[str, 
         "fetch.max.wait.ms": "1000",
         "group.id": sink_group_id(connector["name"]),
     }
+    if shares:
+        # There, a consumer with a full queue asks again up to 0.2 s late, and must not run dry until then.
+        role["queued.min.messages"] = "100000"
     if connector.get("topics.regex", "").strip():
         role["exclude.internal.topics"] = "true"
     # I2: the worker commits an offset when the task says that its data is durable.

@@ -285,6 +285,8 @@ class SinkLoop:
         if kept:
             self._timings.count("offset-commit-completion-total")
             self._timings.committed(time.monotonic() - begun)
+            if checked:
+                self._metrics.report_soon()
         else:
             self._timings.not_committed()
         return kept

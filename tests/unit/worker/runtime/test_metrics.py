@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from connect.chain.tolerance import ErrorCounts
 from connect.measurement import Measurement
 from worker.metrics.histograms import POLL
@@ -52,6 +54,19 @@ def test_rates_and_means_that_pass_away_make_no_task_report_more_often() -> None
     task.metrics.timings.took(POLL, 0.1)
     assert [task.report() for _ in range(4)] == [2.5, 2.5, 5.0, 10.0]
     assert task.told[0].values["sink-record-read-rate"] > 0.0
+
+
+def test_commits_of_a_task_that_moves_nothing_make_it_report_no_more_often() -> None:
+    task = Reporting()
+    pauses = []
+    for _ in range(5):
+        task.metrics.timings.committed(0.1)
+        pauses.append(task.report())
+    assert pauses == [2.5, 2.5, 5.0, 10.0, 20.0]
+    assert task.told[-1].histograms["offset-commit"][0] == pytest.approx(0.5)
+    task.now -= 10.0
+    task.metrics.report_soon()
+    assert task.metrics.next_report == task.now + 1.0
 
 
 def test_a_task_whose_figures_are_those_of_its_last_report_says_only_that() -> None:

@@ -1,4 +1,4 @@
-"""The CPU time of a unit is that of its threads, ended ones included. Threads of a shared process wake together."""
+"""The CPU time of a unit is that of its threads, ended ones included. Threads of its clients may wake together."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from worker.runtime.usage import ThreadTimes, wake_together
+from worker.runtime.usage import ThreadTimes, starting_patient_threads
 
 _WORK = 0.02
 _PR_GET_TIMERSLACK = 30
@@ -61,14 +61,9 @@ def _slack() -> int:
     return int(ctypes.CDLL(None).prctl(_PR_GET_TIMERSLACK, 0, 0, 0, 0))
 
 
-def test_waits_of_a_thread_and_of_those_that_it_starts_may_end_late_and_no_others() -> None:
+def test_waits_of_threads_that_are_started_meanwhile_may_end_late_and_no_others() -> None:
     before = _slack()
-
-    def shared() -> tuple[int, int]:
-        wake_together()
-        with ThreadPoolExecutor(1) as started:
-            return _slack(), started.submit(_slack).result()
-
-    with ThreadPoolExecutor(1) as process:
-        assert process.submit(shared).result() == (20_000_000, 20_000_000)
-    assert _slack() == before
+    with starting_patient_threads(0.2), ThreadPoolExecutor(1) as patient:
+        assert patient.submit(_slack).result() == 200_000_000
+    with ThreadPoolExecutor(1) as later:
+        assert (_slack(), later.submit(_slack).result()) == (before, before)
