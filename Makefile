@@ -100,13 +100,13 @@ fuzz: setup
 bench: setup
 	@for name in $(BENCHES); do echo "==> bench/$$name.py"; $(BIN)/python bench/$$name.py || exit 1; done
 
-# What many connectors that rest cost, beside Kafka Connect: six minutes with 60 of them.
+# What many connectors that rest cost, beside Kafka Connect: eight minutes with 60 of them.
 density: setup
 	@$(BIN)/python bench/density.py --connectors $(CONNECTORS)
 
 # A thousand connectors on one worker, all of which come back with every line after a kill -9: ten minutes.
 thousand: setup
-	@$(BIN)/python bench/density.py --connectors 1000 --side sluice --kill
+	@$(BIN)/python bench/density.py --connectors 1000 --side sluice --isolation shared --kill
 
 # Types every command of README and the guides on a machine where nothing is installed; needs ports 9092, 9094, 8083 and 8084.
 docs-test: setup

@@ -3,7 +3,7 @@
 ``python bench/density.py [--connectors N] [--seconds S] [--side SIDE] [--kill]``: half of the N connectors are file
 sources, the others are file sinks for the sources' topics, with one task each. Both workers are distributed ones and
 run one after the other on the same broker with Kafka's default settings: Java's with the JVM settings of Kafka's
-scripts, Sluice's with ``task.isolation=shared`` or the value of ``--isolation``.
+scripts, Sluice's with ``task.isolation=auto`` or the value of ``--isolation``.
 
 Memory is the proportional set size of the worker and all its processes: a page shared by several counts once. CPU
 seconds and wake-ups are measured for S seconds at rest, and for S seconds in which each source gets a line per second.
@@ -363,7 +363,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--connectors", type=int, default=60)
     parser.add_argument("--seconds", type=float, default=60.0, help="how long each look at CPU and wake-ups lasts")
-    parser.add_argument("--isolation", default="shared", help="task.isolation of Sluice's worker")
+    parser.add_argument("--isolation", default="auto", help="task.isolation of Sluice's worker")
     parser.add_argument("--side", choices=("both", "java", "sluice"), default="both", help="which worker to measure")
     parser.add_argument("--kill", action="store_true", help="kill the workers with SIGKILL, too")
     parser.add_argument("--keep", action="store_true", help="keep the folder with the logs, and say where it is")

@@ -75,6 +75,47 @@ def states(status: dict[str, Any]) -> list[str]:
     return [part.get("state") for part in parts]
 
 
+class Neighbours:
+    """A worker with pairs that share one process, and bad connectors that are put among them."""
+
+    def __init__(self, worker: StandaloneWorker, bootstrap: str, topic: str, folder: Path) -> None:
+        self.worker = worker
+        self._topic = topic
+        self.pairs = Pairs(worker, bootstrap, topic, folder)
+        worker.start()
+        wait_until("all run", self.pairs.all_run, DEADLINE)
+        self.pairs.write()
+        wait_until("the first lines are there", lambda: not self.pairs.lacking(), DEADLINE)
+        self.pids = self.pairs.pids()
+        self.shared = max(self.pids, key=self.pids.count)
+        assert self.pids.count(self.shared) == ROOM == len(self.pairs.names)
+
+    def put(self, name: str, **config: str) -> None:
+        """Put a connector among the others."""
+        props = {"connector.class": "acting.ActingSourceConnector", "topic": self._topic}
+        props |= {key.replace("_", "."): value for key, value in config.items()}
+        requests.put(f"{self.worker.url()}connectors/{name}/config", json=props, timeout=60).raise_for_status()
+
+    def is_seen(self, name: str, state: str, trace: str = "") -> bool:
+        """Whether a connector without tasks is in this state, for this reason."""
+        status = self.worker.status(name)
+        return states(status) == [state] and trace in status.get("connector", {}).get("trace", "")
+
+    def wait_until_well(self) -> None:
+        """Wait until each line has arrived and all run; no sink has lost one or their order."""
+        self.pairs.write()
+        wait_until("every line is there", lambda: not self.pairs.lacking(), DEADLINE)
+        wait_until("all run again", self.pairs.all_run, DEADLINE)
+        assert self.pairs.in_order()
+
+
+@pytest.fixture
+def neighbours(standalone: Callable[..., StandaloneWorker], bootstrap: str, topic: str, tmp_path: Path) -> Neighbours:
+    """Fifty good ones."""
+    worker = standalone(plugin_path=str(PLUGINS), task_isolation="shared", process_memory_max_bytes=str(LIMIT))
+    return Neighbours(worker, bootstrap, topic, tmp_path)
+
+
 @pytest.mark.parametrize(
     ("does", "found"),
     [
@@ -82,53 +123,34 @@ def states(status: dict[str, Any]) -> list[str]:
         ("exits", "exited with status 3"),
         ("keeps the GIL", "has not returned for"),
         ("leaks", f"more than process.memory.max.bytes={LIMIT}"),
-        ("handles signals", None),
-        ("changes the locale", None),
-        ("goes elsewhere", None),
-        ("leaves", "SystemExit: 4"),
     ],
 )
-def test_fifty_run_and_every_line_arrives_whatever_one_among_them_does(
-    standalone: Callable[..., StandaloneWorker],
-    bootstrap: str,
-    topic: str,
-    tmp_path: Path,
-    does: str,
-    found: str | None,
+def test_fifty_run_and_every_line_arrives_whatever_one_among_them_does_to_the_process(
+    neighbours: Neighbours, tmp_path: Path, does: str, found: str
 ) -> None:
     cue = tmp_path / "cue"
-    worker = standalone(plugin_path=str(PLUGINS), task_isolation="shared", process_memory_max_bytes=str(LIMIT))
-    pairs = Pairs(worker, bootstrap, topic, tmp_path)
-    worker.start()
-    wait_until("all run", pairs.all_run, DEADLINE)
-    pairs.write()
-    wait_until("the first lines are there", lambda: not pairs.lacking(), DEADLINE)
-    before = pairs.pids()
-    shared = max(before, key=before.count)
-    assert before.count(shared) == ROOM == len(pairs.names)
-
-    def bad() -> tuple[list[str], str]:
-        status = worker.status("bad")
-        return states(status), status.get("connector", {}).get("trace", "")
-
-    waits = does in ("crashes", "exits", "keeps the GIL", "leaks")
-    config = {"connector.class": "acting.ActingSourceConnector", "topic": topic, "does": does}
-    config |= {"cue": str(cue)} if waits else {}
-    config |= {"task.hang.timeout.ms": "3000"} if does == "keeps the GIL" else {}
-    requests.put(f"{worker.url()}connectors/bad/config", json=config, timeout=60).raise_for_status()
-    if waits:
-        wait_until("the bad one runs", lambda: bad()[0] == ["RUNNING"], DEADLINE)
-        assert f"process {shared} runs bad|worker" in worker.log(), "it lives among the good ones"
-    pairs.write()
+    good = neighbours
+    more = {"task_hang_timeout_ms": "3000"} if does == "keeps the GIL" else {}
+    good.put("bad", does=does, cue=str(cue), **more)
+    wait_until("the bad one runs", lambda: good.is_seen("bad", "RUNNING"), DEADLINE)
+    assert f"process {good.shared} runs bad|worker" in good.worker.log(), "it lives among the good ones"
+    good.pairs.write()
     cue.touch()
-    pairs.write()
-    if found is not None:
-        wait_until("the bad one is found", lambda: bad()[0] == ["FAILED"] and found in bad()[1], DEADLINE)
-    else:
-        wait_until("it runs", lambda: bad()[0] == ["RUNNING"], DEADLINE)
-    pairs.write()
-    wait_until("every line is there", lambda: not pairs.lacking(), DEADLINE)
-    wait_until("all run again", pairs.all_run, DEADLINE)
-    assert pairs.in_order()
-    if not waits:
-        assert pairs.pids() == before, "nobody has moved"
+    good.pairs.write()
+    wait_until("the bad one is found", lambda: good.is_seen("bad", "FAILED", found), DEADLINE)
+    good.wait_until_well()
+
+
+def test_fifty_stay_where_they_are_whatever_others_among_them_change(neighbours: Neighbours) -> None:
+    good = neighbours
+    for name, does, state, trace in (
+        ("signals", "handles signals", "RUNNING", ""),
+        ("locale", "changes the locale", "RUNNING", ""),
+        ("folder", "goes elsewhere", "RUNNING", ""),
+        ("end", "leaves", "FAILED", "SystemExit: 4"),
+    ):
+        good.put(name, does=does)
+        good.pairs.write()
+        wait_until(f"{name} is seen", lambda: good.is_seen(name, state, trace), DEADLINE)  # noqa: B023
+        good.wait_until_well()
+        assert good.pairs.pids() == good.pids, f"nobody has moved because of {name}"
