@@ -65,7 +65,7 @@ def test_a_sink_consumer_by_default() -> None:
             "enable.auto.commit": False,
             "isolation.level": "read_uncommitted",
             "queued.max.messages.kbytes": "32768",
-            "fetch.queue.backoff.ms": "10",
+            "fetch.queue.backoff.ms": "4",
         }.items()
     )
     assert "topic.blacklist" not in properties
