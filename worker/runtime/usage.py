@@ -73,7 +73,8 @@ def starting_patient_threads(seconds: float) -> Iterator[None]:
     try:
         yield
     finally:
-        prctl(_PR_SET_TIMERSLACK, ctypes.c_ulong(before), 0, 0, 0)
+        # 0 is the default of the thread. It also stands for the -1 of a system that refuses to tell.
+        prctl(_PR_SET_TIMERSLACK, ctypes.c_ulong(max(before, 0)), 0, 0, 0)
 
 
 def give_back() -> None:

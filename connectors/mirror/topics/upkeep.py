@@ -153,7 +153,7 @@ class TopicUpkeep:
         created = self._target.create(new)
         for remote in created:
             logger.info("Topic %s is mirrored to the new topic %s.", upstream[remote], remote)
-        return [upstream[remote] for remote in created]
+        return [topic for topic in missing if self._remote(topic) in created]
 
     def _tell_of_connect(self, topics: Collection[str]) -> None:
         for topic in sorted(topics):

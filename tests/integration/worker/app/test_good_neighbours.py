@@ -110,7 +110,7 @@ class Neighbours:
 
 
 @pytest.fixture
-def neighbours(standalone: Callable[..., StandaloneWorker], bootstrap: str, topic: str, tmp_path: Path) -> Neighbours:
+def good(standalone: Callable[..., StandaloneWorker], bootstrap: str, topic: str, tmp_path: Path) -> Neighbours:
     """Fifty good ones."""
     worker = standalone(plugin_path=str(PLUGINS), task_isolation="shared", process_memory_max_bytes=str(LIMIT))
     return Neighbours(worker, bootstrap, topic, tmp_path)
@@ -126,10 +126,9 @@ def neighbours(standalone: Callable[..., StandaloneWorker], bootstrap: str, topi
     ],
 )
 def test_fifty_run_and_every_line_arrives_whatever_one_among_them_does_to_the_process(
-    neighbours: Neighbours, tmp_path: Path, does: str, found: str
+    good: Neighbours, tmp_path: Path, does: str, found: str
 ) -> None:
     cue = tmp_path / "cue"
-    good = neighbours
     more = {"task_hang_timeout_ms": "3000"} if does == "keeps the GIL" else {}
     good.put("bad", does=does, cue=str(cue), **more)
     wait_until("the bad one runs", lambda: good.is_seen("bad", "RUNNING"), DEADLINE)
@@ -141,8 +140,7 @@ def test_fifty_run_and_every_line_arrives_whatever_one_among_them_does_to_the_pr
     good.wait_until_well()
 
 
-def test_fifty_stay_where_they_are_whatever_others_among_them_change(neighbours: Neighbours) -> None:
-    good = neighbours
+def test_fifty_stay_where_they_are_whatever_others_among_them_change(good: Neighbours) -> None:
     for name, does, state, trace in (
         ("signals", "handles signals", "RUNNING", ""),
         ("locale", "changes the locale", "RUNNING", ""),

@@ -72,6 +72,16 @@ def test_a_sink_consumer_by_default() -> None:
     assert sink().ignored == {}
 
 
+def test_a_sink_consumer_of_a_shared_process_keeps_a_longer_queue_unless_it_is_told_otherwise() -> None:
+    def queue(**connector: str) -> object:
+        shared = roles.sink_consumer_properties(WORKER, CONNECTOR | connector, 2, shares=True)
+        return shared.properties["queued.min.messages"]
+
+    assert sink().properties["queued.min.messages"] == "5000"
+    assert queue() == "100000"
+    assert queue(**{"consumer.override.queued.min.messages": "70"}) == "70"
+
+
 def test_internal_topics_do_not_match_a_sink_s_pattern() -> None:
     assert "__consumer_offsets" in str(sink(connector={"topics.regex": ".*"}).properties["topic.blacklist"])
 
