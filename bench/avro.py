@@ -22,11 +22,11 @@ sys.path[:] = [path for path in sys.path if Path(path or ".").resolve() != Path(
 import fastavro
 
 from connect.data import Schema, timestamp_schema
-from converters.avro.avro_text import avro_text
-from converters.avro.config import AvroDataConfig
-from converters.avro.decode import decoder
-from converters.avro.encode import encoder
-from converters.avro.from_connect import avro_from_connect
+from connect.kits.avro.avro_text import avro_text
+from connect.kits.avro.config import AvroDataConfig
+from connect.kits.avro.decode import decoder
+from connect.kits.avro.encode import encoder
+from connect.kits.avro.from_connect import avro_from_connect
 
 BATCH = 10_000
 ROUNDS = 5

@@ -18,7 +18,7 @@ from pathlib import Path
 # When this file runs as a script, bench/converters.py would hide the package of the same name.
 sys.path[:] = [path for path in sys.path if Path(path or ".").resolve() != Path(__file__).resolve().parent]
 
-from connect.garbage_collection import COLLECT_AFTER
+from connect.internals.garbage_collection import COLLECT_AFTER
 from converters.json import JsonConverter
 
 RECORDS = 60_000

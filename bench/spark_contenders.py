@@ -25,11 +25,11 @@ import pyarrow.json
 import pyarrow.parquet as pq
 
 from connect.bulk import OffsetRange
-from connect.jvm.home import sluice_home
-from connect.jvm.jars import read_lock, resolve_jars
-from connectors.spark.config import SparkSinkConfig
+from connect.internals.jvm.home import sluice_home
+from connect.internals.jvm.jars import read_lock, resolve_jars
 from connectors.spark.session import start_session
 from connectors.spark.sink import SparkSinkTask
+from connectors.spark.sink.config import SparkSinkConfig
 from connectors.spark.stores.access import Access
 from equipment.workers.bulk_context import BulkContext
 

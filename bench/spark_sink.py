@@ -48,8 +48,8 @@ from process_tree import ProcessTree
 from spark_contenders import AVRO_SCHEMA, CONTENDERS, Orders
 
 from connect.errors import ConnectError
-from connect.jvm.home import sluice_home
-from connect.jvm.jars import read_lock, resolve_jars
+from connect.internals.jvm.home import sluice_home
+from connect.internals.jvm.jars import read_lock, resolve_jars
 from equipment.fakes.schema_registry import MemoryRegistry, serving
 from equipment.workers.java_connect import DEFAULT_JVM, JavaConnect, JavaConnectJars, resolve_java_connect
 from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker

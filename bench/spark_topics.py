@@ -27,8 +27,8 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from process_tree import ProcessTree
 
 from connect.bulk import OffsetRange
-from connectors.spark.config import SparkSinkConfig
 from connectors.spark.sink import SparkSinkTask
+from connectors.spark.sink.config import SparkSinkConfig
 from equipment.workers.bulk_context import BulkContext
 from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
 

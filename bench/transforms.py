@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from connect.chain.steps import Step, apply_steps
 from connect.config import Config
 from connect.data import NO_HEADERS, Batch, Constant, Schema, SinkBatch, TimestampType, ValueColumn
+from connect.internals.chain.steps import Step, apply_steps
 from connect.transformation import Predicate
 from connect.transforms.cast import Cast
 from connect.transforms.insert_field import InsertField

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from connect.chain.tolerance import Failure
 from connect.config import LOW, MEDIUM, Config, Long, at_least, between, option, validator
 from connect.connector import Task
 from connect.data import Schema, TopicPartition
 from connect.errors import ConfigError
+from connect.internals.chain.tolerance import Failure
 from connect.offset_set import OffsetSet
 
 __all__ = [
@@ -273,7 +273,7 @@ class BulkSinkTask(Task[C], Generic[C]):
     def preview(self, ranges: Sequence[OffsetRange], rows: int) -> Iterable[TablePreview]:  # noqa: ARG002
         """Return what a load of these ranges would write, with up to ``rows`` rows of each table.
 
-        Called instead of :meth:`start`, possibly while another process is loading: it must not write, commit or take
+        Called instead of ``start``, possibly while another process is loading: it must not write, commit or take
         over anything. A task without previews returns nothing.
         """
         return ()
@@ -281,7 +281,15 @@ class BulkSinkTask(Task[C], Generic[C]):
     def committed(self) -> Mapping[TopicPartition, int]:
         """Return the next offset to load of each partition, as stored in the target together with the data.
 
-        Called once after :meth:`start`. These offsets override those committed in Kafka; a partition missing from the
+        Called once after ``start``. These offsets override those committed in Kafka; a partition missing from the
         map continues from the offset committed in Kafka.
         """
         return {}
+
+    def begin_anew(self, topic: str) -> bool:  # noqa: ARG002
+        """Forget the offsets of a topic, because it was deleted and created again.
+
+        Returns whether the task can load the new topic. If not, as by default, the task fails: the target's offsets are
+        those of the former topic.
+        """
+        return False

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from connect.bulk import BulkTaskContext
-from connect.chain.tolerance import ErrorPolicy, Failure
 from connect.config import LOW, Config, Long, at_least, option
 from connect.connector import Task
 from connect.data import Offset
+from connect.internals.chain.tolerance import ErrorPolicy, Failure
 from connect.source import OffsetStorageReader
 
 __all__ = [
@@ -82,7 +82,9 @@ class TransactionOrders:
 
 
 class BulkTransactions(Protocol):
-    """The transactions in which a bulk source publishes exactly once; see :mod:`connect.delivery.transaction`.
+    """The transactions in which a bulk source publishes exactly once.
+
+    See :mod:`connect.internals.delivery.transaction`.
 
     Each process of the source's engine writes with a slot of its own, numbered from 1.
     """

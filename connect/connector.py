@@ -26,6 +26,13 @@ class ConnectorContext(Protocol):
     def wait(self, seconds: float) -> bool:
         """Wait up to ``seconds``. Return ``False`` as soon as the connector must stop, otherwise ``True``."""
 
+    def show_wait(self, reason: str | None) -> None:
+        """Show in the status, and in the log once a minute, what the connector waits for; ``None`` for nothing more.
+
+        For what is missing and may come, such as a table or a cluster that does not answer: the reason says what that
+        is and what to do. Call it at each look, from one thread.
+        """
+
 
 class Task(Plugin[C], Generic[C]):
     """Does a share of a connector's work. All methods of a task are called from the same thread."""

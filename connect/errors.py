@@ -13,6 +13,7 @@ __all__ = [
     "ConfigError",
     "ConnectError",
     "DataError",
+    "MissingError",
     "NotFoundError",
     "PluginError",
     "RetriableError",
@@ -60,6 +61,14 @@ class RetriableError(ConnectError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (str(self), self.retry_after)
+
+
+class MissingError(RetriableError):
+    """What a source reads does not exist (yet), such as its file or folder.
+
+    The runtime polls again, and shows until then that the task waits, and why: the text is for users. A connector with
+    ``run.until=drained`` fails if it waits for too long.
+    """
 
 
 class NotFoundError(ConnectError):

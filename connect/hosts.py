@@ -10,18 +10,30 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Collection, Iterable, Iterator
+import socket
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from connect.config import LOW, Config, invalid_value, option, validator
 from connect.config.validators import matches_wildcard
 from connect.errors import ConnectError
 
-__all__ = ["ALLOWED_HOSTS_KEY", "DENIED_HOSTS_KEY", "HostDeniedError", "HostRules", "HostsConfig", "host_list"]
+__all__ = [
+    "ALLOWED_HOSTS_KEY",
+    "DENIED_HOSTS_KEY",
+    "HostDeniedError",
+    "HostRules",
+    "HostsConfig",
+    "Resolve",
+    "host_list",
+]
 
 ALLOWED_HOSTS_KEY: Final = "http.allowed.hosts"
 DENIED_HOSTS_KEY: Final = "http.denied.hosts"
+
+Resolve: TypeAlias = Callable[..., Sequence[tuple[Any, ...]]]
+"""Finds the addresses of a name, as :func:`socket.getaddrinfo` does."""
 
 _Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 _Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -103,6 +115,29 @@ class HostRules:
         if not found and first is not None:
             raise first
         return found
+
+    def reachable(self, host: str, port: int, resolve: Resolve = socket.getaddrinfo) -> list[str]:
+        """Resolve a host and return the addresses that may be reached; raise :class:`HostDeniedError` if none may.
+
+        Connect to these and not to the name, which may have another address the next time. A name that cannot be
+        resolved raises what ``resolve`` does: ``OSError``, or ``UnicodeError`` for one that is no name.
+        """
+        self.check_name(host)
+        answers = resolve(host.strip("[]"), port, type=socket.SOCK_STREAM)
+        return self.permitted(host, dict.fromkeys(str(answer[4][0]) for answer in answers))
+
+    def check_all(self, host: str, port: int = 0, resolve: Resolve = socket.getaddrinfo) -> None:
+        """Raise :class:`HostDeniedError` if a host, or any of its addresses if it resolves here, may not be reached.
+
+        For clients that resolve the name again themselves, and may connect to any of its addresses.
+        """
+        self.check_name(host)
+        try:
+            answers = resolve(host.strip("[]"), port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError):
+            return
+        for answer in answers:
+            self.permitted(host, [str(answer[4][0])])
 
     @property
     def _needs_allowed_name(self) -> bool:

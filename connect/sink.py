@@ -69,6 +69,14 @@ class SinkTaskContext(Protocol):
     def offset(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Continue consuming from these offsets. For sinks that store offsets in their target."""
 
+    def topic_ids(self, topics: Collection[str]) -> Mapping[str, str]:
+        """Return the ids of topics: the id of a topic that is deleted and created again is another one.
+
+        For sinks that store offsets in their target: call it in ``open``, store the id beside each offset, and do not
+        continue from an offset that has another id than its topic has now. A topic whose id is unknown is left out:
+        before Kafka 2.8, without the right Describe on it, or where the task runs without a worker.
+        """
+
     def timeout(self, seconds: float) -> None:
         """Call ``put`` again within ``seconds``, with or without records. Also sets the wait before a retry."""
 
@@ -113,7 +121,8 @@ class SinkTask(Task[C], Generic[C]):
 
     def flush(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Make every record passed to :meth:`put` durable. ``offsets`` (the next to consume) are committed "
-        "afterwards."""
+        "afterwards. After a ``RetriableError`` the runtime puts everything since the last commit again; any other "
+        "error fails the task."""
 
     def pre_commit(self, offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
         """Return the offsets that may be committed. By default this calls :meth:`flush` and returns ``offsets``.

@@ -238,7 +238,7 @@ class SourceConnector(Connector[C], Generic[C]):
         An interrupted split is read again from its stored offsets, so source partitions must not be shared between
         splits, with one exception. Splits that divide one source partition all carry the same text under the key
         :data:`SPLIT_OF` and are listed in the order of their offsets. Their offsets are stored in that order, and each
-        split starts at the greater of the stored offset and its own beginning. Called repeatedly after :meth:`start`.
+        split starts at the greater of the stored offset and its own beginning. Called repeatedly after ``start``.
         """
         return None
 

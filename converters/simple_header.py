@@ -6,7 +6,7 @@ from typing import Any
 
 from connect.converter import HeaderConverter
 from connect.data import Schema, SchemaAndValue
-from connect.data.values import convert_to_string, parse_string
+from connect.data.values import convert_to_string, parse_literal
 from connect.errors import DataError
 from converters.universal import ConverterConfig
 
@@ -16,9 +16,10 @@ __all__ = ["SimpleHeaderConverter"]
 class SimpleHeaderConverter(HeaderConverter[ConverterConfig]):
     """Writes values as text and infers the type when reading: ``12`` is a number, ``[1,2]`` an array.
 
-    Text of no other type is a string. As in Kafka Connect, text that looks like a number is read as one, and bytes that
-    are not UTF-8 are replaced with U+FFFD; if that matters, use the StringConverter or the ByteArrayConverter for
-    headers.
+    Text of no other type is a string, and so is text that would be written back in another way, but for the blanks in
+    arrays and maps: ``10:30``, ``007``, ``[007]``. As in Kafka Connect, other text that looks like a number is read as
+    one, and bytes that are not UTF-8 are replaced with U+FFFD; if that matters, use the StringConverter or the
+    ByteArrayConverter for headers.
     """
 
     def from_connect_header(self, topic: str, key: str, schema: Schema | None, value: Any) -> bytes | None:  # noqa: ARG002
@@ -33,4 +34,4 @@ class SimpleHeaderConverter(HeaderConverter[ConverterConfig]):
 
     def to_connect_header(self, topic: str, key: str, data: bytes | None) -> SchemaAndValue:  # noqa: ARG002
         """Return the value that the text represents, with its schema. Never fails."""
-        return parse_string(None if data is None else data.decode(errors="replace"))
+        return SchemaAndValue(None, None) if data is None else parse_literal(data.decode(errors="replace"))

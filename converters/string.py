@@ -8,7 +8,7 @@ from typing import Any, Final
 from connect.config import HIGH, option
 from connect.data import Column, Schema, SchemaAndValue, ValueColumn
 from connect.errors import ConfigError, DataError
-from connect.java.value_text import value_text
+from connect.internals.java.value_text import value_text
 from converters.universal import ConverterConfig, UniversalConverter
 
 __all__ = ["StringConverter", "StringConverterConfig"]

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from connect.config import Config, to_markdown
-from connect.kafka.settings.reference import client_properties_page
-from connect.plugins import PluginEntry, PluginKind, load_class, read_entries
+from connect.internals.kafka.settings.reference import client_properties_page
+from connect.internals.plugins import PluginEntry, PluginKind, load_class, read_entries
 from worker.config.connector import ConnectorConfig, SinkConnectorConfig, SourceConnectorConfig
 from worker.config.security import SecurityConfig
 from worker.config.worker import DistributedConfig, StandaloneConfig, WorkerConfig

@@ -79,6 +79,7 @@ def create_app(
             sign_in=guards.access is not None,
             hide=hide,
             warnings=lambda: [*guards.warnings(), *map(hide, herder.refusals())],
+            troubles=herder.troubles,
         ),
         sessions(guards.access, herder.connectors, patience),
         connectors(herder.connectors, patience),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from http import HTTPStatus
+from http.client import HTTPException
 from typing import Any, Final
 
 import requests
@@ -15,14 +16,20 @@ __all__ = ["RestClient", "RestError"]
 
 # A worker gives up after 90 s and then says what it was waiting for.
 _TIMEOUT: Final = 100.0
+_ADDRESS: Final = "Give the address of a worker's REST API with --url or SLUICE_URL, for example http://localhost:8083."
+_EVERY_WORKER_HAS: Final = ("/", "/connectors", "/connector-plugins")
 
 
 class RestError(ConnectError):
-    """An error answered by the worker; ``status`` is the HTTP status, or ``None`` if there was no answer."""
+    """An error answered by the worker, with the ``document`` of the answer.
 
-    def __init__(self, message: str, status: int | None) -> None:
+    ``status`` is the HTTP status, or ``None`` if there was no answer.
+    """
+
+    def __init__(self, message: str, status: int | None, document: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
         self.status = status
+        self.document = document
 
 
 class RestClient:
@@ -65,6 +72,16 @@ class RestClient:
         """Send a DELETE request."""
         return self._ask("DELETE", path, {})
 
+    def troubles(self) -> list[str]:
+        """Return what keeps the worker from its work."""
+        try:
+            health = self.get("/health")
+        except RestError as error:
+            if error.document is None:
+                raise
+            health = error.document
+        return [str(trouble["message"]) for trouble in health.get("troubles", [])]
+
     def _ask(
         self, method: str, path: str, parameters: Mapping[str, str | int], body: Mapping[str, Any] | None = None
     ) -> Any:
@@ -73,9 +90,10 @@ class RestClient:
                 method, f"{self.url}{path}", params=dict(parameters), json=body, timeout=_TIMEOUT
             )
         except requests.RequestException as error:
+            if _breaks_off(error):
+                raise RestError(self._no_worker("it does not speak HTTP"), None) from error
             raise RestError(
-                f"No worker answers at {self.url}: {os_reason(error)}. Is one running? Give the address of its "
-                "REST API with --url or SLUICE_URL, for example http://localhost:8083.",
+                f"No worker answers at {self.url}: {os_reason(error)}. Is one running? {_ADDRESS}",
                 None,
             ) from error
         if answer.ok and not answer.content:
@@ -83,17 +101,33 @@ class RestClient:
         document = self._document(answer)
         if answer.ok:
             return document
-        message = document.get("message") if isinstance(document, dict) else None
-        raise RestError(str(message or f"{self.url} answered {answer.status_code}"), answer.status_code)
+        if answer.status_code == HTTPStatus.NOT_FOUND and path.partition("?")[0] in _EVERY_WORKER_HAS:
+            raise RestError(self._no_worker(f"it has no {path.partition('?')[0]}"), answer.status_code)
+        told = document if isinstance(document, dict) else {}
+        message = told.get("message") or f"{self.url} answered {answer.status_code}"
+        raise RestError(str(message), answer.status_code, told)
 
     def _document(self, answer: requests.Response) -> Any:
         try:
             return answer.json()
         except requests.JSONDecodeError as error:
-            message = f"What answers at {self.url} is not the REST API of a worker: status {answer.status_code}"
+            message = self._no_worker(f"its answer with status {answer.status_code} is not JSON")
             if answer.status_code == HTTPStatus.UNAUTHORIZED:
-                message += ". Set SLUICE_USER and SLUICE_PASSWORD, or SLUICE_TOKEN, if it asks for a user."
+                message = (
+                    f"What answers at {self.url} is not the REST API of a worker: status 401. Set SLUICE_USER and "
+                    "SLUICE_PASSWORD, or SLUICE_TOKEN, if it asks for a user."
+                )
             raise RestError(message, answer.status_code) from error
+
+    def _no_worker(self, why: str) -> str:
+        return f"What answers at {self.url} is not a Sluice or Kafka Connect worker: {why}. {_ADDRESS}"
+
+
+def _breaks_off(error: BaseException) -> bool:
+    """Whether something took the connection, and closed it or sent what is not HTTP."""
+    parts = [error, *(part for part in error.args if isinstance(part, BaseException))]
+    deeper = [part for each in parts[1:] for part in each.args if isinstance(part, BaseException)]
+    return any(isinstance(part, HTTPException | ConnectionResetError) for part in (*parts, *deeper))
 
 
 class _Bearer(requests.auth.AuthBase):

@@ -146,7 +146,7 @@ _PARAMETERS: Final = {
 
 _PATHS: Final[dict[str, Schema]] = {
     "/": _item(get=_operation("Get the version of the API and the id of the Kafka cluster.", {200: "Object"})),
-    "/health": _item(get=_operation("Check the health of the worker.", {200: "Object"})),
+    "/health": _item(get=_operation("Check the health of the worker.", {200: "Object", 503: "Object"})),
     "/whoami": _item(
         get=_operation(
             "Get the caller and its rights, on the worker and on all connectors it may view or on those named.",

@@ -370,7 +370,8 @@ _BODIES: Final[dict[str, Schema]] = {
             "error_count": _NUMBER,
             "groups": array(TEXT),
             "configs": array(_object({"definition": {"type": ["object", "null"]}, "value": _ANY_OBJECT})),
-        }
+        },
+        {"warnings": array(_object({"key": _TEXT_OR_NULL, "message": TEXT}))},
     ),
     "Cluster": _object(
         {

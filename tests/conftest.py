@@ -14,10 +14,11 @@ from uuid import uuid4
 import pytest
 
 from connect.errors import ConnectError
-from connect.jvm.home import sluice_home
-from connect.jvm.jars import read_lock, resolve_jars
-from connect.jvm.java import find_java
+from connect.internals.jvm.home import sluice_home
+from connect.internals.jvm.jars import read_lock, resolve_jars
+from connect.internals.jvm.java import find_java
 from equipment.examples import register_profiles
+from equipment.proofs import thorough
 from equipment.schedule import UNKNOWN, Durations, UnitScheduling, in_turn, read_durations, unit_of
 from equipment.servers.azurite import AzureServer, running_azurite
 from equipment.servers.gcs import GcsServer, running_gcs
@@ -405,7 +406,7 @@ def mysql(mysql_server: Server) -> Iterator[Database]:
         yield database
 
 
-@pytest.fixture(params=["postgresql", "mariadb", "mysql"])
+@pytest.fixture(params=["postgresql", "mariadb", *thorough("mysql")])
 def database(request: pytest.FixtureRequest) -> Database:
     """An empty database, of each server in turn."""
     found: Database = request.getfixturevalue(request.param)

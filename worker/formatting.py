@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
-__all__ = ["counted", "size_text", "utc_text", "written_text"]
+__all__ = ["counted", "local_time", "size_text", "utc_text", "written_text"]
 
 _UNITS: Final = ("bytes", "kB", "MB", "GB", "TB")
 _UNIT: Final = 1000
@@ -14,6 +14,11 @@ _UNIT: Final = 1000
 def utc_text(seconds: float) -> str:
     """Format seconds since 1970 as ``2026-01-31T12:00:00Z``."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def local_time(seconds: float) -> str:
+    """Return a time in seconds since 1970 as the logs show it, in this machine's time zone."""
+    return datetime.fromtimestamp(seconds, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def size_text(count: int) -> str:

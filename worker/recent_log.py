@@ -18,7 +18,7 @@ __all__ = ["LoggedLines", "RecentLog"]
 _OF_UNIT: Final = re.compile(r"(?P<connector>.+)\|(?:worker|task-\d+)", re.DOTALL)
 _OF_A_CONNECTOR: Final = 256 * 1024
 _OF_ALL: Final = 16 * 1024 * 1024
-_LONGEST: Final = 32 * 1024
+_MOST_CHARACTERS: Final = 32 * 1024
 _OVERHEAD: Final = 100
 
 
@@ -71,8 +71,8 @@ class RecentLog(logging.Handler):
         except Exception:
             self.handleError(record)
             return
-        if len(line) > _LONGEST:
-            line = f"{line[:_LONGEST]} ... ({len(line) - _LONGEST} more characters)"
+        if len(line) > _MOST_CHARACTERS:
+            line = f"{line[:_MOST_CHARACTERS]} ... ({len(line) - _MOST_CHARACTERS} more characters)"
         with self._guard:
             self._keep(match["connector"], line)
 

@@ -36,6 +36,8 @@ class Config:
 
     _attributes: ClassVar[tuple[Attribute, ...]] = ()
     _key_prefix: ClassVar[str] = ""
+    old_keys: ClassVar[Mapping[str, str]] = {}
+    """Old names of keys, with today's names. The value of an old one counts while the new one is absent or empty."""
     _originals: dict[str, str | None]
     _secret_keys: frozenset[str]
 
@@ -143,7 +145,7 @@ class Config:
             raise errors[0]
 
     def _load(self, props: Mapping[str, object], secret_keys: Collection[str]) -> dict[str, Reading]:
-        readings = read_keys(self.definitions(), props, secret_keys=secret_keys)
+        readings = read_keys(self.definitions(), self._with_new_names(props), secret_keys=secret_keys)
         self.__dict__["_originals"] = {key: original_text(value) for key, value in props.items()}
         self.__dict__["_secret_keys"] = frozenset(secret_keys)
         for attribute in self._attributes:
@@ -151,6 +153,10 @@ class Config:
             if not reading.errors:
                 self.__dict__[attribute.name] = attribute.load(reading.value)
         return readings
+
+    def _with_new_names(self, props: Mapping[str, object]) -> Mapping[str, object]:
+        old = {new: props[name] for name, new in self.old_keys.items() if name in props and not props.get(new)}
+        return {**props, **old} if old else props
 
     def _options(self) -> dict[str, Any]:
         return {item.name: self.__dict__[item.name] for item in self._attributes if item.name in self.__dict__}

@@ -6,7 +6,7 @@ from connect.data.numerals import integer_text
 
 __all__ = ["excerpt"]
 
-_LONGEST = 200
+_MOST_CHARACTERS = 200
 
 
 def excerpt(value: object) -> str:
@@ -18,4 +18,4 @@ def excerpt(value: object) -> str:
     except ValueError:
         # Python does not write whole numbers of more than 4,300 digits.
         return f"a {type(value).__name__} with a very long number in it"
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text)} characters)"
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}... ({len(text)} characters)"

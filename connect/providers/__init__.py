@@ -11,7 +11,7 @@ A worker configures the providers, and configurations refer to them::
 
 from connect.providers.environment import EnvVarConfigProvider, EnvVarProviderConfig
 from connect.providers.file import DirectoryConfigProvider, FileConfigProvider, PathProviderConfig
-from connect.providers.provider import ConfigData, ConfigProvider
+from connect.providers.provider import ConfigData, ConfigProvider, RefusedReferenceError
 from connect.providers.references import ResolvedConfig, has_reference, resolve_references, restore_references
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "EnvVarProviderConfig",
     "FileConfigProvider",
     "PathProviderConfig",
+    "RefusedReferenceError",
     "ResolvedConfig",
     "has_reference",
     "resolve_references",

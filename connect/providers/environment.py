@@ -7,9 +7,8 @@ from collections.abc import Collection, Mapping
 from typing import ClassVar
 
 from connect.config import LOW, Config, Long, option
-from connect.errors import ConnectError
-from connect.java.regex import regex_from_java, valid_java_regex
-from connect.providers.provider import ConfigData, ConfigProvider, ttl_ms
+from connect.internals.java.regex import regex_from_java, valid_java_regex
+from connect.providers.provider import ConfigData, ConfigProvider, RefusedReferenceError, ttl_ms
 
 __all__ = ["EnvVarConfigProvider", "EnvVarProviderConfig"]
 
@@ -48,7 +47,7 @@ class EnvVarConfigProvider(ConfigProvider):
     def get(self, path: str, keys: Collection[str] | None = None) -> ConfigData:
         """Return the variables in ``keys``, or all variables. ``path`` must be empty."""
         if path:
-            raise ConnectError(
+            raise RefusedReferenceError(
                 f"Path is not supported for EnvVarConfigProvider, invalid value '{path}': use only the name of the "
                 "variable, as in ${env:NAME}."
             )

@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 
 from connect.config import MEDIUM, Config, Long, invalid_value, option, read_properties, validator
 from connect.errors import ConnectError
-from connect.providers.provider import ConfigData, ConfigProvider, ttl_ms
+from connect.providers.provider import ConfigData, ConfigProvider, RefusedReferenceError, ttl_ms
 
 __all__ = ["AllowedPaths", "DirectoryConfigProvider", "FileConfigProvider", "PathProviderConfig"]
 
@@ -50,17 +50,19 @@ class AllowedPaths:
         self._refused = tuple(refused)
 
     def resolve(self, path: str | Path) -> Path:
-        """Return the path without ``..`` and symbolic links; raise :class:`~connect.errors.ConnectError` if refused."""
+        """Return the path without ``..`` and symbolic links; raise :class:`RefusedReferenceError` if refused."""
         try:
             real = Path(path).resolve()
             # Resolved each time: a mounted secret is replaced by pointing a link to another folder.
             allowed = any(real.is_relative_to(place.resolve()) for place in self._allowed)
         except (OSError, RuntimeError, ValueError) as error:
-            raise ConnectError(f"The path {str(path)!r} cannot be resolved: {error}. Correct the reference.") from error
+            raise RefusedReferenceError(
+                f"The path {str(path)!r} cannot be resolved: {error}. Correct the reference."
+            ) from error
         if not self._allowed:
             self._refuse(path, real)
         elif not allowed:
-            raise ConnectError(
+            raise RefusedReferenceError(
                 f"The path {path} is not allowed to be accessed: it, or the target of its links, is outside "
                 "allowed.paths. Refer to a file inside, or add the path to the provider's param.allowed.paths."
             )
@@ -73,7 +75,7 @@ class AllowedPaths:
             whose = "belongs to the worker itself"
         else:
             return
-        raise ConnectError(
+        raise RefusedReferenceError(
             f"The path {path} is not allowed to be accessed: it, or the target of its links, {whose}. Refer to another "
             "file, and set the provider's param.allowed.paths to the folders meant for connectors."
         )
@@ -118,7 +120,7 @@ class FileConfigProvider(_PathProvider):
         try:
             properties = read_properties(file)
         except ConnectError as error:
-            raise ConnectError(f"{error}. Correct {path}, or the reference to it.") from error
+            raise RefusedReferenceError(f"{error}. Correct {path}, or the reference to it.") from error
         values = properties if keys is None else {key: properties[key] for key in keys if key in properties}
         return ConfigData(values, self._ttl_ms)
 
@@ -139,7 +141,7 @@ class DirectoryConfigProvider(_PathProvider):
             # A key is compared with names and never joined to the path: it cannot lead out of the folder.
             chosen = [item for item in folder.iterdir() if (keys is None or item.name in keys) and item.is_file()]
         except OSError as error:
-            raise ConnectError(
+            raise RefusedReferenceError(
                 f"Could not list directory {path}: {error.strerror}. Create it, make it readable for the worker's "
                 "user, or correct the reference."
             ) from error
@@ -149,10 +151,10 @@ class DirectoryConfigProvider(_PathProvider):
         try:
             return self._allowed.resolve(file).read_bytes().decode()
         except OSError as error:
-            raise ConnectError(
+            raise RefusedReferenceError(
                 f"Could not read file {file}: {error.strerror}. Make it readable for the worker's user, or correct the "
                 "reference."
             ) from error
         except UnicodeDecodeError:
             # The cause is left out because it holds what is in the file (invariant I8).
-            raise ConnectError(f"The file {file} is not UTF-8: convert it.") from None
+            raise RefusedReferenceError(f"The file {file} is not UTF-8: convert it.") from None

@@ -7,8 +7,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from connect.config import LOW, Long, at_least, option
+from connect.errors import ConnectError
 
-__all__ = ["ConfigData", "ConfigProvider", "ttl_ms"]
+__all__ = ["ConfigData", "ConfigProvider", "RefusedReferenceError", "ttl_ms"]
+
+
+class RefusedReferenceError(ConnectError):
+    """A reference leads to nothing that can be read: a mistake in the configuration that contains it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +36,8 @@ class ConfigProvider(ABC):
         """Return the values of ``keys`` at ``path``, or all values at ``path`` if ``keys`` is ``None``.
 
         Leave out keys that do not exist; references to them stay unresolved. ``path`` is empty if the reference has
-        none. Raises ``ConnectError`` if the path cannot be read.
+        none. Raises :class:`RefusedReferenceError` if the path is wrong, and another ``ConnectError`` if what it leads
+        to cannot be asked now.
         """
 
     def close(self) -> None:

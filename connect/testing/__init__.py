@@ -12,7 +12,7 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from connect.extras import how_to_install
+from connect.internals.extras import how_to_install
 
 if TYPE_CHECKING:
     from connect.testing.contexts import (

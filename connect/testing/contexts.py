@@ -85,7 +85,8 @@ class _Waiting:
 class ConnectorTestContext(_Waiting):
     """The context of a source or sink connector.
 
-    ``reconfigurations`` counts its requests for new task configs, ``errors`` lists the errors it raised.
+    ``reconfigurations`` counts its requests for new task configs, ``errors`` lists the errors it raised, and
+    ``shown_waits`` what it said it waits for, with ``None`` where it waited for nothing more.
     """
 
     def __init__(self, offsets: StoredOffsets | None = None, *, longest_wait: float = _LONGEST_WAIT) -> None:
@@ -93,6 +94,7 @@ class ConnectorTestContext(_Waiting):
         self.offset_storage_reader = offsets if offsets is not None else StoredOffsets()
         self.reconfigurations = 0
         self.errors: list[Exception] = []
+        self.shown_waits: list[str | None] = []
 
     def request_task_reconfiguration(self) -> None:
         """Count a request to call ``task_configs`` again."""
@@ -101,6 +103,11 @@ class ConnectorTestContext(_Waiting):
     def raise_error(self, error: Exception) -> None:
         """Fail the connector."""
         self.errors.append(error)
+
+    def show_wait(self, reason: str | None) -> None:
+        """Note what the connector waits for, where that has changed."""
+        if [reason] != self.shown_waits[-1:] and (reason is not None or self.shown_waits):
+            self.shown_waits.append(reason)
 
 
 class SourceTaskTestContext(_Waiting):
@@ -147,7 +154,8 @@ class SinkTaskTestContext(_Waiting):
     """The context of a sink task.
 
     Its requests are in ``rewinds``, ``paused``, ``commit_requested``, ``retry_after`` and ``published``. Without an
-    ``errant_record_reporter`` the task has none, as if no dead letter queue were configured.
+    ``errant_record_reporter`` the task has none, as if no dead letter queue were configured. ``ids`` are those of the
+    topics.
     """
 
     def __init__(
@@ -165,10 +173,15 @@ class SinkTaskTestContext(_Waiting):
         self.commit_requested = False
         self.retry_after: float | None = None
         self.published: list[tuple[str, bytes | None, bytes | None]] = []
+        self.ids: dict[str, str] = {}
 
     def offset(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Continue consuming from these offsets."""
         self.rewinds.update(offsets)
+
+    def topic_ids(self, topics: Collection[str]) -> Mapping[str, str]:
+        """Return the ids of topics, without those that have none."""
+        return {topic: self.ids[topic] for topic in topics if topic in self.ids}
 
     def timeout(self, seconds: float) -> None:
         """Call ``put`` again within ``seconds``."""

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from connect.bulk import BulkSinkTask
-from connect.chain.sink_context import durable_offsets
 from connect.data import SinkBatch, SinkRecord, TopicPartition
 from connect.errors import ConnectError, RetriableError
+from connect.internals.chain.sink_context import durable_offsets
 from connect.sink import SinkConnector, SinkTask
 from connect.testing.contexts import ConnectorTestContext, ErrantRecords, SinkTaskTestContext
 from connect.testing.props import connector_props, task_props

@@ -35,7 +35,7 @@ from connect.data.schema import INTEGER_BITS
 from connect.data.values import convert_to_int64, convert_to_string
 from connect.data.values.parse import exact_number
 from connect.errors import ConfigError, DataError
-from connect.java.date_text import date_text
+from connect.internals.java.date_text import date_text
 from connect.transforms.fields.field_path import FieldSyntax, FieldTree, parse_field_path
 from connect.transforms.fields.key_or_value import Change, ValueTransformation, type_name
 from connect.transforms.fields.options import field_syntax_version, replace_null_with_default, split_at_colons

@@ -11,7 +11,7 @@ from connect.data import Batch, Record, Schema
 from connect.data.excerpt import excerpt
 from connect.data.numerals import INT64_MAX, INT64_MIN
 from connect.errors import ConfigError, DataError
-from connect.java.date_text import milliseconds_of
+from connect.internals.java.date_text import milliseconds_of
 from connect.transforms.fields.field_path import FieldSyntax, parse_field_path
 from connect.transforms.fields.key_or_value import KeyOrValueTransformation, copy_of, require_map, type_name
 from connect.transforms.fields.options import field_syntax_version

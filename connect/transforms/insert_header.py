@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from connect.config import HIGH, Config, option, validator
 from connect.data import NO_HEADERS, Batch, Constant, Header, Headers, Record
-from connect.data.values import parse_string
+from connect.data.values import parse_literal
 from connect.transformation import Transformation
 from connect.transforms.fields.key_or_value import copy_of
 
@@ -40,7 +40,7 @@ class InsertHeader(Transformation[InsertHeaderConfig]):
 
     def __init__(self, config: InsertHeaderConfig) -> None:
         super().__init__(config)
-        literal = parse_string(config.value_literal)
+        literal = parse_literal(config.value_literal)
         self._header = Header(config.header, literal.value, literal.schema)
         self._alone = Headers((self._header,))
         self._is_shared = not isinstance(literal.value, (list, dict))

@@ -8,7 +8,7 @@ from typing import Any
 from connect.config import HIGH, MEDIUM, Config, all_of, non_empty, option
 from connect.data import Batch, Constant, Headers, Record
 from connect.errors import ConfigError
-from connect.java.regex import regex_from_java, valid_java_regex
+from connect.internals.java.regex import regex_from_java, valid_java_regex
 from connect.transformation import Predicate
 from connect.transforms.fields.expressions import Expression
 

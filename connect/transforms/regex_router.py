@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 from connect.config import HIGH, Config, option
 from connect.data import Batch, Record
 from connect.errors import DataError
-from connect.java.regex import expand, regex_from_java, valid_java_regex
+from connect.internals.java.regex import expand, regex_from_java, valid_java_regex
 from connect.transformation import Transformation
 from connect.transforms.fields.key_or_value import copy_of
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from connect.config import MEDIUM, Config, option, unique_list
@@ -21,6 +22,8 @@ _PURPOSE: Final = "field replacement"
 
 class ReplaceFieldConfig(Config):
     """The fields to keep, and their new names."""
+
+    old_keys = MappingProxyType({"blacklist": "exclude", "whitelist": "include"})
 
     exclude: tuple[str, ...] = option(
         default=(),
@@ -46,6 +49,11 @@ class ReplaceFieldConfig(Config):
             for path in paths:
                 parse_field_path(path, self.field_syntax_version, key)
         return []
+
+    def warnings(self) -> Iterable[str]:
+        """Tell of a transformation that lets every field through."""
+        if not (self.exclude or self.include or self.renames):
+            yield "ReplaceField changes nothing: set at least one of exclude, include and renames."
 
     @property
     def renamed(self) -> Mapping[str, str]:

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from connect.config import HIGH, LOW, MEDIUM, Config, ConfigRuleError, option
 from connect.data import Schema, Type, date_schema, time_schema, timestamp_schema
+from connect.data.excerpt import excerpt
 from connect.data.logical import (
     DATE_NAME,
     TIME_NAME,
@@ -18,9 +19,9 @@ from connect.data.logical import (
 )
 from connect.data.numerals import INT64_MAX, INT64_MIN
 from connect.errors import ConfigError, DataError
-from connect.java.calendar_fields import DAY_MS
-from connect.java.date_format import DateFormat
-from connect.java.date_text import milliseconds_of
+from connect.internals.java.calendar_fields import DAY_MS
+from connect.internals.java.date_format import DateFormat
+from connect.internals.java.date_text import milliseconds_of
 from connect.transforms.fields.field_path import FieldSyntax, FieldTree, parse_field_path
 from connect.transforms.fields.key_or_value import Change, ValueTransformation, type_name
 from connect.transforms.fields.options import field_syntax_version, replace_null_with_default
@@ -108,6 +109,8 @@ class TimestampConverter(ValueTransformation[TimestampConverterConfig]):
         if isinstance(value, (dt.date, dt.time)):
             return milliseconds_of(value)
         if isinstance(value, int) and not isinstance(value, bool):
+            if not INT64_MIN <= value <= INT64_MAX:
+                raise DataError(f"TimestampConverter was passed a number of more than 64 bits: {excerpt(value)}")
             return self._read_unix(value)
         if isinstance(value, str):
             return self._read_string(value)

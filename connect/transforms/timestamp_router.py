@@ -9,18 +9,19 @@ from typing import Any, TypeVar
 from connect.config import HIGH, Config, invalid_value, option, validator
 from connect.data import Batch, Record
 from connect.errors import DataError
-from connect.java.date_format import DateFormat
+from connect.internals.java.date_format import DateFormat
 from connect.transformation import Transformation
 from connect.transforms.fields.key_or_value import copy_of
 
-__all__ = ["TimestampRouter", "TimestampRouterConfig"]
+__all__ = ["TimestampRouter", "TimestampRouterConfig", "date_pattern"]
 
 R = TypeVar("R", bound=Record)
 B = TypeVar("B", bound=Batch[Any])
 
 
 @validator("pattern of java.text.SimpleDateFormat")
-def _date_pattern(key: str, value: str) -> None:
+def date_pattern(key: str, value: str) -> None:
+    """Refuse text that is no pattern of dates."""
     try:
         DateFormat(value)
     except ValueError as error:
@@ -38,7 +39,7 @@ class TimestampRouterConfig(Config):
     timestamp_format: str = option(
         default="yyyyMMdd",
         importance=HIGH,
-        validator=_date_pattern,
+        validator=date_pattern,
         doc="Format of the timestamp, in UTC, as a pattern of java.text.SimpleDateFormat.",
     )
 

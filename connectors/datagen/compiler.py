@@ -15,6 +15,11 @@ from typing import Any, Final
 from connect.data import Schema, Type, logical, validate
 from connect.data.schema import INTEGER_RANGES
 from connect.errors import DataError, SchemaError
+from connect.kits.avro.avro_schema import AvroField, AvroSchema, is_null
+from connect.kits.avro.config import AvroDataConfig
+from connect.kits.avro.conventions import avro_member_name, is_map_entry, part
+from connect.kits.avro.defaults import Defaults
+from connect.kits.avro.to_connect import only_branch
 from connectors.datagen.annotations import Annotations
 from connectors.datagen.generator import (
     Arrays,
@@ -33,17 +38,12 @@ from connectors.datagen.generator import (
 )
 from connectors.datagen.numbers import Alternation, Decimals, Floats, Integers, Series
 from connectors.datagen.pattern import pattern
-from converters.avro.avro_schema import AvroField, AvroSchema, is_null
-from converters.avro.config import AvroDataConfig
-from converters.avro.conventions import avro_member_name, is_map_entry, part
-from converters.avro.defaults import Defaults
-from converters.avro.to_connect import only_branch
 
 __all__ = ["Compiler"]
 
 _MOST_TYPES: Final = 2_000
 _MOST_VALUES: Final = 50_000
-_LONGEST: Final = 100_000
+_MOST_BYTES: Final = 100_000
 _LENGTH: Final = (8, 16)
 """The lengths of what has none in the schema."""
 _YEARS: Final = 130
@@ -150,6 +150,8 @@ class Compiler:
                 return self._fixed(avro)
             case "array" | "map":
                 return self._items(avro, schema, annotations)
+            case "null":
+                raise SchemaError(f"{annotations.where} has no type other than null. Give it one.")
         return self._record(avro, schema, annotations.where)
 
     def _enum(self, avro: AvroSchema) -> Generator:
@@ -158,8 +160,8 @@ class Compiler:
         return Choice(next(self._streams), avro.symbols, cost_of(max(map(len, avro.symbols))))
 
     def _fixed(self, avro: AvroSchema) -> Generator:
-        if avro.size > _LONGEST:
-            raise SchemaError(f"The fixed {avro.full_name} is longer than {_LONGEST} bytes. Shorten it.")
+        if avro.size > _MOST_BYTES:
+            raise SchemaError(f"The fixed {avro.full_name} is longer than {_MOST_BYTES} bytes. Shorten it.")
         return Bytes(next(self._streams), Lengths(next(self._streams), avro.size, avro.size + 1))
 
     def _integer(self, annotations: Annotations, low: int, end: int) -> Generator:
@@ -209,7 +211,7 @@ class Compiler:
         return Converted(inner, lambda text: f"{prefix}{text}{suffix}", cost_of(len(prefix) + len(suffix)))
 
     def _lengths(self, annotations: Annotations) -> Lengths:
-        return Lengths(next(self._streams), *annotations.length(*_LENGTH, _LONGEST))
+        return Lengths(next(self._streams), *annotations.length(*_LENGTH, _MOST_BYTES))
 
     # -- values that hold others ---------------------------------------------------------------------------------
 

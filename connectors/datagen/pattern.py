@@ -17,7 +17,7 @@ from connectors.datagen.random_block import RandomBlock, below
 
 __all__ = ["pattern"]
 
-_LONGEST: Final = 10_000
+_MOST_CHARACTERS: Final = 10_000
 _OPEN_END: Final = 10
 """The number of repetitions that * and + and {2,} allow beyond the least."""
 _MOST_PARTS: Final = 1_000
@@ -134,8 +134,8 @@ class _Parser:
         part, work = self._alternatives()
         if self._place < len(self._text):
             raise self._refused("a ) has no opening parenthesis")
-        if part.longest > _LONGEST or work > _LONGEST:
-            raise self._refused(f"it generates strings of more than {_LONGEST} characters; repeat less")
+        if part.longest > _MOST_CHARACTERS or work > _MOST_CHARACTERS:
+            raise self._refused(f"it generates strings of more than {_MOST_CHARACTERS} characters; repeat less")
         part.cost = 1 + work
         return part
 
@@ -166,8 +166,8 @@ class _Parser:
         if (bounds := self._bounds()) is None:
             return part, work
         low, high = bounds
-        if high > _LONGEST or high * max(part.longest, work) > _LONGEST:
-            raise self._refused(f"it generates strings of more than {_LONGEST} characters; repeat less")
+        if high > _MOST_CHARACTERS or high * max(part.longest, work) > _MOST_CHARACTERS:
+            raise self._refused(f"it generates strings of more than {_MOST_CHARACTERS} characters; repeat less")
         # A ? affects how to search, not what matches.
         self._next("?")
         if self._text.startswith(_QUANTIFIERS, self._place):
@@ -244,7 +244,7 @@ class _Parser:
             if len(first) == 1 and self._is_range():
                 self._place += 1
                 last = self._member()
-                if len(last) != 1 or not 0 <= ord(last) - ord(first) < _LONGEST:
+                if len(last) != 1 or not 0 <= ord(last) - ord(first) < _MOST_CHARACTERS:
                     raise self._refused(f"{first}-{last} is not a range of characters")
                 found.update(dict.fromkeys(map(chr, range(ord(first), ord(last) + 1))))
             else:

@@ -6,12 +6,12 @@ from typing import Any, Final
 
 from connect.data import Schema
 from connect.errors import SchemaError
+from connect.kits.avro.avro_schema import AvroSchema, parse_avro
+from connect.kits.avro.config import AvroDataConfig
+from connect.kits.avro.to_connect import connect_from_avro
 from connectors.datagen.compiler import Compiler
 from connectors.datagen.generator import Records
 from connectors.datagen.random_block import RandomBlock
-from converters.avro.avro_schema import AvroSchema, parse_avro
-from converters.avro.config import AvroDataConfig
-from converters.avro.to_connect import connect_from_avro
 
 __all__ = ["RecordStream", "RecordType"]
 

@@ -11,7 +11,7 @@ import decimal
 import math
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any, Final
 
@@ -58,11 +58,15 @@ _FORMS: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
-    """A type: its name, its optional schema, and its parser, which raises a ``ValueError`` with the reason."""
+    """A type: its name, its optional schema, and its parser, which raises a ``ValueError`` with the reason.
+
+    An inferred type takes only texts of a ``form``, which the type gives back as they were.
+    """
 
     name: str
     schema: Schema
     parse: Callable[[str], Any]
+    form: re.Pattern[str] | None = None
 
 
 @lru_cache(maxsize=128)
@@ -84,8 +88,22 @@ def inferred_type(texts: Iterable[str]) -> ColumnType:
         for name, form in _FORMS:
             found = column_type(name)
             if all(form.fullmatch(value) for value in values) and _reads(found, values):
-                return found
+                taken = _spellings(values) if name == "boolean" else form
+                return replace(found, parse=partial(_parse_in_form, taken, found.parse), form=taken)
     return column_type("string")
+
+
+def _spellings(booleans: Iterable[str]) -> re.Pattern[str]:
+    """Return the form of booleans that are written as some of those are."""
+    ways = {str.lower if text.islower() else str.upper if text.isupper() else str.capitalize for text in booleans}
+    return re.compile("|".join(sorted(way(text) for way in ways for text in ("true", "false"))))
+
+
+def _parse_in_form(form: re.Pattern[str], parse: Callable[[str], Any], text: str) -> Any:
+    found = parse(text)
+    if not form.fullmatch(text):
+        raise ValueError(f"the type was inferred, and it would read this as {found}, which is not written the same way")
+    return found
 
 
 def _reads(found: ColumnType, texts: Iterable[str]) -> bool:

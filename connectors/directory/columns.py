@@ -72,7 +72,7 @@ class ColumnReader:
             table = self._table(data)
             if len(table) != len(records):
                 return None
-            columns = [self._column(table.column(name), each) for name, each in self._types.items()]
+            columns = [self._column(table.column(name), name, each) for name, each in self._types.items()]
         except (pa.ArrowInvalid, ValueError):
             return None
         if any(column is None for column in columns):
@@ -112,7 +112,10 @@ class ColumnReader:
                 newlines_in_values=bool(self._quote) and self._quote.encode() in data,
             ),
             convert_options=pa_csv.ConvertOptions(
-                column_types={name: self._read_as(name, each) for name, each in self._types.items()},
+                column_types={
+                    name: pa.string() if each.form is not None else self._read_as(name, each)
+                    for name, each in self._types.items()
+                },
                 null_values=list(self._nulls),
                 true_values=_TRUE,
                 false_values=_FALSE,
@@ -127,9 +130,13 @@ class ColumnReader:
         # Through float64, like the row path: any other way may round to a different float32.
         return pa.float64() if each.name == "float32" else arrow_type(each.schema)
 
-    def _column(self, chunked: Any, each: ColumnType) -> Any:
+    def _column(self, chunked: Any, name: str, each: ColumnType) -> Any:
         """Return one column in the type of its schema; ``None`` if the row path would give another value."""
         array: Any = pa.concat_arrays(chunked.chunks) if chunked.num_chunks != 1 else chunked.chunk(0)
+        if each.form is not None:
+            if not _has_form(array, each.form.pattern):
+                return None
+            array = _booleans(array) if each.name == "boolean" else array.cast(self._read_as(name, each))
         if each.name in ("float32", "float64"):
             array = array.cast(pa.float32()) if each.name == "float32" else array
             return None if pc.any(pc.is_inf(array)).as_py() else array
@@ -139,6 +146,15 @@ class ColumnReader:
         if each.name == "date":
             return array if _is_within(array.view(pa.int32()), _FIRST_DAY, None) else None
         return array
+
+
+def _has_form(texts: Any, form: str) -> bool:
+    """Return whether all texts have a form; the row path says which has not."""
+    return pc.all(pc.match_substring_regex(texts, rf"\A(?:{form})\z")).as_py() is not False
+
+
+def _booleans(texts: Any) -> Any:
+    return pc.if_else(pc.is_null(texts), pa.scalar(None, pa.bool_()), pc.is_in(texts, pa.array(_TRUE)))
 
 
 def _is_within(numbers: Any, first: int, last: int | None) -> bool:

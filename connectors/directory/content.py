@@ -92,14 +92,14 @@ class Content:
         if self.member is not None:
             archive = zipfile.ZipFile(self._file)
             return archive.open(self.member)
-        if self.path.endswith(".gz"):
+        if self.path.lower().endswith(".gz"):
             return gzip.GzipFile(fileobj=self._file)  # type: ignore[return-value]
         return self._file
 
 
 def is_compressed(path: str) -> bool:
     """Whether the file must be complete before any of it can be read."""
-    return path.endswith((".gz", ".zip"))
+    return path.lower().endswith((".gz", ".zip"))
 
 
 def members(path: str, matches: Callable[[str], bool]) -> list[str | None]:
@@ -108,12 +108,12 @@ def members(path: str, matches: Callable[[str], bool]) -> list[str | None]:
     A member matches by its name, or by its name with .zip appended, so that ``*.csv.zip`` finds the CSV files in
     archives.
     """
-    if not path.endswith(".zip"):
+    if not path.lower().endswith(".zip"):
         return [None]
     with zipfile.ZipFile(path) as archive:
         names = [entry.filename for entry in archive.infolist() if not entry.is_dir()]
     named = [name for name in names if not name.startswith("__MACOSX/") and not is_hidden(name)]
-    wanted = (name for name in named if matches(name) or matches(f"{name}.zip"))
+    wanted = (name for name in named if matches(name) or matches(name + path[-len(".zip") :]))
     chosen = named if len(named) == 1 else list(wanted)
     if not chosen:
         raise DataError(

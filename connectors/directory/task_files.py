@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Final
 
+from connect.errors import MissingError
 from connectors.directory.bookmark import Bookmark
 from connectors.directory.config import DirectoryTaskConfig
 from connectors.directory.finished_files import FinishedFile
@@ -60,11 +61,13 @@ class TaskFiles:
         """Scan the folder and return the files that have something to read now, in order of their names."""
         try:
             listed = self.listing.files()
-        except FileNotFoundError:
-            if not self._missing:
-                _log.warning("Couldn't find folder %s, waiting for it to be created.", self._config.path)
+        except FileNotFoundError as error:
             self._missing = True
-            return []
+            raise MissingError(
+                f"Folder {self._config.path} does not exist; the source waits until it does. Create it, or correct the "
+                "key path.",
+                self._config.scan_interval_ms / 1000,
+            ) from error
         self._missing = False
         names = {file.name for file in listed}
         self._unknown &= names
@@ -114,7 +117,7 @@ class TaskFiles:
 
     def _has_format(self, file: SourceFile) -> bool:
         """Whether the format of a file is known; if not, warn once that it is not read (I4)."""
-        if file.path.endswith(".zip") or file_format(self._config, file.name) is not None:
+        if file.path.lower().endswith(".zip") or file_format(self._config, file.name) is not None:
             return True
         if file.name not in self._unknown:
             self._unknown.add(file.name)

@@ -11,7 +11,7 @@ from typing import Final
 
 from connect.data import SinkBatch, TopicPartition
 from connect.errors import ConnectError
-from connect.java.value_text import text_renderer
+from connect.internals.java.value_text import text_renderer
 from connect.sink import SinkConnector, SinkTask
 from connectors.file.config import FileStreamSinkConfig
 

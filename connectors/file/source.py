@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from connect.data import Constant, Offset, Schema, SourceBatch, SourceRecord, ValueColumn
-from connect.errors import ConnectError, DataError
+from connect.errors import ConnectError, DataError, MissingError
 from connect.source import ExactlyOnceSupport, SourceConnector, SourceTask
 from connectors.file.changes import Changes
 from connectors.file.config import FileStreamSourceConfig, FileStreamTaskConfig
@@ -49,7 +49,6 @@ class FileStreamSourceTask(SourceTask[FileStreamTaskConfig]):
         self._input: LineInput | None = None
         self._changes: Changes | None = None
         self._awaits_change = False
-        self._missing = False
         self._told_unfinished = False
         # A file that grows is checked again soon, an idle one less often.
         self._idle_seconds = _LEAST_IDLE_SECONDS
@@ -61,9 +60,6 @@ class FileStreamSourceTask(SourceTask[FileStreamTaskConfig]):
         if self._has_ended():
             return None
         source = self._input or self._open()
-        if source is None:
-            self.context.wait(_MISSING_SECONDS)
-            return None
         if self._changes is not None and self._awaits_change:
             self._awaits_change = False
             self._changes.forget()
@@ -134,7 +130,7 @@ class FileStreamSourceTask(SourceTask[FileStreamTaskConfig]):
     def _name(self) -> str:
         return f"file {self.config.file}" if self.config.file else "the standard input"
 
-    def _open(self) -> LineInput | None:
+    def _open(self) -> LineInput:
         path, line_max_bytes = self.config.file, self.config.line_max_bytes
         if not path:
             _log.warning(
@@ -147,10 +143,11 @@ class FileStreamSourceTask(SourceTask[FileStreamTaskConfig]):
             # First, so that no change is missed.
             self._changes = self._changes or _changes_of(path, self.context.wake)
             self._input = Tail(path, self._committed_position(), line_max_bytes)
-        except FileNotFoundError:
-            if not self._missing:
-                _log.warning("Couldn't find file %s, waiting for it to be created.", path)
-            self._missing = True
+        except FileNotFoundError as error:
+            raise MissingError(
+                f"File {path} does not exist; the source waits until it does. Create it, or correct the key file.",
+                _MISSING_SECONDS,
+            ) from error
         except OSError as error:
             raise ConnectError(
                 f"Cannot read {self._name}: {error.strerror}. Make it readable for the worker's user."

@@ -7,10 +7,9 @@ from typing import Any, Final
 
 from connect.data import NO_HEADERS, Schema, SourceRecord
 from connect.errors import ConnectError, DataError
-from connectors.http.client.messages import Request
-from connectors.http.client.retries import Backoff, retry_after
+from connect.kits.http.messages import Request
+from connect.kits.http.retries import Backoff, retry_after
 from connectors.http.events import Event, EventParser
-from connectors.http.exchange import body_excerpt
 from connectors.http.items import Items
 from connectors.http.json_text import parse_json
 from connectors.http.source_config import HttpSourceConfig
@@ -62,9 +61,7 @@ class EventReading:
         if status in self._config.retry:
             asked = retry_after(headers, now)
             return self.failed(f"{place} was answered with HTTP status {status}", asked)
-        raise ConnectError(
-            f"{place} was answered with HTTP status {status}{body_excerpt(b'')}: correct the URL or the configuration."
-        )
+        raise ConnectError(f"{place} was answered with HTTP status {status}: correct the URL or the configuration.")
 
     def failed(self, reason: str, wait: float | None = None) -> TryLater:
         """Return when to reconnect after a failure. Raises :class:`~connect.errors.ConnectError` after too many."""

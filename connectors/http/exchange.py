@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
 from connect.errors import ConnectError, DataError
-from connectors.http.client.messages import Request, Response, TimedOutError
-from connectors.http.client.retries import Backoff, pause_asked, retry_after
+from connect.kits.http.messages import Request, Response, TimedOutError
+from connect.kits.http.retries import Backoff, pause_asked, retry_after
+from connectors.http.charset import shown_body
 from connectors.http.source_config import HttpSourceConfig
 from connectors.http.steps import Ask, Outcome, Rest, Steps, TryLater
 
@@ -50,8 +51,8 @@ class Exchange:
         self._backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
         self._pause = 0.0
 
-    def answer(self, request: Request) -> Steps[Answer]:
-        """Repeat a request until its answer is read or skipped."""
+    def answer(self, request: Request, ends: Collection[int] = ()) -> Steps[Answer]:
+        """Repeat a request until its answer is read or skipped; the statuses ``ends`` say that there is nothing."""
         tries = 0
         while True:
             if self._pause > 0:
@@ -59,7 +60,7 @@ class Exchange:
             outcome = yield Ask(request)
             tries += 1
             self._pause = self._pause_after(outcome)
-            judged = self._judged(request, outcome)
+            judged = self._judged(request, outcome, ends)
             if isinstance(judged, Answer):
                 return judged
             limit = self._most_tries if judged.most_tries is None or self._most_tries >= 0 else judged.most_tries
@@ -74,14 +75,14 @@ class Exchange:
         limit = pause_asked(outcome.headers, time.time()) if isinstance(outcome, Response) else None
         return max(least, limit or 0.0)
 
-    def _judged(self, request: Request, outcome: Outcome) -> Answer | _Failure:
+    def _judged(self, request: Request, outcome: Outcome, ends: Collection[int]) -> Answer | _Failure:
         if isinstance(outcome, Response):
-            return self._judged_response(request, outcome)
+            return self._judged_response(request, outcome, ends)
         if isinstance(outcome, TimedOutError) and self._config.http_long_polling:
             return Answer(is_silence=True)
         return _Failure(str(outcome))
 
-    def _judged_response(self, request: Request, outcome: Response) -> Answer | _Failure:
+    def _judged_response(self, request: Request, outcome: Response, ends: Collection[int]) -> Answer | _Failure:
         status = outcome.status
         if status == _UNCHANGED:
             return Answer(outcome)
@@ -93,19 +94,21 @@ class Exchange:
                 return _Failure(f"{reason}: {error}", most_tries=_BROKEN_TRIES)
         if status in self._skip:
             return Answer()
-        reason += body_excerpt(outcome.body)
+        reason += body_excerpt(outcome)
         now = time.time()
         asked, limit = retry_after(outcome.headers, now), pause_asked(outcome.headers, now)
         is_limited = status in _LIMITED and (asked is not None or limit is not None)
         if status in self._retry or is_limited:
             return _Failure(reason, wait=limit if asked is None else asked)
+        if status in ends:
+            return Answer()
         raise ConnectError(
             f"{reason}. To read, skip or retry such answers, list the status in http.response.policy.codes.process, "
             ".skip or .retry."
         )
 
 
-def body_excerpt(body: bytes, most: int = _EXCERPT) -> str:
+def body_excerpt(response: Response, most: int = _EXCERPT) -> str:
     """Return the beginning of a body on one line, for an error; empty if there is none."""
-    text = " ".join(body[: most * 4].decode("utf-8", "replace").split())
+    text = " ".join(shown_body(response, most * 4).split())
     return f": {text[:most]}" if text else ""

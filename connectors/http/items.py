@@ -16,7 +16,7 @@ from connect.data import Schema, SourceRecord
 from connect.data.excerpt import excerpt
 from connect.data.numerals import integer_text
 from connect.errors import DataError
-from connect.java.date_format import DateFormat
+from connect.internals.java.date_format import DateFormat
 from connectors.http.selection import Selection
 from connectors.http.source_config import HttpSourceConfig
 

@@ -29,10 +29,10 @@ __all__ = ["json_text", "parse_json"]
 _ENCODE_STRING: Final[Callable[[str], str]] = json.encoder.encode_basestring
 
 
-def parse_json(data: bytes, what: str) -> Any:
+def parse_json(data: bytes | str, what: str) -> Any:
     """Parse JSON. Raises :class:`~connect.errors.DataError`, whose text begins with ``what``."""
     try:
-        return json.loads(data, parse_constant=_refuse)
+        return json.loads(data, parse_constant=_refuse, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else _shortened(str(error))
         raise DataError(f"{what} is not JSON: {reason}") from None
@@ -120,6 +120,13 @@ def _decimal(value: Decimal, schema: Schema | None, numeric: bool) -> str:
 
 def _refuse(name: str) -> Any:
     raise ValueError(f"{name} is not a JSON number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{_shortened(text)} is too large a number")
+    return number
 
 
 def _shortened(text: str) -> str:

@@ -10,15 +10,16 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import time
-from typing import Any
+from typing import Any, Final
 
 from connect.data import SourceRecord
 from connect.errors import DataError
-from connectors.http.client.messages import Request, Response
+from connect.kits.http.messages import Request, Response
+from connectors.http.charset import body_text, told_charset
 from connectors.http.exchange import Answer, Exchange
 from connectors.http.items import Item, Items, fingerprint
 from connectors.http.json_text import parse_json
-from connectors.http.paging import Page, Paging
+from connectors.http.paging import Circle, Page, Paging
 from connectors.http.places import Place, Validators
 from connectors.http.selection import Selection
 from connectors.http.source_config import EVERYTHING, HttpSourceConfig
@@ -28,6 +29,9 @@ from connectors.http.steps import Malformed, Publish, Rest, Steps
 __all__ = ["ListReading", "Look", "response_content"]
 
 _log = logging.getLogger(__name__)
+
+
+_NO_SUCH_PAGE: Final = frozenset({404, 416})
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,10 @@ class ListReading:
         self._end = config.http_paging_end
         self._split_end = config.split_end
         self._has_warned = False
+        self._has_warned_of_total = False
+        self._circle = Circle()
+        self._previous = ""
+        self._last: Page | None = None
         self._is_conditional = (
             config.http_conditional
             and config.http_paging == "none"
@@ -86,6 +94,7 @@ class ListReading:
         """Yield the steps from a place on; they end only if the list is read once, or at the end of a split."""
         if self._config.split_first is not None and self._paging.number(place.page) < self._config.split_first:
             place = place.at(self._config.split_first)
+        self._circle, self._previous, self._last = Circle(), "", None
         while not place.is_done and not self._is_behind(place):
             place = yield from self._page(place)
 
@@ -115,11 +124,13 @@ class ListReading:
     def _page(self, place: Place) -> Steps[Place]:
         """Read one page, and return the place after it."""
         request = self._conditional(self._requests.page(place, self._paging), place)
-        answer = yield from self._exchange.answer(request)
+        answer = yield from self._exchange.answer(request, _NO_SUCH_PAGE if place.is_beyond else ())
         if not answer.has_content or answer.response is None:
+            if self._last is not None:
+                self._check_total(self._last)
             return (yield from self._rested(self._without_records(place, answer), found=False))
-        contents = self._contents(answer.content, place)
-        page = Page(answer.response.url, answer.response.headers, answer.content, len(contents.items))
+        contents = self._new_contents(self._contents(answer.content, place), place)
+        page = self._paging.page(answer.response, answer.content, len(contents.items), place)
         read = [self._read(item, mark) for item, mark in zip(contents.items, contents.marks, strict=True)]
         kept, reached = self._unseen(place, read, contents)
         after = self._after(place, page)
@@ -136,7 +147,44 @@ class ListReading:
     def _after(self, place: Place, page: Page) -> str | int | None:
         if self._split_end is not None:
             return self._paging.within(place.page, page, self._split_end)
-        return self._paging.after(place.page, page)
+        self._last = page
+        after = self._paging.after(place.page, page)
+        if place.is_start:
+            self._circle = Circle()
+        if isinstance(after, str):
+            self._circle.follow(after)
+        if after is None:
+            self._check_total(page)
+        return after
+
+    def _check_total(self, page: Page) -> None:
+        """Warn at the end of a list that has fewer items than the server says."""
+        total = self._paging.total(page) if self._paging.counts else None
+        if total is not None and page.before + page.count < total and not self._has_warned_of_total:
+            self._has_warned_of_total = True
+            _log.warning(
+                "The list ended after %s items, though the server reports a total of %s. Check "
+                "http.paging.total.pointer or http.paging.total.header, and that the request sends ${page.offset} or "
+                "${page.number}.",
+                page.before + page.count,
+                total,
+            )
+
+    def _new_contents(self, contents: _Contents, place: Place) -> _Contents:
+        """Return the items of a page; none if they are those of the page before again, beyond the end of the list."""
+        if not self._paging.counts:
+            return contents
+        mark = fingerprint(list(contents.marks))
+        is_same = place.is_beyond and place.index == 0 and mark == self._previous
+        self._previous = mark
+        if not is_same or not contents.marks:
+            return contents
+        _log.warning(
+            "Page %s has the same items as the page before it: taking it for the end of the list. Check that the "
+            "request sends ${page.offset} or ${page.number}.",
+            place.page,
+        )
+        return replace(contents, items=(), marks=[])
 
     def _without_records(self, place: Place, answer: Answer) -> Place:
         if self._split_end is not None:
@@ -248,7 +296,10 @@ class ListReading:
     def _following(self, current: Place, after: str | int | None, page: Page, validators: Validators | None) -> Place:
         """Return the place after the last item of a page."""
         if after is not None:
-            return current.at(after)
+            if not self._paging.counts or self._split_end is not None:
+                return current.at(after)
+            received = self._paging.received(after, page)
+            return current.beyond(after, received, is_beyond=self._paging.is_last(page))
         if self._end == "continue":
             where, done = self._paging.end(current.page, page)
             return replace(current, page=where, index=done, last=current.last if done else "", child=0)
@@ -325,12 +376,13 @@ class ListReading:
 
 def response_content(config: HttpSourceConfig, response: Response) -> Any:
     """Return the content of an answer. Raises :class:`~connect.errors.DataError` if it is not of the expected type."""
-    if config.http_response_type == "json":
-        return parse_json(response.body, "The answer") if response.body.strip() else None
-    try:
-        return response.body.decode() or None
-    except UnicodeDecodeError:
-        raise DataError("The answer is not UTF-8") from None
+    if config.http_response_type != "json":
+        return body_text(response) or None
+    charset = told_charset(response)
+    # JSON shows by itself which of Unicode's encodings it is in.
+    is_unicode = charset is None or charset.startswith("utf")
+    text = response.body if is_unicode else body_text(response)
+    return parse_json(text, "The answer") if text.strip() else None
 
 
 def _resumed(place: Place, marks: Sequence[str]) -> int:

@@ -10,15 +10,18 @@ from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
 
 from connect.data.excerpt import excerpt
 from connect.errors import ConnectError
-from connectors.http.client.messages import origin, shown_address
+from connect.kits.http.messages import Response, origin, shown_address
+from connectors.http.places import Place
 from connectors.http.selection import Selection, selection
 from connectors.http.source_config import HttpSourceConfig
 
-__all__ = ["Page", "Paging", "next_link"]
+__all__ = ["Circle", "Page", "Paging", "next_link"]
 
 _TARGET: Final = re.compile(r"[\s,]*<([^<>]*)>")
 _PARAMETER: Final = re.compile(r"\s*;\s*([\w!#$%&'*+.^`|~-]+)\s*(?:=\s*(?:\"((?:[^\"\\]|\\.)*)\"|([^\s;,\"]*)))?")
-_LONGEST: Final = 16 * 1024
+_MOST_CHARACTERS: Final = 16 * 1024
+_NO: Final = frozenset({"", "0", "false", "f", "no", "n", "off", "null", "none"})
+"""Texts by which servers say that there are no more pages."""
 _TOTAL: Final = re.compile(r"[0-9]{1,18}")
 
 
@@ -31,6 +34,29 @@ class Page:
     content: Any
     count: int
     """How many items it has."""
+    before: int = 0
+    """How many items the pages before it had."""
+    is_estimate: bool = False
+    """Whether the pages before it were not read, so that ``before`` takes them for full."""
+
+
+class Circle:
+    """Notices a list whose pages lead back to themselves, and keeps a single page for it (Brent's algorithm)."""
+
+    def __init__(self) -> None:
+        self._kept: str | int | None = None
+        self._steps, self._most = 0, 1
+
+    def follow(self, page: str | int) -> None:
+        """Go on to a page. Raises :class:`~connect.errors.ConnectError` if the list is a circle."""
+        if page == self._kept:
+            raise ConnectError(
+                f"The pages of the list lead round in a circle: the server gives {excerpt(page)} as the next page a "
+                "second time. Check http.paging.next.pointer, and that the request sends the cursor it is given."
+            )
+        self._steps += 1
+        if self._steps == self._most:
+            self._kept, self._steps, self._most = page, 0, self._most * 2
 
 
 class Paging:
@@ -40,6 +66,8 @@ class Paging:
         self.mode = config.http_paging
         self.size = config.http_paging_size
         self._start = config.http_paging_start
+        self._stays = config.http_paging_end == "continue" and self.mode == "page"
+        self._begins_later = config.split_first is not None
         self._own = origin(config.http_request_url.partition("${")[0])
         self._next: Selection | None = selection(config.http_paging_next_pointer, "http.paging.next.pointer")
         self._more: Selection | None = selection(config.http_paging_more_pointer, "http.paging.more.pointer")
@@ -65,7 +93,7 @@ class Paging:
 
     def after(self, page: str | int | None, answer: Page) -> str | int | None:
         """Return the page after an answer; ``None`` if it was the last one."""
-        if self._more is not None and not self._more.first(answer.content):
+        if self._more is not None and not _is_yes(self._more.first(answer.content)):
             return None
         match self.mode:
             case "next_link":
@@ -76,9 +104,9 @@ class Paging:
                 following = None if target is None else self._checked(answer.url, target)
             case "cursor":
                 following = self._found(answer)
-            case "offset" if self._is_full(answer):
+            case "offset" if self._goes_on(answer):
                 following = self.number(page) + answer.count
-            case "page" if self._is_full(answer):
+            case "page" if self._goes_on(answer):
                 following = self.number(page) + 1
             case _:
                 following = None
@@ -95,6 +123,26 @@ class Paging:
         if isinstance(page, int):
             return page
         return (1 if self.mode == "page" else 0) if self._start is None else self._start
+
+    @property
+    def counts(self) -> bool:
+        """Whether pages are numbered, or told by an offset."""
+        return self.mode in ("offset", "page")
+
+    def page(self, response: Response, content: Any, count: int, place: Place) -> Page:
+        """Return an answer with ``count`` items as paging sees it."""
+        before = self._full_before(place.page) if place.received is None else place.received
+        is_estimate = self.mode == "page" and self._begins_later
+        return Page(response.url, response.headers, content, count, before, is_estimate)
+
+    def received(self, page: str | int, answer: Page) -> int | None:
+        """Return how many items come before a page, the one after ``answer``; ``None`` if all pages were full."""
+        so_far = answer.before + answer.count
+        return None if so_far == self._full_before(page) else so_far
+
+    def _full_before(self, page: str | int | None) -> int:
+        steps = self.number(page) - self.number(None) if self.counts else 0
+        return steps if self.mode == "offset" else steps * self.size
 
     @property
     def tells_total(self) -> bool:
@@ -124,8 +172,22 @@ class Paging:
             return self.number(page) + answer.count, 0
         return page, answer.count
 
-    def _is_full(self, answer: Page) -> bool:
-        return answer.count > 0 and (self._more is not None or answer.count >= self.size)
+    def is_last(self, answer: Page) -> bool:
+        """Whether an answer looks like the last page, so that the server may not know a page after it."""
+        total = self.total(answer)
+        return answer.count < self.size or (total is not None and answer.before + answer.count >= total)
+
+    def _goes_on(self, answer: Page) -> bool:
+        """Whether a page is to follow. One that is not full need not be the last: many servers cap their size."""
+        if not answer.count:
+            return False
+        if self._more is not None or answer.count >= self.size:
+            return True
+        total = self.total(answer)
+        if total is not None and (self._stays or not answer.is_estimate):
+            return answer.before + answer.count < total
+        # Where reading continues at the last page later, the end must not be looked for beyond it.
+        return not self._stays
 
     def _found(self, answer: Page) -> str | int | None:
         found = self._next.first(answer.content) if self._next is not None else None
@@ -135,8 +197,8 @@ class Paging:
             raise ConnectError(
                 f"The next page is {excerpt(found)}: http.paging.next.pointer must point to a string or a number."
             )
-        if isinstance(found, str) and len(found) > _LONGEST:
-            raise ConnectError(f"The link or cursor of the next page has more than {_LONGEST} characters.")
+        if isinstance(found, str) and len(found) > _MOST_CHARACTERS:
+            raise ConnectError(f"The link or cursor of the next page has more than {_MOST_CHARACTERS} characters.")
         return found
 
     def _checked(self, url: str, link: str | int) -> str:
@@ -164,9 +226,13 @@ class Paging:
         return urlunsplit((parts.scheme, parts.netloc, parts.path, query, ""))
 
 
+def _is_yes(told: Any) -> bool:
+    return told.strip().lower() not in _NO if isinstance(told, str) else bool(told)
+
+
 def next_link(header: str) -> str | None:
     """Return the target of the link with ``rel=next`` in a ``Link`` header (RFC 8288)."""
-    for target, parameters in _links(header[:_LONGEST]):
+    for target, parameters in _links(header[:_MOST_CHARACTERS]):
         if "next" in parameters.get("rel", "").lower().split():
             return target
     return None

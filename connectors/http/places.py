@@ -44,6 +44,10 @@ class Place:
     child: int = 0
     is_done: bool = False
     validators: Validators | None = None
+    received: int | None = None
+    """How many items the pages before this one had, in this reading; ``None`` if each was full."""
+    is_beyond: bool = False
+    """Whether the page may well be beyond the end: the one before it was not full, or the last of the total."""
 
     @property
     def is_start(self) -> bool:
@@ -56,7 +60,11 @@ class Place:
 
     def at(self, page: str | int | None) -> Place:
         """Return the beginning of a page."""
-        return replace(self, page=page, index=0, last="", child=0)
+        return replace(self, page=page, index=0, last="", child=0, received=None, is_beyond=False)
+
+    def beyond(self, page: str | int, received: int | None, *, is_beyond: bool) -> Place:
+        """Return the beginning of the page after this one; ``received`` are the items up to there, if known."""
+        return replace(self.at(page), received=received, is_beyond=is_beyond)
 
     def to_offset(self) -> dict[str, Any]:
         """Return the source offset of the record before this place."""
@@ -64,6 +72,10 @@ class Place:
         if not self.is_start:
             offset |= {f"{_REQUEST}{name}": value for name, value in self.fields.items()}
             offset |= {"page.place": self.page, "page.index": self.index, "page.last": self.last}
+            if self.received is not None:
+                offset["page.received"] = self.received
+            if self.is_beyond:
+                offset["page.beyond"] = True
             if self.child:
                 offset["page.child"] = self.child
             if self.seen_item:
@@ -103,12 +115,14 @@ class Place:
             offset.get("page.child", 0),
             offset.get("page.done", False),
             validators,
+            offset.get("page.received"),
+            offset.get("page.beyond", False),
         )
 
 
 def check_offset(offset: Offset) -> None:
     """Raise :class:`~connect.errors.ConnectError` for an offset that is not one of this connector's."""
-    for name in ("page.index", "page.child"):
+    for name in ("page.index", "page.child", "page.received"):
         count = offset.get(name, 0)
         if not isinstance(count, int) or isinstance(count, bool) or count < 0:
             raise ConnectError(

@@ -13,11 +13,13 @@ from typing import Final
 
 from connect.data import SinkBatch, SinkRecord, TopicPartition
 from connect.errors import ConnectError, DataError, RetriableError
+from connect.kits.http.client import HttpClient
+from connect.kits.http.messages import NoAnswerError, Response
+from connect.kits.http.retries import retry_after
 from connect.sink import SinkConnector, SinkTask
 from connectors.http.background import LOOK
-from connectors.http.client.http_client import HttpClient
-from connectors.http.client.messages import NoAnswerError, Response
-from connectors.http.client.retries import retry_after
+from connectors.http.charset import shown_body
+from connectors.http.client_config import http_client
 from connectors.http.exchange import body_excerpt
 from connectors.http.json_text import json_text
 from connectors.http.lanes import Lanes
@@ -94,7 +96,7 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
     def start(self) -> None:
         config = self.config
         self._requests = SinkRequests(config)
-        self._client = HttpClient(config, most_connections=config.http_max_in_flight)
+        self._client = http_client(config, most_connections=config.http_max_in_flight)
         self._senders = _Senders(self._client, config.http_max_in_flight, config.http_response_report_bytes)
         self._progress = _Progress()
         self._in_flight: dict[Position, Job] = {}
@@ -203,7 +205,7 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
         reason = self._client.hide(
             str(error)
             if response is None
-            else f"{job.request.shown} was answered with HTTP status {response.status}{body_excerpt(response.body)}"
+            else f"{job.request.shown} was answered with HTTP status {response.status}{body_excerpt(response)}"
         )
         if response is not None and response.status not in self._retry:
             if 300 <= response.status < 400:
@@ -257,7 +259,7 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
             "partition": record.original_partition,
             "offset": record.original_offset,
             "status": None if response is None else response.status,
-            "body": None if response is None else self._client.hide(response.body.decode("utf-8", "replace")),
+            "body": None if response is None else self._client.hide(shown_body(response)),
             "error": error,
         }
         self.context.publish(topic, _key_bytes(record), json.dumps(told, ensure_ascii=False).encode())

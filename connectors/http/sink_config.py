@@ -19,8 +19,8 @@ from connect.config import (
     option,
 )
 from connect.errors import ConfigError
-from connectors.http.client.client_config import TOKEN, ClientConfig, plain_url, statuses
-from connectors.http.client.retries import Backoff, StatusRanges, status_ranges
+from connect.kits.http.retries import Backoff, StatusRanges, status_ranges
+from connectors.http.client_config import TOKEN, ClientConfig, plain_url, statuses
 from connectors.http.templates import Encoding, Template, TemplateError, body_encoding
 
 __all__ = ["HttpSinkConfig"]

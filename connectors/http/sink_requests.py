@@ -9,7 +9,7 @@ from typing import Any
 
 from connect.data import SinkRecord, TopicPartition
 from connect.errors import DataError
-from connectors.http.client.messages import Request
+from connect.kits.http.messages import Request
 from connectors.http.json_text import json_text
 from connectors.http.sink_config import HttpSinkConfig
 

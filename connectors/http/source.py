@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from connect.data import Offset, SourceRecord
 from connect.errors import ConnectError, RetriableError
 from connect.hosts import ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY
+from connect.kits.http.client import HttpClient
+from connect.kits.http.messages import NoAnswerError, Response, TimedOutError
 from connect.source import ExactlyOnceSupport, SourceConnector, SourceTask
 from connectors.http.background import Background, await_outcome
-from connectors.http.client.http_client import HttpClient, Stream
-from connectors.http.client.messages import NoAnswerError, Response, TimedOutError
+from connectors.http.client_config import http_client
 from connectors.http.event_reading import EventReading
 from connectors.http.items import fingerprint
 from connectors.http.list_reading import ListReading
@@ -21,6 +22,9 @@ from connectors.http.places import Place, check_offset
 from connectors.http.source_config import HttpSourceConfig
 from connectors.http.splits import ListSplits
 from connectors.http.steps import Ask, Malformed, Outcome, Publish, Rest, Steps, TryLater
+
+if TYPE_CHECKING:
+    from connect.kits.http.transport import Stream
 
 __all__ = ["HttpSourceConnector", "HttpSourceTask", "own_props"]
 
@@ -40,7 +44,7 @@ class HttpSourceTask(SourceTask[HttpSourceConfig]):
         reader = self.context.offset_storage_reader
         # The Java connector has one source partition, without a name.
         kept = reader.offset(partition) or reader.offset({})
-        self._client = HttpClient(self.config)
+        self._client = http_client(self.config)
         self._failure: Exception | None = None
         self._is_drained = False
         if self.config.http_events:

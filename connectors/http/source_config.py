@@ -21,9 +21,9 @@ from connect.config import (
     validator,
 )
 from connect.errors import ConfigError
-from connect.java.date_format import DateFormat
-from connectors.http.client.client_config import TOKEN, ClientConfig, plain_url, statuses
-from connectors.http.client.retries import StatusRanges, status_ranges
+from connect.internals.java.date_format import DateFormat
+from connect.kits.http.retries import StatusRanges, status_ranges
+from connectors.http.client_config import TOKEN, ClientConfig, plain_url, statuses
 from connectors.http.selection import Selection, pointer_text, selection
 from connectors.http.templates import Encoding, Template, TemplateError, body_encoding
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from connectors.http.client.messages import Request
+from connect.kits.http.messages import Request
 from connectors.http.paging import Paging
 from connectors.http.places import Place
 from connectors.http.source_config import HttpSourceConfig

@@ -9,10 +9,10 @@ from typing import Final
 
 from connect.data import Offset
 from connect.errors import ConnectError, RetriableError
+from connect.kits.http.messages import NoAnswerError, Request, Response
 from connect.source import SPLIT_OF
 from connectors.http.background import LOOK, Background, Wait, await_outcome
-from connectors.http.client.http_client import HttpClient
-from connectors.http.client.messages import NoAnswerError, Request, Response
+from connectors.http.client_config import http_client
 from connectors.http.items import Items
 from connectors.http.list_reading import ListReading, Look
 from connectors.http.paging import Paging
@@ -39,7 +39,7 @@ class ListSplits:
         self._paging = Paging(config)
         self._has_fields = Items(config).has_fields
         self._reading = ListReading(config, partition)
-        self._client = HttpClient(config)
+        self._client = http_client(config)
         self._background: Background[Response] = Background("http splits")
         self._looking: tuple[Place, Steps[Look]] | None = None
         self._next_reading = 0.0

@@ -8,7 +8,7 @@ from typing import TypeAlias, TypeVar
 
 from connect.data import SourceRecord
 from connect.errors import DataError
-from connectors.http.client.messages import NoAnswerError, Request, Response
+from connect.kits.http.messages import NoAnswerError, Request, Response
 
 __all__ = ["Ask", "Malformed", "Outcome", "Publish", "Rest", "Step", "Steps", "TryLater"]
 

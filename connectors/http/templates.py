@@ -22,7 +22,7 @@ from xml.sax.saxutils import escape
 from connect.data.excerpt import excerpt
 from connect.data.numerals import integer_text
 from connect.errors import DataError
-from connect.java.date_format import DateFormat
+from connect.internals.java.date_format import DateFormat
 from connectors.http.json_text import json_text
 
 __all__ = ["Encoding", "MissingValueError", "Template", "TemplateError", "body_encoding"]

@@ -5,20 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import ClassVar, Final, Literal
 
-from connect.config import HIDDEN, HIGH, LOW, MEDIUM, Config, ConfigRuleError, Long, Password, at_least, option
+from connect.config import HIDDEN, HIGH, LOW, MEDIUM, ConfigRuleError, Long, Password, at_least, invalid_value, option
 from connect.errors import ConfigError
-from connectors.jdbc.dialects.registry import dialect_class
-from connectors.jdbc.drivers import ALLOWED_DRIVERS_KEY, ALLOWED_OPTIONS_KEY, DEFAULT_DRIVERS, missing_package
+from connect.hosts import HostsConfig
+from connect.kits.sql.address import Address
+from connect.kits.sql.connection import Database, Wait
+from connect.kits.sql.dialect import Dialect
+from connect.kits.sql.hosts import HostGuard, named_hosts
+from connect.kits.sql.registry import DEFAULT_DRIVERS, dialect_class, missing_package
+from connect.kits.sql.urls import ALLOWED_DRIVERS_KEY, ALLOWED_OPTIONS_KEY, Allowed, parse_url
+from connect.kits.sql.values import TypeOptions, parse_zone
 from connectors.jdbc.unsupported_keys import unsupported_key_errors, unsupported_key_warnings
-from connectors.jdbc.urls import Address, Allowed, parse_url
 
-__all__ = ["ConnectionConfig"]
+__all__ = ["ConnectionConfig", "check_zone"]
 
 _PREFIX: Final = "connection."
 _OWN: Final = frozenset({"url", "user", "password", "attempts", "backoff.ms"})
 
 
-class ConnectionConfig(Config):
+def check_zone(key: str, value: str) -> None:
+    """Refuse what is no time zone."""
+    try:
+        parse_zone(value)
+    except ValueError as error:
+        raise invalid_value(key, value, str(error)) from error
+
+
+class ConnectionConfig(HostsConfig):
     """Where the database is, how to log in, and how to write names."""
 
     _own_keys: ClassVar[frozenset[str]] = _OWN
@@ -85,6 +98,8 @@ class ConnectionConfig(Config):
         if wrong is not None:
             yield ConfigRuleError(f"Invalid value {HIDDEN} for configuration connection.url: {wrong}", "connection.url")
             return
+        for key, reason in self.host_guard.denied():
+            yield ConfigRuleError(f"{key}: {reason}", key)
         try:
             dialect_class(self.dialect_name or self.address.backend)
         except LookupError as error:
@@ -106,9 +121,34 @@ class ConnectionConfig(Config):
         )
 
     @property
+    def host_guard(self) -> HostGuard:
+        """The worker's rules for the hosts of the database."""
+        address, own = self.address, self._driver_options()
+        keys = {option: f"{_PREFIX}{option}" for option, _ in named_hosts(address) if option in own}
+        return HostGuard(address, self.host_rules, keys)
+
+    @property
     def quotes_names(self) -> bool:
         """Whether names are quoted."""
         return self.quote_sql_identifiers == "always"
+
+    def dialect(self, options: TypeOptions | None = None) -> Dialect:
+        """Return the dialect of the database. Raises ``LookupError`` if there is none."""
+        return dialect_class(self.dialect_name or self.address.backend)(options, quote=self.quotes_names)
+
+    def database(
+        self, wait: Wait, options: TypeOptions | None = None, *, reads: bool = False, isolation: str | None = None
+    ) -> Database:
+        """Return the database, which is connected to on demand."""
+        return Database(
+            self.host_guard,
+            self.dialect(options),
+            wait,
+            attempts=self.connection_attempts,
+            backoff=self.connection_backoff_ms / 1000,
+            reads=reads,
+            isolation=isolation,
+        )
 
     def _driver_options(self) -> Mapping[str, str]:
         """Return the other keys below ``connection.``, which are passed to the driver."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from connect.data import TopicPartition
+from connectors.mirror.extents import Extents
 from connectors.mirror.filters import TopicFilter
 from connectors.mirror.policies import ReplicationPolicy
 from connectors.mirror.records import Checkpoint
@@ -34,11 +36,15 @@ class GroupOffset:
 
 
 class OffsetTranslator:
-    """Translates offsets of the source by runs, exactly where there are any, and otherwise as MirrorMaker 2 does."""
+    """Translates offsets of the source by runs, exactly where there are any, and otherwise as MirrorMaker 2 does.
+
+    ``extents`` has those of partitions that can be translated in neither way, by their topic at the source.
+    """
 
     def __init__(self, syncs: SyncStore, runs: StoredRuns) -> None:
         self.syncs = syncs
         self.runs = runs
+        self.extents: Mapping[TopicPartition, Extents] = {}
 
     def downstream_of(self, topic: str, partition: int, offset: int) -> Translation | None:
         """Return where a group continues at the target; ``None`` if that is unknown."""
@@ -48,7 +54,8 @@ class OffsetTranslator:
             return found
         downstream = self.syncs.downstream_of(topic, partition, offset)
         if downstream is None or downstream < 0:
-            return None
+            extents = self.extents.get(TopicPartition(topic, partition))
+            return None if extents is None else extents.downstream_of(offset)
         upstream = max(sync.upstream for sync in self.syncs.kept(topic, partition) if sync.upstream <= offset)
         return Translation(downstream, max(0, offset - upstream - 1))
 
@@ -61,7 +68,8 @@ class OffsetTranslator:
         before = (sync for sync in self.syncs.kept(topic, partition) if sync.downstream <= offset)
         sync = next(before, None)
         if sync is None:
-            return None
+            extents = self.extents.get(TopicPartition(topic, partition))
+            return None if extents is None else extents.upstream_of(offset)
         into = offset - sync.downstream
         return Translation(sync.upstream + min(into, 1), max(0, into - 1))
 
@@ -101,6 +109,19 @@ class FlowTopics:
     source_alias: str
     target_alias: str
 
+    def unknown(self, translator: OffsetTranslator, committed: Iterable[GroupOffset]) -> set[TopicPartition]:
+        """Return the partitions of the source whose committed offsets cannot be translated."""
+        return {
+            TopicPartition(place.topic, place.partition)
+            for place in committed
+            if self.filter.should_replicate_topic(place.topic)
+            if translator.downstream_of(place.topic, place.partition, place.offset) is None
+        }
+
+    def remote(self, topic: str) -> str:
+        """Return the target's name of a topic of the source."""
+        return target_topic(self.policy, self.source_alias, self.target_alias, topic)
+
     def checkpoints(
         self, translator: OffsetTranslator, group: str, committed: Iterable[GroupOffset]
     ) -> Iterator[tuple[Checkpoint, Translation]]:
@@ -110,7 +131,7 @@ class FlowTopics:
                 continue
             found = translator.downstream_of(place.topic, place.partition, place.offset)
             if found is not None:
-                topic = target_topic(self.policy, self.source_alias, self.target_alias, place.topic)
+                topic = self.remote(place.topic)
                 yield (
                     Checkpoint(group, topic, place.partition, place.offset, found.offset, place.metadata),
                     found,

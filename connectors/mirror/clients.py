@@ -17,9 +17,10 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
 from connect.errors import ConfigError
-from connect.kafka.clients import librdkafka
-from connect.kafka.settings.client import ClientKind, ClientProperties
-from connect.kafka.settings.properties import JAVA_DEFAULTS, layered, librdkafka_properties
+from connect.internals.kafka.clients import librdkafka
+from connect.internals.kafka.clients.statistics import TakeStatistics
+from connect.internals.kafka.settings.client import ClientKind, ClientProperties
+from connect.internals.kafka.settings.properties import JAVA_DEFAULTS, layered, librdkafka_properties
 from connectors.mirror.config.security import SecurityConfig
 
 __all__ = ["Clients", "Cluster", "Role", "java_settings"]
@@ -79,9 +80,16 @@ class Clients:
         self._task = task
         self._told: set[str] = set()
 
-    def consumer(self, cluster: Cluster, name: str, forced: Mapping[str, str] | None = None) -> Consumer:
+    def consumer(
+        self,
+        cluster: Cluster,
+        name: str,
+        forced: Mapping[str, str] | None = None,
+        take_statistics: TakeStatistics | None = None,
+    ) -> Consumer:
         """Return a consumer that is assigned its partitions, and starts at the beginning of those without an offset."""
-        return librdkafka.consumer(self.properties(Role(cluster, ClientKind.CONSUMER, name), forced))
+        properties = self.properties(Role(cluster, ClientKind.CONSUMER, name), forced)
+        return librdkafka.consumer(properties, on_statistics=take_statistics)
 
     def producer(self, cluster: Cluster, name: str, forced: Mapping[str, str] | None = None) -> Producer:
         """Return a producer."""

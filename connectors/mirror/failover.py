@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeVar
 
+from connect.data import TopicPartition
 from connect.errors import ConnectError
 from connectors.mirror.checkpoints import (
     Checkpoints,
@@ -14,10 +15,10 @@ from connectors.mirror.checkpoints import (
     GroupOffset,
     OffsetTranslator,
     source_topic,
-    target_topic,
 )
 from connectors.mirror.clients import Clients, Cluster
 from connectors.mirror.config.checkpoint import MirrorCheckpointConfig
+from connectors.mirror.extents import FlowExtents
 from connectors.mirror.filters import group_filter, topic_filter
 from connectors.mirror.groups import Groups, GroupState
 from connectors.mirror.offset_topics import OffsetTopics, patience_with, read_checkpoints
@@ -51,7 +52,7 @@ class Move:
     def remark(self) -> str:
         """Whether the offset is exact, or why it is not committed."""
         if self.found is None:
-            return "unknown: no run or offset sync is this old"
+            return "unknown: no run or offset sync is this old, and the partition is not empty"
         if self.there is not None and not self.is_due:
             return "already there" if self.there == self.found.offset else f"stays at {self.there}, which is further"
         if not self.is_measured:
@@ -89,7 +90,7 @@ def moves_over(
     known = _by_place(there)
     for place in sorted(committed, key=_order):
         if flow.filter.should_replicate_topic(place.topic):
-            topic = target_topic(flow.policy, flow.source_alias, flow.target_alias, place.topic)
+            topic = flow.remote(place.topic)
             found = translator.downstream_of(place.topic, place.partition, place.offset)
             yield Move(place, topic, found, known.get((topic, place.partition)))
 
@@ -180,10 +181,20 @@ class GroupMover:
         finally:
             offsets.close()
         moves = moves_over if self._direction is Direction.OVER else moves_back
-        return {
-            group: list(moves(self._flow, offsets.translator, _answered(committed[group]), _answered(there[group])))
-            for group in groups
-        }
+
+        def planned() -> dict[str, list[Move]]:
+            return {
+                group: list(moves(self._flow, offsets.translator, _answered(committed[group]), _answered(there[group])))
+                for group in groups
+            }
+
+        unknown = {self._at_source(move) for rows in planned().values() for move in rows if move.found is None}
+        offsets.translator.extents = FlowExtents(self._config, self._clients, self._flow.remote).of(unknown)
+        return planned()
+
+    def _at_source(self, move: Move) -> TopicPartition:
+        topic = move.origin.topic if self._direction is Direction.OVER else move.topic
+        return TopicPartition(topic, move.origin.partition)
 
     def planned_by_checkpoints(self, group: str) -> list[Move]:
         """Return where a group continues at the target, by its last checkpoints, without asking the source."""

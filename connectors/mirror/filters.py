@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Self
 
 from connect.errors import ConfigError
-from connect.java.regex import regex_from_java
+from connect.internals.java.regex import regex_from_java
 from connectors.mirror.extensions import extension_class
+from connectors.mirror.old_names import written_key
 
 __all__ = [
     "CONFIG_PROPERTY_FILTERS",
@@ -176,7 +177,8 @@ def config_property_filter(props: Mapping[str, str | None]) -> ConfigPropertyFil
     return found.configured(props)
 
 
-def _pattern(props: Mapping[str, str | None], key: str, default: str) -> re.Pattern[str] | None:
+def _pattern(props: Mapping[str, str | None], option: str, default: str) -> re.Pattern[str] | None:
+    key = written_key(props, option)
     given = props.get(key)
     items = _items(default if given is None else given)
     if not items:

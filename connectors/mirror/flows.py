@@ -2,7 +2,7 @@
 
 A flow ``A->B`` copies from the cluster with the alias ``A`` to the one with the alias ``B``. It becomes a worker
 attached to ``B``, and three connectors on it. Each key reaches the same clients and connectors as with MirrorMaker;
-keys that it drops silently are listed by :func:`lost_keys`.
+keys that it drops silently are listed by :func:`~connectors.mirror.lost_keys.lost_keys`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from types import MappingProxyType
 from typing import Final
 
 from connect.errors import ConfigError
+from connectors.mirror.old_names import OLD_NAMES
 
-__all__ = ["CONNECTORS", "Flow", "Flows", "lost_keys"]
+__all__ = ["CLIENTS", "CONNECTORS", "Flow", "Flows", "is_for_every_flow", "is_for_every_worker", "is_of_clients"]
 
 CONNECTORS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -30,7 +31,9 @@ _BOOTSTRAP: Final = "bootstrap.servers"
 _HEARTBEATS: Final = "emit.heartbeats.enabled"
 _ENABLED: Final = "enabled"
 _ARROW: Final = "->"
-_CLIENTS: Final = ("producer", "consumer", "admin")
+CLIENTS: Final = ("producer", "consumer", "admin")
+"""The kinds of clients that have settings of their own."""
+
 _PROVIDERS: Final = "config.providers"
 _POLICY: Final = "replication.policy"
 _OWN: Final = "mirror."
@@ -46,7 +49,6 @@ _WORKER_WIDE: Final = (
     "worker",
     _POLICY,
 )
-_DRIVER: Final = ("dedicated.mode.enable.internal.rest", "listeners", "rest.advertised.", "admin.listeners")
 _BYTES: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
 
 
@@ -105,6 +107,11 @@ class Flows:
         connectors = {name: self._connector(name, source, target) for name in CONNECTORS}
         return Flow(source, target, self._is_enabled(source, target), self._worker(source, target), connectors)
 
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """The source and the target of each flow that there can be, those that are enabled first."""
+        return sorted(permutations(self.clusters, 2), key=lambda pair: not self._is_enabled(*pair))
+
     def _runs(self, source: str, target: str) -> bool:
         asked = self._props.get(_key(source, target, _HEARTBEATS), self._props.get(_HEARTBEATS, "false"))
         return self._is_enabled(source, target) or _is_true(asked)
@@ -123,15 +130,11 @@ class Flows:
             "value.converter": _BYTES,
             "header.converter": _BYTES,
             **self._of_cluster(target),
-            **{key: value for key, value in self._props.items() if key.startswith((*_WORKER_WIDE, _PROVIDERS))},
+            **{key: value for key, value in self._props.items() if is_for_every_worker(key)},
         }
 
     def _connector(self, name: str, source: str, target: str) -> dict[str, str]:
-        wide = {
-            key: value
-            for key, value in self._props.items()
-            if key in self._connector_keys or key.startswith((_PROVIDERS, _POLICY, _OWN))
-        }
+        wide = {key: value for key, value in self._props.items() if is_for_every_flow(key, self._connector_keys)}
         return {
             _ENABLED: "false",
             **wide,
@@ -147,35 +150,11 @@ class Flows:
     def _of_cluster(self, alias: str) -> dict[str, str]:
         """Return the keys of a cluster without its alias, with client settings repeated for each kind of client."""
         own = _below(self._props, f"{alias}.")
-        shared = {key: value for key, value in self._props.items() if _is_for_clients(key)} | {
-            key: value for key, value in own.items() if _is_for_clients(key)
+        shared = {key: value for key, value in self._props.items() if is_of_clients(key)} | {
+            key: value for key, value in own.items() if is_of_clients(key)
         }
-        repeated = {f"{client}.{key}": value for key, value in shared.items() for client in _CLIENTS}
+        repeated = {f"{client}.{key}": value for key, value in shared.items() for client in CLIENTS}
         return {**shared, **repeated, **own}
-
-
-def lost_keys(props: Mapping[str, str], flows: Flows, connector_keys: Collection[str]) -> list[str]:
-    """Return the keys of a file that have no effect, each with a remedy."""
-    return [
-        f"{key} has no effect: {_remedy(key, flows.clusters)}"
-        for key in sorted(props)
-        if not _is_used(key, flows.clusters, connector_keys)
-    ]
-
-
-def _is_used(key: str, clusters: Sequence[str], connector_keys: Collection[str]) -> bool:
-    of_flow = any(key.startswith(_key(*pair, "")) for pair in permutations(clusters, 2))
-    of_cluster = any(key.startswith(f"{alias}.") for alias in clusters)
-    wide = key.startswith((*_WORKER_WIDE, _PROVIDERS, _OWN, *_DRIVER)) or _is_for_clients(key)
-    return of_flow or of_cluster or wide or key == _CLUSTERS or key in connector_keys
-
-
-def _remedy(key: str, clusters: Sequence[str]) -> str:
-    alias = clusters[0]
-    if key.startswith(tuple(f"{client}." for client in _CLIENTS)):
-        return f"a client setting needs the alias of its cluster, as in {alias}.{key}"
-    of_flow = _key(clusters[0], clusters[1], key)
-    return f"write {alias}.{key} for the workers and clients of a cluster, or {of_flow} for the connectors of a flow"
 
 
 def _clusters(props: Mapping[str, str]) -> tuple[str, ...]:
@@ -203,10 +182,21 @@ def _check_names(props: Mapping[str, str], clusters: Sequence[str]) -> None:
 
 def _for_connector(side: str, props: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for key, value in props.items():
-        yield f"{side}.{key}" if key.startswith(_CLIENTS) else f"{side}.cluster.{key}", value
+        yield f"{side}.{key}" if key.startswith(CLIENTS) else f"{side}.cluster.{key}", value
 
 
-def _is_for_clients(key: str) -> bool:
+def is_for_every_flow(key: str, connector_keys: Collection[str]) -> bool:
+    """Return whether a key without a prefix applies to the connectors of every flow."""
+    return key in connector_keys or key in OLD_NAMES.values() or key.startswith((_PROVIDERS, _POLICY, _OWN))
+
+
+def is_for_every_worker(key: str) -> bool:
+    """Return whether a key without a prefix applies to the worker of every flow."""
+    return key.startswith((*_WORKER_WIDE, _PROVIDERS))
+
+
+def is_of_clients(key: str) -> bool:
+    """Return whether a key, with the alias of a cluster or without, is repeated for each kind of client."""
     return key in {_BOOTSTRAP, "security.protocol"} or (key.startswith(("ssl.", "sasl.")) and key != "ssl.client.auth")
 
 

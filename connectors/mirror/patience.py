@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from confluent_kafka import KafkaError, KafkaException
 
 from connect.errors import ConnectError, RetriableError
-from connect.kafka.auth.rights import explained
+from connect.internals.kafka.auth.rights import explained
 
 __all__ = ["Patience", "StoppedError", "Wait", "may_pass", "refusal"]
 

@@ -176,8 +176,9 @@ class IdentityReplicationPolicy(DefaultReplicationPolicy):
 POLICIES: Final[Mapping[str, type[ReplicationPolicy]]] = {
     "org.apache.kafka.connect.mirror.DefaultReplicationPolicy": DefaultReplicationPolicy,
     "org.apache.kafka.connect.mirror.IdentityReplicationPolicy": IdentityReplicationPolicy,
+    "io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy": IdentityReplicationPolicy,
 }
-"""The built-in policies, by Java's names."""
+"""The built-in policies, by Java's names. Strimzi had the last one before Kafka had its own."""
 
 
 def replication_policy(props: Mapping[str, str | None]) -> ReplicationPolicy:

@@ -13,14 +13,17 @@ from connectors.mirror.policies import ReplicationPolicy, is_cycle, replication_
 
 _OF_CONNECT: Final = re.compile(r"(?:.*[._-])?connect(?:[._-].*)?[._-](?:offsets?|configs?|status)")
 
-__all__ = ["GroupSelection", "LeftOut", "TopicSelection"]
+__all__ = ["INTERNAL_TOPICS", "GroupSelection", "LeftOut", "TopicSelection"]
+
+INTERNAL_TOPICS: Final = "worker.internal.topics"
+"""The key under which the worker names the topics with its own state, among them the passwords of all connectors."""
 
 
 class LeftOut(StrEnum):
     """The reason why a topic or a group is not mirrored."""
 
     INTERNAL = "internal"
-    """It belongs to Kafka or to the mirror."""
+    """It belongs to Kafka, to the mirror or to the worker."""
 
     CYCLE = "cycle"
     """By its name it comes from the target."""
@@ -46,19 +49,25 @@ class TopicSelection:
     named: frozenset[str] = frozenset()
     """Topics that the configuration names literally, not just by a pattern."""
 
+    internal: frozenset[str] = frozenset()
+    """The topics of the worker. They are told by their names, whatever cluster they are in."""
+
+    source_of_itself: str | None = None
+    """The alias of the source if it is the same cluster as the target: what came from there would come again."""
+
     @classmethod
     def configured(cls, props: Mapping[str, str | None]) -> Self:
         """Return the selection for a connector's configuration."""
         heartbeats = (props.get("heartbeats.replication.enabled") or "true").strip().lower() == "true"
         target = props.get("target.cluster.alias") or "target"
-        named = frozenset(item.strip() for item in (props.get("topics") or "").split(","))
-        return cls(topic_filter(props), replication_policy(props), target, heartbeats, named)
+        named, internal = _items(props.get("topics")), _items(props.get(INTERNAL_TOPICS))
+        return cls(topic_filter(props), replication_policy(props), target, heartbeats, named, internal)
 
     def left_out(self, topic: str) -> LeftOut | None:
         """Return why a topic is not mirrored; ``None`` if it is. Reasons that no filter could change come first."""
-        if self.policy.is_internal_topic(topic):
+        if self.policy.is_internal_topic(topic) or topic in self.internal:
             return LeftOut.INTERNAL
-        if is_cycle(self.policy, topic, self.target_alias):
+        if any(is_cycle(self.policy, topic, alias) for alias in (self.target_alias, self.source_of_itself) if alias):
             return LeftOut.CYCLE
         if self.filter.should_replicate_topic(topic):
             return LeftOut.CONNECT if topic not in self.named and _OF_CONNECT.fullmatch(topic) else None
@@ -67,6 +76,10 @@ class TopicSelection:
 
     def __contains__(self, topic: object) -> bool:
         return isinstance(topic, str) and self.left_out(topic) is None
+
+
+def _items(value: str | None) -> frozenset[str]:
+    return frozenset(item.strip() for item in (value or "").split(","))
 
 
 @dataclass(frozen=True, slots=True)

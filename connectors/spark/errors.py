@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from connect.errors import ConnectError, RetriableError
+from connect.internals.chain.stack_trace import error_text
 
 __all__ = [
     "TOO_LITTLE_MEMORY",
@@ -20,7 +21,7 @@ __all__ = [
 _DENIED: Final = re.compile(
     r"(Topic|Group)AuthorizationException: Not authorized to access (?:topics|group): \[?([^]\s]+)"
 )
-_OF_RANGES: Final = re.compile(r"connect\.consumption\.ranges\.(RangesGoneError|RangesStalledError): (.+)")
+_OF_RANGES: Final = re.compile(r"connect\.internals\.consumption\.ranges\.(RangesGoneError|RangesStalledError): (.+)")
 TOO_LITTLE_MEMORY: Final = (
     "The Python process of an executor ran out of memory. Give it more (spark.executor.pyspark.memory), or "
     "fewer records at a time (consumer.override.max.poll.records, spark.executor.cores)."
@@ -30,7 +31,7 @@ _OF_CLIENT: Final = re.compile(r"connect\.errors\.ConnectError: (.+)")
 
 def root_cause(error: BaseException) -> str:
     """The innermost cause in Java's message, or its first line with text."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = [line.strip() for line in error_text(error).splitlines() if line.strip()]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     raised = [line.removeprefix(": ") for line in lines if line.startswith(": ")]
     return next(iter([*causes[-1:], *raised, *lines]), type(error).__name__)
@@ -68,12 +69,12 @@ def failed_executor(text: str) -> str | None:
 def failure_cause(error: BaseException) -> str:
     """Return the innermost cause, preceded by the remedy if an executor or its Python died."""
     cause = root_cause(error)
-    return cause if (failed := failed_executor(str(error))) is None else f"{failed} ({cause})"
+    return cause if (failed := failed_executor(error_text(error))) is None else f"{failed} ({cause})"
 
 
 def load_error(error: Exception) -> ConnectError:
     """Turn a Spark error in a load into an error for the operator."""
-    if (told := _OF_RANGES.search(str(error))) is not None:
+    if (told := _OF_RANGES.search(error_text(error))) is not None:
         return RetriableError(told[2]) if told[1] == "RangesStalledError" else ConnectError(told[2])
     if _tells_of_loss(error):
         return ConnectError(
@@ -81,7 +82,7 @@ def load_error(error: Exception) -> ConnectError:
             "and created again. Set the connector's offsets to where it should continue "
             f"({root_cause(error)})."
         )
-    told = _OF_CLIENT.search(str(error))
+    told = _OF_CLIENT.search(error_text(error))
     cause = root_cause(error) if told is None else told[1]
     if (remedy := missing_right(cause)) is not None:
         cause = f"{cause}. {remedy}"
@@ -96,4 +97,4 @@ def is_lasting(error: Exception) -> bool:
 
 
 def _tells_of_loss(error: Exception) -> bool:
-    return "failOnDataLoss" in str(error) or "data may have been lost" in str(error)
+    return "failOnDataLoss" in error_text(error) or "data may have been lost" in error_text(error)

@@ -34,7 +34,7 @@ _CHUNK: Final = 1 << 20
 _GZIP: Final = b"\x1f\x8b"
 _MAGIC: Final = b"Obj\x01"
 _SYNC: Final = 16
-_LONGEST: Final = 10
+_MOST_BYTES: Final = 10
 
 
 def parquet_rows(file: BinaryIO) -> int:
@@ -176,7 +176,7 @@ def _metadata(file: BinaryIO) -> dict[str, bytes]:
 def _long(file: BinaryIO, first: bytes = b"") -> int:
     """Read a zigzag number, whose byte ``first`` was read already."""
     number = 0
-    for place in range(_LONGEST):
+    for place in range(_MOST_BYTES):
         byte = first or _exactly(file, 1)
         first = b""
         number |= (byte[0] & 0x7F) << (7 * place)

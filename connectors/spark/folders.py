@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions
+from pyspark.sql.types import StringType
 
 from connect.data import Schema
 from connect.errors import SchemaError
 from connectors.spark.decoding.placement import FOLDER_COLUMN
+from connectors.spark.folder_fields import NULL_FOLDER
 from connectors.spark.formats import FileFormat
 from connectors.spark.options.layout import DEFAULT_FILE_SIZE
-from connectors.spark.partitioner import Partitioner
+from connectors.spark.partitioner import Partitioner, check_parts
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["FolderWriter"]
+__all__ = ["FolderWriter", "told_by_folders"]
 
 _SIZE: Final = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
 _SHUFFLED: Final = 3
@@ -52,7 +55,7 @@ class FolderWriter:
             if self._file_size is not None or session.conf.get(_SIZE, None) is None:
                 session.conf.set(_SIZE, str(_SHUFFLED * (self._file_size or DEFAULT_FILE_SIZE)))
             frame = frame.hint("rebalance", *[_column(name) for name in columns])
-        frame = self._format.prepared(frame, columns)
+        frame = self._format.prepared(told_by_folders(frame, columns), columns)
         if named and columns == [FOLDER_COLUMN]:
             return self._named(frame, table)
         return frame, columns
@@ -65,15 +68,28 @@ class FolderWriter:
                 "In this store, path.format must name each part of the folders, as in 'year'=YYYY/'month'=MM, "
                 "because files have their final names while they are written."
             )
+        check_parts(self._partitioner, table)
         for number, name in enumerate(parts):
-            if table.field(name) is not None:
-                raise SchemaError(
-                    f"The records have a field {name}, which is also the name of a part of the folders; this "
-                    "store cannot hold both. Rename one of them (ReplaceField, path.format)."
-                )
             part = functions.split(_column(FOLDER_COLUMN), "/").getItem(number)
             frame = frame.withColumn(name, functions.substring_index(part, "=", -1))
         return frame.drop(FOLDER_COLUMN), list(parts)
+
+
+def told_by_folders(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """Return the rows, so that Spark's job fails for a text that readers of folders would take for null.
+
+    Of records, those with such a text have been left out; the rows of a query's result are of no record.
+    """
+    for name in columns:
+        if isinstance(frame.schema[name].dataType, StringType) and name != FOLDER_COLUMN:
+            column = _column(name)
+            reason = functions.lit(
+                f"The query's result has the text '' or {NULL_FOLDER} in {name}, by which the table is partitioned; "
+                f"readers would take it for null. Write nullif({name}, '') or another text in the query (sql)."
+            )
+            whole = functions.when(column.isin("", NULL_FOLDER), functions.raise_error(reason)).otherwise(column)
+            frame = frame.withColumn(name, whole)
+    return frame
 
 
 def _column(name: str) -> Column:

@@ -16,7 +16,14 @@ __all__ = ["JavaLog", "java_output"]
 logger = logging.getLogger("spark")
 _LINE: Final = re.compile(r"\|(FATAL|ERROR|WARN|INFO|DEBUG|TRACE)\| (.*)", re.DOTALL)
 _LEVELS: Final = {"FATAL": logging.CRITICAL, "ERROR": logging.ERROR, "WARN": logging.WARNING, "DEBUG": logging.DEBUG}
-_LONGEST: Final = 8 * 1024
+_CAUSE: Final = "|cause|"
+_STOP: Final = "LoadStop: {"
+"""What Spark says of a job that the sink has ended itself: the load goes on in another way."""
+_KILLED: Final = "org.apache.spark.TaskKilledException"
+"""What a task says that ends with its job, for whatever reason that has."""
+_STAGE: Final = re.compile(r"\bin stage (\d+\.\d+)")
+_MOST_CHARACTERS: Final = 8 * 1024
+_LONGEST_LINE: Final = 128 * 1024
 _MOST: Final = 200
 _PERIOD: Final = 60.0
 
@@ -32,18 +39,21 @@ class JavaLog:
         self._began = time.monotonic()
         self._lines: set[str] = set()
         self._left_out = 0
+        self._stopped = ""
+        """The stage of the job that the sink ended last."""
 
     def read(self, stream: IO[bytes]) -> None:
         """Log all output until it ends."""
         with stream:
-            while data := stream.readline(_LONGEST):
+            while data := stream.readline(_LONGEST_LINE):
                 self.line(data.decode("utf-8", "backslashreplace").rstrip("\r\n"))
         self._tell_left_out()
 
     def line(self, text: str) -> None:
-        """Log one line."""
-        if not text.strip():
+        """Log one line, unless it tells of the end of a job that the sink has ended itself."""
+        if not text.strip() or self._tells_of_stop(text):
             return
+        text = text.partition(_CAUSE)[0][:_MOST_CHARACTERS]
         if time.monotonic() - self._began >= _PERIOD:
             self._tell_left_out()
             self._began, self._lines = time.monotonic(), set()
@@ -57,6 +67,15 @@ class JavaLog:
             # Line ends are written as \r and \n, so that an entry is one line.
             entry = match[2].replace("\\r", "").replace("\\n", "\n").rstrip()
             logger.log(_LEVELS.get(match[1], logging.INFO), "%s", entry)
+
+    def _tells_of_stop(self, text: str) -> bool:
+        stage = _STAGE.search(text)
+        if _STOP in text:
+            self._stopped = stage[1] if stage else self._stopped
+            return True
+        if _KILLED in text:
+            return True
+        return stage is not None and stage[1] == self._stopped and text.startswith(("|WARN|", "|ERROR|"))
 
     def _tell_left_out(self) -> None:
         if self._left_out:

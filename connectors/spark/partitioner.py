@@ -11,15 +11,17 @@ from urllib.parse import unquote
 from connect.data import Schema, Type
 from connect.data.logical import DATE_NAME, TIMESTAMP_NAME
 from connect.errors import SchemaError
+from connect.kits.files.time_folders import TimeFolders
 from connectors.spark.decoding.placement import FOLDER_COLUMN, Extractor, Placement
+from connectors.spark.folder_fields import FolderField
 from connectors.spark.options.layout import LayoutOptions
-from connectors.spark.time_folders import TimeFolders
 
 __all__ = [
     "DefaultPartitioner",
     "FieldPartitioner",
     "Partitioner",
     "TimeBasedPartitioner",
+    "check_parts",
     "make_partitioner",
     "make_result_partitioner",
 ]
@@ -50,8 +52,14 @@ class Partitioner(Protocol):
     def placement(self) -> Placement | None:
         """Return what assigns folders to the rows of a load that starts now; ``None`` if columns of the rows do."""
 
+    def folder_fields(self, table: Schema) -> Sequence[FolderField]:
+        """Return the fields of a table whose values name folders."""
+
     def check(self, table: Schema) -> None:
         """Raise :class:`~connect.errors.SchemaError` if a table with this schema cannot be partitioned this way."""
+
+    def check_fields(self, columns: Schema) -> None:
+        """Raise :class:`~connect.errors.SchemaError` for one of the columns that cannot name a folder."""
 
     def folder(self, partition: int, written: str) -> str:
         """Return the folder for a file with records of this partition; Spark put it in ``written``."""
@@ -76,8 +84,15 @@ class DefaultPartitioner:
         """Return the folders of topic partitions."""
         return Placement() if self.gathers else None
 
+    def folder_fields(self, table: Schema) -> Sequence[FolderField]:  # noqa: ARG002
+        """Return none: folders have other names."""
+        return ()
+
     def check(self, table: Schema) -> None:
         """Accept any table."""
+
+    def check_fields(self, columns: Schema) -> None:
+        """Accept any columns."""
 
     def folder(self, partition: int, written: str) -> str:
         """Return ``partition=`` and the number."""
@@ -100,8 +115,15 @@ class ResultPartitioner:
         """Return ``None``: there are no folders."""
         return None
 
+    def folder_fields(self, table: Schema) -> Sequence[FolderField]:  # noqa: ARG002
+        """Return none: folders have other names."""
+        return ()
+
     def check(self, table: Schema) -> None:
         """Accept any table."""
+
+    def check_fields(self, columns: Schema) -> None:
+        """Accept any columns."""
 
     def folder(self, partition: int, written: str) -> str:  # noqa: ARG002
         """Return the table's own folder."""
@@ -127,30 +149,38 @@ class FieldPartitioner:
         """Return ``None``: Spark derives the folders from the values."""
         return None
 
+    def folder_fields(self, table: Schema) -> Sequence[FolderField]:
+        """Return the fields, whose values Spark makes folders of."""
+        return [
+            FolderField((name,) if table.field(name) is not None else tuple(name.split(".")), name)
+            for name in self.columns
+        ]
+
     def check(self, table: Schema) -> None:
         """Require the fields to be columns or fields of columns, and to leave at least one column."""
         for name in self.columns:
-            if name.startswith(("_", ".")):
-                raise SchemaError(
-                    f"partition.field.name={name} would create folders that readers ignore, because their "
-                    "names begin with _ or '.': rename the field (ReplaceField)."
-                )
             found = _field(table, name)
             if found is None:
                 raise SchemaError(
                     f"partition.field.name={name} is not a field of the records. Use one of their fields: "
                     f"{', '.join(table.field_names)}."
                 )
-            if found.type in _NO_FOLDER:
-                raise SchemaError(
-                    f"partition.field.name={name} is a field of type {found.type.value}, which cannot name a "
-                    "folder: use another field, or derive one with a transformation."
-                )
+        self.check_fields(table)
         if set(table.field_names) <= set(self.columns):
             raise SchemaError(
                 "partition.field.name lists every field of the records, which leaves no columns for the "
                 "files: remove at least one."
             )
+
+    def check_fields(self, columns: Schema) -> None:
+        """Refuse fields whose values are no text."""
+        for name in self.columns:
+            found = _field(columns, name)
+            if found is not None and found.type in _NO_FOLDER:
+                raise SchemaError(
+                    f"partition.field.name={name} is a field of type {found.type.value}, which cannot name a "
+                    "folder: use another field, or derive one with a transformation."
+                )
 
     def folder(self, partition: int, written: str) -> str:  # noqa: ARG002
         """Return the folder that Spark derived from the values."""
@@ -186,17 +216,22 @@ class TimeBasedPartitioner:
         """Return the folders by the records' times; by wall clock, all records share the time of the load."""
         return Placement(self.times, self.extractor, self.time_field, int(self.clock() * 1000))
 
+    def folder_fields(self, table: Schema) -> Sequence[FolderField]:  # noqa: ARG002
+        """Return none: folders have other names."""
+        return ()
+
     def check(self, table: Schema) -> None:
-        """Require the time field, if the time comes from a field."""
+        """Accept a table without the time field: each record without it is a bad one."""
+        self.check_fields(table)
+
+    def check_fields(self, columns: Schema) -> None:
+        """Refuse a time field that tells no time."""
         if self.extractor is not Extractor.RECORD_FIELD:
             return
         name = ".".join(self.time_field)
-        found = _nested(table, self.time_field)
+        found = _nested(columns, self.time_field)
         if found is None:
-            raise SchemaError(
-                f"timestamp.field={name} is not a field of the records. Use one of their fields "
-                f"({', '.join(table.field_names)}), or the records' own time (timestamp.extractor=Record)."
-            )
+            return
         if found.name not in (TIMESTAMP_NAME, DATE_NAME) and (
             found.name is not None or found.type not in (*_NUMBERS, Type.STRING)
         ):
@@ -234,6 +269,18 @@ def make_result_partitioner(config: LayoutOptions) -> Partitioner:
     if config.partitioner == "FieldPartitioner":
         return FieldPartitioner(config.partition_field_name)
     return ResultPartitioner(gathers=config.target_file_size_bytes is not None)
+
+
+def check_parts(partitioner: Partitioner, table: Schema) -> None:
+    """Raise :class:`~connect.errors.SchemaError` for a field that has the name of a part of the folders."""
+    if list(partitioner.columns) != [FOLDER_COLUMN]:
+        return
+    for name in partitioner.parts or ():
+        if table.field(name) is not None:
+            raise SchemaError(
+                f"The records have a field {name}, which is also the name of a part of the folders; this "
+                "store cannot hold both. Rename one of them (ReplaceField, path.format)."
+            )
 
 
 def _placed_folder(written: str) -> str:

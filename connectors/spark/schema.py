@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from dataclasses import field as attribute
 from typing import Final
 
 from connect.data import Schema, Type
@@ -70,6 +71,13 @@ class Evolution:
     branches: bool = False
     """Whether values that a column cannot hold, even widened, go to another column that is named after their type."""
 
+    folds: bool = False
+    """Whether the target takes names that differ only in the case of their letters for one name."""
+    unwidened: frozenset[tuple[Type, Type]] = frozenset()
+    """The types of columns that the target cannot widen, each with the wider type."""
+    refuses: Callable[[Schema], None] | None = attribute(default=None, compare=False)
+    """Raises :class:`~connect.errors.SchemaError` for fields that the target cannot hold."""
+
     @classmethod
     def of(cls, compatibility: str, conflict: str) -> Evolution:
         """The evolution that these two options describe."""
@@ -80,9 +88,39 @@ class Evolution:
         """Return the schema extended for rows of ``seen``, as far as the table may change; it may be unchanged. Rows
         that still do not fit are bad.
         """
+        if self.folds:
+            seen = self.without_twins(table, seen)
         if not table.fields:
             return seen
         return _widened(table, seen, "", _Rule(self._kept, self)) if self.adds else table
+
+    def may_widen(self, column: Type, wider: Type) -> bool:
+        """Whether a column may get a wider type."""
+        return self.widens and (column, wider) not in self.unwidened
+
+    def key(self, name: str) -> str:
+        """Return what the target compares names by."""
+        return name.lower() if self.folds else name
+
+    def without_twins(self, table: Schema, seen: Schema) -> Schema:
+        """Return what is seen without the fields whose names differ in case alone from a column's, or from an earlier
+        field's; ``seen`` itself if there are none. Records with such fields do not fit.
+        """
+        if seen.type is Type.ARRAY and table.type is Type.ARRAY and seen.value_schema and table.value_schema:
+            items = self.without_twins(table.value_schema, seen.value_schema)
+            return seen if items is seen.value_schema else seen.replace(value_schema=items)
+        if seen.type is not Type.STRUCT or table.type is not Type.STRUCT:
+            return seen
+        names: dict[str, str] = {}
+        for name in table.field_names:
+            names.setdefault(self.key(name), name)
+        fields: dict[str, Schema] = {}
+        for field in seen.fields:
+            if names.setdefault(self.key(field.name), field.name) == field.name:
+                column = table.field(field.name)
+                fields[field.name] = self.without_twins(column.schema if column else field.schema, field.schema)
+        kept = [fields.get(field.name) is field.schema for field in seen.fields]
+        return seen if all(kept) else seen.replace(fields=fields)
 
     def _kept(self, kept: Schema, seen: Schema, _path: str) -> Schema:
         """Return what a column becomes that cannot hold values of a type."""
@@ -196,7 +234,7 @@ def _widened(table: Schema, seen: Schema, path: str, rule: _Rule) -> Schema:
             return _struct(table, seen, path, rule)
         return _container(table, seen, path, rule) if table.value_schema is not None else table
     kind = _number(table.type, seen.type) if table.name is None and seen.name is None else None
-    if kind is not None and (kind is table.type or rule.evolution.widens):
+    if kind is not None and (kind is table.type or rule.evolution.may_widen(table.type, kind)):
         return table.replace(type=kind)
     return rule.conflict(table, seen, path)
 

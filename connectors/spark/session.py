@@ -5,27 +5,27 @@ from __future__ import annotations
 import logging
 import os
 import shlex
+import socket
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from subprocess import TimeoutExpired
 from typing import TYPE_CHECKING, Any, Final
 
 from connect.errors import ConfigError, ConnectError
-from connect.extras import how_to_install
-from connect.jvm.home import sluice_home
-from connect.jvm.jars import Jar, read_lock, resolve_jars
-from connect.jvm.java import Java, find_java
+from connect.internals.extras import how_to_install
+from connect.internals.jvm.home import sluice_home
+from connect.internals.jvm.jars import Jar, read_lock, resolve_jars
+from connect.internals.jvm.java import Java, find_java
 from connectors.spark.cluster.application import SESSION_KEY, session_name
 from connectors.spark.cluster.code import is_local, shipping_settings
-from connectors.spark.cluster.kubernetes import pod_settings
 from connectors.spark.errors import root_cause
+from connectors.spark.format_session import format_session
 from connectors.spark.gateway import launch_java
 from connectors.spark.java_log import java_output
 from connectors.spark.stores.access import Access
-from connectors.spark.tables.session import format_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,6 +35,7 @@ __all__ = [
     "forget_session",
     "java_home",
     "java_runs",
+    "pod_settings",
     "session_settings",
     "start_session",
     "without_doubles",
@@ -76,6 +77,8 @@ _LOCAL_DEFAULTS: Final[Mapping[str, str]] = {
 }
 _PYTHON: Final = "spark.pyspark.python"
 _DAEMON: Final = "connectors.spark.decoding.daemon"
+_KUBERNETES: Final = "k8s://"
+_IN_A_POD: Final = "KUBERNETES_SERVICE_HOST"
 
 
 def session_settings(props: Mapping[str, str], name: str, jars: tuple[Path, ...], scratch: Path) -> dict[str, str]:
@@ -138,7 +141,10 @@ def start_session(props: Mapping[str, str], name: str, access: Access) -> SparkS
     logger.info("Starting Spark with master %s; this takes a few seconds", settings.get("spark.master"))
     with _environment(java, home, access, settings.get(_PYTHON, sys.executable)):
         try:
-            session = _join(shared, name, settings, access, home) if shared else _start(settings)
+            if shared:
+                session = _join(shared, props.get("table.format", "parquet"), name, settings, access, home)
+            else:
+                session = _start(settings)
         except ConnectError:
             raise
         except Exception as error:
@@ -172,12 +178,14 @@ def _start(settings: Mapping[str, str]) -> SparkSession:
     return builder.getOrCreate()
 
 
-def _join(shared: str, name: str, settings: Mapping[str, str], access: Access, home: Path) -> SparkSession:
+def _join(
+    shared: str, table_format: str, name: str, settings: Mapping[str, str], access: Access, home: Path
+) -> SparkSession:
     """Join the application that connectors of this worker share."""
     from connectors.spark.cluster.shared_session import join_application  # noqa: PLC0415 - as above
 
     besides = {**access.settings, "hadoop.conf.dir": access.hadoop_conf_dir or ""}
-    return join_application(shared, name, settings, besides, home)
+    return join_application(shared, table_format, name, settings, besides, home)
 
 
 def _start_java(settings: Mapping[str, str]) -> None:
@@ -294,3 +302,22 @@ def java_home(java: Java, home: Path) -> Path:
         partial.chmod(0o755)
         partial.replace(wrapper)
     return wrapper_home
+
+
+def _own_address() -> str:
+    return socket.gethostbyname(socket.gethostname())
+
+
+def pod_settings(
+    master: str, environ: Mapping[str, str] = os.environ, address: Callable[[], str] = _own_address
+) -> dict[str, str]:
+    """Return the settings with which executors in Kubernetes reach a driver in a pod; none anywhere else.
+
+    Spark's default is the pod's name, which resolves only if a service gives it an address.
+    """
+    if not master.startswith(_KUBERNETES) or _IN_A_POD not in environ:
+        return {}
+    try:
+        return {"spark.driver.host": address()}
+    except OSError:
+        return {}

@@ -7,13 +7,13 @@ from functools import lru_cache
 
 from connect.data import Schema
 from connect.errors import DataError, SchemaError
-from converters.avro.avro_schema import AvroSchema, is_null, parse_avro
-from converters.avro.avro_text import avro_text
+from connect.kits.avro.avro_schema import AvroSchema, is_null, parse_avro
+from connect.kits.avro.avro_text import avro_text
+from connect.kits.avro.decode import Decode, decoder
+from connect.kits.avro.encode import Encode, encoder
+from connect.kits.avro.from_connect import avro_from_connect
+from connect.kits.avro.to_connect import connect_from_avro
 from converters.avro.config import AvroConverterConfig
-from converters.avro.decode import Decode, decoder
-from converters.avro.encode import Encode, encoder
-from converters.avro.from_connect import avro_from_connect
-from converters.avro.to_connect import connect_from_avro
 from converters.registry import RegisteredSchema, RegistryClient, SubjectNameStrategy, subject_name_strategy
 
 __all__ = ["Codecs", "Reader"]

@@ -10,10 +10,10 @@ from typing import Any, Final
 from connect.converter import Converter
 from connect.data import Column, Schema, SchemaAndValue, ValueColumn
 from connect.errors import DataError
+from connect.kits.avro.encode import Encode
+from connect.kits.avro.wire_format import HEADER, read_id
 from converters.avro.codecs import Codecs, Reader
 from converters.avro.config import AvroConverterConfig
-from converters.avro.encode import Encode
-from converters.avro.wire_format import HEADER, read_id
 from converters.registry import RegistryClient
 
 __all__ = ["AvroConverter"]

@@ -14,7 +14,7 @@ from converters.json.config import JsonConverterConfig
 from converters.json.decode import decoder
 from converters.json.envelope import Envelope, Frame
 from converters.json.reader import Reader
-from converters.json.schema import schema_from_json
+from converters.json.schema import envelope_schema
 from converters.json.text import WHITE_SPACE
 from converters.json.writer import Writer
 
@@ -36,7 +36,7 @@ class Codecs:
 
     def schema(self, node: Any) -> Schema | None:
         """Return the schema described by parsed JSON; raise :class:`~connect.errors.DataError` if it describes none."""
-        return schema_from_json(node, self._read_default)
+        return envelope_schema(node, self._read_default)
 
     def frame_of(self, message: bytes, last: Frame) -> tuple[Frame, bytes] | None:
         """Return the frame of a message and its payload, or ``None`` if the frame is unknown.

@@ -40,9 +40,9 @@ class JsonConverter(UniversalConverter[JsonConverterConfig]):
     """Writes and reads values as JSON, with the same bytes as Kafka Connect.
 
     With ``schemas.enable`` each message is an envelope ``{"schema":...,"payload":...}``. Reading is as lenient as in
-    Kafka Connect: text where the schema requires a number is 0, a number where it requires text is null, and an integer
-    too large for its type keeps its low bits. A container in place of a scalar is refused. When writing, any value that
-    does not match its schema is refused.
+    Kafka Connect: text where the schema requires a number is 0, and a number where it requires text is null. A number
+    too large for its type and a container in place of a scalar are refused. When writing, any value that does not match
+    its schema is refused.
     """
 
     def __init__(self, config: JsonConverterConfig, *, is_key: bool = False) -> None:

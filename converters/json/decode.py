@@ -1,7 +1,7 @@
 """Decoders turn parsed JSON into values of a schema. They are built once per schema.
 
-They are as lenient as Kafka Connect: text where a number is expected is 0, a number where text is expected is null,
-and an integer that is too large keeps its low bits. A container where a scalar is expected is refused.
+They are as lenient as Kafka Connect: text where a number is expected is 0, and a number where text is expected is null.
+A container where a scalar is expected is refused, and unlike in Kafka Connect an integer that is too large as well.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ import base64
 import binascii
 import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any, Final, TypeAlias
 
 from connect.data import Schema, Type, logical
+from connect.data.excerpt import excerpt
 from connect.data.hash_collisions import refuse_colliding_keys
-from connect.data.numerals import halves_single, integer_range, single, to_single, wrapped
+from connect.data.numerals import halves_single, integer_range, single, to_single
 from connect.data.schema import INTEGER_BITS
 from connect.errors import DataError, SchemaError
 from converters.json.errors import InexactError, UnfitError, kind_of, place_of
@@ -49,7 +50,10 @@ Make: TypeAlias = Callable[[Schema, Rules, bool], Decode]
 
 _MOST_PLACES: Final = 2000
 _EXACT: Final = Context(prec=_MOST_PLACES, Emax=999999, Emin=-999999, traps=[Inexact, InvalidOperation])
-_MOST_EXPONENT: Final = 64
+_BEYOND_INT64: Final = 20
+"""The place of a digit that no integer of 64 bits has."""
+_UNLIKE_NUMBERS: Final[Mapping[str | bool, float]] = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+"""The floats that JSON has no numbers for, by the text that is written for them."""
 _MOST_SCALE: Final = 2**31 - 1
 _DIRECT: Final = {Type.STRING: str, Type.BOOLEAN: bool, Type.FLOAT64: float}
 """The Python types of parsed JSON that are already values of a schema."""
@@ -208,15 +212,18 @@ def _struct(schema: Schema, rules: Rules, _nested: bool) -> Decode:
 
 
 def _integer(schema: Schema, rules: Rules, _nested: bool) -> Decode:
-    bits = INTEGER_BITS[schema.type]
-    low, high = integer_range(bits)
+    low, high = integer_range(INTEGER_BITS[schema.type])
 
     def decode(node: Any) -> Any:
         if node.__class__ is int and low <= node <= high:
             return node
         if node is None:
             return null_value(schema, rules)
-        return wrapped(_whole(schema, _as_text_had_it(node, rules)), bits)
+        number = _whole(schema, _as_text_had_it(node, rules))
+        if not low <= number <= high:
+            shown = str(number) if isinstance(number, Decimal) else excerpt(number)
+            raise UnfitError(f"The whole number {shown} does not fit {schema.type.name}: use a wider type")
+        return int(number)
 
     return decode
 
@@ -233,15 +240,15 @@ def _as_text_had_it(node: Any, rules: Rules) -> Any:
     return Decimal(repr(node))
 
 
-def _whole(schema: Schema, node: Any) -> int:
-    """Return the integer in a JSON scalar, truncated to its low 64 bits."""
+def _whole(schema: Schema, node: Any) -> int | Decimal:
+    """Return the whole number in a JSON scalar, without its fraction."""
     _check_scalar(schema, node)
     if isinstance(node, (str, bool)):
         return 0
     if isinstance(node, int):
         return node
-    exponent = node.as_tuple().exponent
-    return int(node) if exponent < _MOST_EXPONENT and node.adjusted() >= 0 else 0
+    # The integer of 1e999999 would fill the memory.
+    return node if node.adjusted() >= _BEYOND_INT64 else int(node)
 
 
 def _float64(schema: Schema, rules: Rules, _nested: bool) -> Decode:
@@ -251,7 +258,7 @@ def _float64(schema: Schema, rules: Rules, _nested: bool) -> Decode:
         if node is None:
             return null_value(schema, rules)
         _check_scalar(schema, node)
-        return 0.0 if isinstance(node, (str, bool)) else _to_double(node)
+        return _UNLIKE_NUMBERS.get(node, 0.0) if isinstance(node, (str, bool)) else _to_double(node)
 
     return decode
 
@@ -259,19 +266,34 @@ def _float64(schema: Schema, rules: Rules, _nested: bool) -> Decode:
 def _to_double(number: int | Decimal) -> float:
     """Return the float nearest to an exact number."""
     try:
-        return float(number)
-    except OverflowError:
-        return math.inf if number > 0 else -math.inf
+        return _finite(float(number), number, Type.FLOAT64)
+    except OverflowError as error:
+        raise UnfitError(_too_large(number, Type.FLOAT64)) from error
+
+
+def _finite(number: float, written: float | Decimal, kind: Type) -> float:
+    """Return a float that was read from a number; one that is too large must not become infinite."""
+    if math.isinf(number):
+        raise UnfitError(_too_large(written, kind))
+    return number
+
+
+def _too_large(number: float | Decimal, kind: Type) -> str:
+    shown = str(number) if isinstance(number, Decimal) else excerpt(number)
+    return f"The number {shown} is too large for {kind.name}: use a wider type or a Decimal"
 
 
 def _float32(schema: Schema, rules: Rules, _nested: bool) -> Decode:
     def decode(node: Any) -> Any:
         if node.__class__ is float:
-            return to_single(_as_text_had_it(node, rules)) if halves_single(node) else single(node)
+            rounded = to_single(_as_text_had_it(node, rules)) if halves_single(node) else single(node)
+            return _finite(rounded, node, Type.FLOAT32)
         if node is None:
             return null_value(schema, rules)
         _check_scalar(schema, node)
-        return 0.0 if isinstance(node, (str, bool)) else to_single(node)
+        if isinstance(node, (str, bool)):
+            return _UNLIKE_NUMBERS.get(node, 0.0)
+        return _finite(to_single(node), node, Type.FLOAT32)
 
     return decode
 
@@ -423,12 +445,10 @@ def _logical_number(kind: str, bits: int, convert: Callable[[int], Any]) -> Make
 
 
 def decode_schemaless(node: Any) -> Any:
-    """Return the value of JSON without a schema. Integers have 64 bits, other numbers are floats. Modifies the node."""
+    """Return the value of JSON without a schema. Whole numbers are exact, others are floats. Modifies the node."""
     kind = node.__class__
-    if kind in SCHEMALESS:
+    if kind in SCHEMALESS or kind is int:
         return node
-    if kind is int:
-        return wrapped(node, 64)
     if kind is float:
         # An integer of more than 64 bits is a float to orjson but an integer to Kafka Connect.
         if abs(node) >= 2.0**63 and node.is_integer():
@@ -436,16 +456,26 @@ def decode_schemaless(node: Any) -> Any:
         return node
     # One Python frame per level, so the nesting limit bounds the recursion.
     if kind is dict:
-        for name, item in node.items():
-            if item.__class__ not in SCHEMALESS:
-                node[name] = decode_schemaless(item)
+        name = ""
+        try:
+            for name, item in node.items():
+                if item.__class__ not in SCHEMALESS:
+                    node[name] = decode_schemaless(item)
+        except UnfitError as error:
+            error.within(place_of(name))
+            raise
         return node
     if kind is list:
-        for index, item in enumerate(node):
-            if item.__class__ not in SCHEMALESS:
-                node[index] = decode_schemaless(item)
+        index = 0
+        try:
+            for index, item in enumerate(node):
+                if item.__class__ not in SCHEMALESS:
+                    node[index] = decode_schemaless(item)
+        except UnfitError as error:
+            error.within(f"[{index}]")
+            raise
         return node
-    return float(node)
+    return _to_double(node)
 
 
 _BY_TYPE: Final[dict[Type, Make]] = {

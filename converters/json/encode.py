@@ -22,6 +22,7 @@ from connect.data.schema import INTEGER_RANGES
 from connect.errors import DataError
 from converters.json.errors import UnfitError, WrongTypeError, place_of
 from converters.json.passthrough import SCHEMALESS, StructWork, untouched_types
+from converters.json.text import MOST_DIGITS
 
 __all__ = [
     "DecimalFormat",
@@ -44,6 +45,7 @@ class DecimalFormat(StrEnum):
 
 
 _EXACT_IN_DOUBLE: Final = 2**53
+_MOST_BITS: Final = (10**MOST_DIGITS).bit_length() - 1
 _DIRECT: Final = {Type.STRING: str, Type.BOOLEAN: bool}
 """The Python types that orjson can write unchanged, without inspecting the value."""
 
@@ -357,15 +359,20 @@ def encode_schemaless(value: Any) -> Any:
     return encoded
 
 
+def _long_number(value: int) -> Any:
+    """Return the node for a whole number of more than 64 bits, which orjson does not write."""
+    if value.bit_length() > _MOST_BITS:
+        raise UnfitError(f"the whole number has more than {MOST_DIGITS} digits")
+    return orjson.Fragment(str(int(value)).encode())
+
+
 def _encode_unusual(value: Any) -> Any:
     """Encode subclasses and other implementations of Python's interfaces; reject values that JSON cannot express."""
     match value:
         case str():
             return str(value)
         case int():
-            if not INT64_MIN <= value <= INT64_MAX:
-                raise UnfitError("the whole number does not fit 64 bits")
-            return int(value)
+            return int(value) if INT64_MIN <= value <= INT64_MAX else _long_number(value)
         case float():
             return _float64(value)
         case Mapping():

@@ -8,7 +8,7 @@ from connect.errors import DataError
 
 __all__ = ["DoubtError", "InexactError", "UnfitError", "WrongTypeError", "kind_of", "place_of"]
 
-_LONGEST: Final = 100
+_MOST_CHARACTERS: Final = 100
 
 
 class UnfitError(DataError):
@@ -47,7 +47,7 @@ class DoubtError(Exception):
 def place_of(key: object) -> str:
     """Return the path step for an index or a map key, which may be of any type."""
     if isinstance(key, str):
-        return f"[{key[:_LONGEST]!r}]"
+        return f"[{key[:_MOST_CHARACTERS]!r}]"
     # Python refuses to print integers of thousands of digits.
     return f"[{key}]" if isinstance(key, int) and key.bit_length() <= 64 else f"[{type(key).__name__}]"
 

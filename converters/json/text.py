@@ -13,7 +13,17 @@ import orjson
 from connect.errors import DataError
 from converters.json.nesting import TOO_DEEP, check_depth, dump_deep
 
-__all__ = ["WHITE_SPACE", "as_jackson", "dump", "exactly", "is_brief", "needs_escapes", "parse_exactly", "parse_first"]
+__all__ = [
+    "MOST_DIGITS",
+    "WHITE_SPACE",
+    "as_jackson",
+    "dump",
+    "exactly",
+    "is_brief",
+    "needs_escapes",
+    "parse_exactly",
+    "parse_first",
+]
 
 T = TypeVar("T")
 Parse = Callable[[str, int], tuple[Any, int]]
@@ -22,11 +32,12 @@ Parse = Callable[[str, int], tuple[Any, int]]
 WHITE_SPACE: Final = b" \t\r\n"
 _BLANKS: Final = WHITE_SPACE.decode()
 _BYTE_ORDER_MARK: Final = "\ufeff"
-_MOST_DIGITS: Final = 1000
+MOST_DIGITS: Final = 1000
+"""The most characters of a number that is read or written, as in Java."""
 # An unterminated string extends to the end of the text, so nothing in it is scanned twice.
 _LEADING_ZEROS: Final = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*"?)|(?<![\w.+\-])(-?)0+(?=[0-9])', re.DOTALL | re.ASCII)
 _OF_NUMBERS: Final = bytes.maketrans(b"123456789.eE+-", b"0" * 14)
-_LONG_NUMBER: Final = b"0" * (_MOST_DIGITS + 1)
+_LONG_NUMBER: Final = b"0" * (MOST_DIGITS + 1)
 _OF_BRIEF: Final = bytes.maketrans(b"123456789E", b"000000000e")
 _MANY_DIGITS: Final = b"0" * 16
 _SMALL: Final = b"0e-000"
@@ -70,7 +81,7 @@ def exactly(data: bytes, read: Callable[[str, Parse], T]) -> T:
     """
     try:
         text = data.decode("utf-8")
-        is_long = len(data) > _MOST_DIGITS and _LONG_NUMBER in data.translate(_OF_NUMBERS)
+        is_long = len(data) > MOST_DIGITS and _LONG_NUMBER in data.translate(_OF_NUMBERS)
         parse = (_CAREFUL if is_long else _QUICK).raw_decode
         try:
             return _checked(text, read, parse)
@@ -162,17 +173,17 @@ def _fraction(text: str) -> Decimal:
 
 
 def _check_length(text: str) -> None:
-    if len(text) > _MOST_DIGITS:
-        raise ValueError(f"a number has {len(text)} digits, which are more than {_MOST_DIGITS}")
+    if len(text) > MOST_DIGITS:
+        raise ValueError(f"a number has {len(text)} digits, which are more than {MOST_DIGITS}")
 
 
 def _not_a_number(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no JSON number")
+    raise ValueError(f"{text} is not a JSON number")
 
 
 def _unreadable(reason: str) -> DataError:
     text = "Converting byte[] to Kafka Connect data failed due to serialization error"
-    return DataError(f"{text}: the data is no valid JSON: {reason}")
+    return DataError(f"{text}: the data is not valid JSON: {reason}")
 
 
 _ENCLOSED: Final = frozenset({str, list, dict})

@@ -9,12 +9,12 @@ from typing import Any, Final
 import orjson
 
 from connect.data import Column, Constant, Schema, StructColumn, Type
+from connect.kits.schema_json import schema_to_json
 from converters.json.columns import Change, column_encoder, field_encoders
 from converters.json.config import JsonConverterConfig
 from converters.json.encode import Encode, encoder
 from converters.json.errors import DoubtError
 from converters.json.nesting import check_schema
-from converters.json.schema import schema_to_json
 from converters.json.text import as_jackson, dump, needs_escapes
 
 __all__ = ["Writer"]

@@ -1,91 +1,119 @@
-"""Authentication against a schema registry: user and password, or a bearer token."""
+"""The settings and credentials of the HTTP client for a schema registry, from the options."""
 
 from __future__ import annotations
 
-import base64
 import re
-import time
-from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol
+import ssl
+from collections.abc import Mapping
+from typing import Final
 
+from connect.config import Password
 from connect.config.url import HttpUrl
-from connect.errors import ConfigError, ConnectError
-from converters.registry.config import TOKEN, RegistryConfig
+from connect.errors import ConfigError, ConnectError, RetriableError
+from connect.kits.http.credentials import (
+    ClientCredentials,
+    Credentials,
+    TokenEndpoint,
+    basic,
+    basic_authorization,
+    bearer,
+)
+from connect.kits.http.messages import HttpError, RejectedError, TokenError, UntrustedError
+from connect.kits.http.retries import status_ranges
+from connect.kits.http.settings import ClientSettings
+from converters.registry.config import RegistryConfig
 
-__all__ = ["Authentication", "TokenRequest", "authentication"]
+__all__ = ["RETRIED", "client_settings", "credentials", "headers_for", "is_untrusted", "issuer_error"]
 
-TokenRequest = Callable[[HttpUrl, Mapping[str, str], str], Mapping[str, Any]]
-"""Posts a form to a URL with an ``Authorization`` header and returns the JSON object in the response."""
+RETRIED: Final = status_ranges("408,425,429,500,502-504,506-")
+"""The statuses after which the same request may succeed later."""
 
 _JAAS: Final = re.compile(r"\b(?P<key>username|password)\s*=\s*(?:\"(?P<text>(?:[^\"\\]|\\.)*)\"|(?P<word>[^\s;\"]+))")
 _ESCAPE: Final = re.compile(r"\\(.)")
 
 
-class Authentication(Protocol):
-    """Supplies the headers that identify the client."""
+def client_settings(config: RegistryConfig) -> ClientSettings:
+    """Return the settings of the HTTP client."""
+    is_encrypted = any(url is not None and url.address.startswith("https:") for url in (*config.urls, config.issuer))
+    return ClientSettings(
+        config.host_rules,
+        # Reading the system's authorities takes time, and is of no use without TLS.
+        config.tls_context(trusts_bundle=True) if is_encrypted else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+        proxy=None if config.proxy is None else Password(config.proxy),
+        timeouts=(config.http_connect_timeout_ms / 1000, config.http_read_timeout_ms / 1000),
+        follows_redirects=False,
+    )
 
-    def headers(self, url: HttpUrl) -> Mapping[str, str]:
-        """Return the headers of a request to the registry at ``url``."""
 
-
-def authentication(config: RegistryConfig, request_token: TokenRequest) -> Authentication:
-    """Return the authentication that the options select."""
+def credentials(config: RegistryConfig) -> Credentials:
+    """Return the credentials that are the same for every URL of the registry."""
     if config.bearer_auth_credentials_source == "STATIC_TOKEN":
         assert config.bearer_auth_token is not None
-        return _Fixed({"Authorization": f"Bearer {config.bearer_auth_token.value}", **_bearer_headers(config)})
+        return bearer(config.bearer_auth_token.value)
     if config.bearer_auth_credentials_source == "OAUTHBEARER":
-        return _ClientCredentials(config, request_token)
+        return ClientCredentials(_token_endpoint(config))
     if config.basic_auth_credentials_source == "USER_INFO":
-        return _Fixed({"Authorization": _basic(config.user_info)})
+        return basic(*_parts(config.user_info))
     if config.basic_auth_credentials_source == "SASL_INHERIT":
-        return _Fixed({"Authorization": _basic(_from_jaas(config))})
-    return _FromUrl()
+        return basic(*_from_jaas(config))
+    return Credentials()
 
 
-class _Fixed:
-    def __init__(self, headers: Mapping[str, str]) -> None:
-        self._headers = headers
-
-    def headers(self, url: HttpUrl) -> Mapping[str, str]:  # noqa: ARG002
-        return self._headers
-
-
-class _FromUrl:
-    def headers(self, url: HttpUrl) -> Mapping[str, str]:
-        return {} if url.user_info is None else {"Authorization": _basic(url.user_info.value)}
+def headers_for(config: RegistryConfig, url: HttpUrl) -> Mapping[str, str]:
+    """Return the headers that identify the client to one URL of the registry, beside its credentials."""
+    if config.bearer_auth_credentials_source:
+        return _bearer_headers(config)
+    if config.basic_auth_credentials_source not in ("", "URL") or url.user_info is None:
+        return {}
+    return {"Authorization": basic_authorization(*_parts(url.user_info.value))}
 
 
-class _ClientCredentials:
-    """Fetches tokens from an OAuth issuer, and uses each until shortly before it expires."""
+def issuer_error(config: RegistryConfig, error: HttpError) -> ConnectError:
+    """Return what to raise when the issuer of tokens has failed."""
+    place = f"The issuer of tokens at {config.issuer.address if config.issuer is not None else ''}"
+    if isinstance(error, TokenError) and error.status is None:
+        return ConnectError(
+            "The issuer of bearer.auth.issuer.endpoint.url answered without an access_token of one word or without "
+            "expires_in: check that it is the token endpoint."
+        )
+    if isinstance(error, TokenError):
+        return ConnectError(
+            f"{place} refuses to issue one (HTTP status {error.status}): check bearer.auth.client.id, "
+            "bearer.auth.client.secret and bearer.auth.scope."
+        )
+    if error.status is not None:
+        return RetriableError(f"{place} answers HTTP status {error.status}.")
+    if is_untrusted(error):
+        return ConnectError(
+            f"{place} is not trusted: {error.reason}. Check the schema.registry.ssl keys of the converter."
+        )
+    return RetriableError(f"{place} does not answer: {error.reason}.")
 
-    def __init__(self, config: RegistryConfig, request_token: TokenRequest) -> None:
-        self._config = config
-        self._request_token = request_token
-        self._headers: Mapping[str, str] = {}
-        self._until = 0.0
 
-    def headers(self, url: HttpUrl) -> Mapping[str, str]:  # noqa: ARG002
-        if time.monotonic() >= self._until:
-            self._renew()
-        return self._headers
+def is_untrusted(error: HttpError) -> bool:
+    """Return whether the failure is an untrusted certificate, for which retrying does not help."""
+    return isinstance(error, UntrustedError) and not isinstance(error, RejectedError)
 
-    def _renew(self) -> None:
-        config = self._config
-        issuer, secret = config.issuer, config.bearer_auth_client_secret
-        assert issuer is not None
-        assert secret is not None
-        form = {"grant_type": "client_credentials"}
-        if config.bearer_auth_scope is not None:
-            form["scope"] = config.bearer_auth_scope
-        answer = self._request_token(issuer, form, _basic(f"{config.bearer_auth_client_id}:{secret.value}"))
-        token, lifetime = answer.get("access_token"), answer.get("expires_in", 0)
-        if not isinstance(token, str) or not TOKEN.fullmatch(token) or not isinstance(lifetime, (int, float)):
-            raise ConnectError(
-                "The issuer of bearer.auth.issuer.endpoint.url answered without an access_token of one word or "
-                "without expires_in: check that it is the token endpoint."
-            )
-        self._headers = {"Authorization": f"Bearer {token}", **_bearer_headers(config)}
-        self._until = time.monotonic() + lifetime - config.bearer_auth_cache_expiry_buffer_seconds
+
+def _token_endpoint(config: RegistryConfig) -> TokenEndpoint:
+    issuer, secret = config.issuer, config.bearer_auth_client_secret
+    assert issuer is not None
+    assert secret is not None
+
+    def use_seconds(expires_in: object) -> float | None:
+        if not isinstance(expires_in, (int, float)):
+            return None
+        return expires_in - config.bearer_auth_cache_expiry_buffer_seconds
+
+    return TokenEndpoint(
+        url=issuer.full,
+        client_id=config.bearer_auth_client_id or "",
+        client_secret=secret,
+        scope=config.bearer_auth_scope,
+        use_seconds=use_seconds,
+        retried_on=RETRIED,
+        renewed_on=status_ranges(""),
+    )
 
 
 def _bearer_headers(config: RegistryConfig) -> dict[str, str]:
@@ -96,11 +124,12 @@ def _bearer_headers(config: RegistryConfig) -> dict[str, str]:
     return {name: value for name, value in headers.items() if value}
 
 
-def _basic(user_info: str) -> str:
-    return f"Basic {base64.b64encode(user_info.encode()).decode('ascii')}"
+def _parts(user_info: str) -> tuple[str, str]:
+    user, _, password = user_info.partition(":")
+    return user, password
 
 
-def _from_jaas(config: RegistryConfig) -> str:
+def _from_jaas(config: RegistryConfig) -> tuple[str, str]:
     text = config.sasl_jaas_config.value if config.sasl_jaas_config is not None else ""
     found = {
         match["key"]: match["word"] if match["text"] is None else _ESCAPE.sub(r"\1", match["text"])
@@ -108,4 +137,4 @@ def _from_jaas(config: RegistryConfig) -> str:
     }
     if found.keys() != {"username", "password"}:
         raise ConfigError("sasl.jaas.config", "[hidden]", "SASL_INHERIT needs it to contain a username and a password")
-    return f"{found['username']}:{found['password']}"
+    return found["username"], found["password"]

@@ -23,15 +23,17 @@ from connect.config import (
 )
 from connect.config.url import HttpUrl, http_url
 from connect.errors import ConfigError
+from connect.hosts import HostsConfig
+from connect.internals.tls.client import TLS_NAMES
+from connect.kits.http.settings import TlsConfig
 from converters.registry.subjects import SubjectNameStrategy, subject_name_strategy
-from converters.registry.tls import TlsConfig
 from converters.universal import ConverterConfig
 
-__all__ = ["TOKEN", "RegistryConfig"]
+__all__ = ["RegistryConfig"]
 
 _BASIC_SOURCES = ("URL", "USER_INFO", "SASL_INHERIT")
 _BEARER_SOURCES = ("STATIC_TOKEN", "OAUTHBEARER", "SASL_OAUTHBEARER_INHERIT", "CUSTOM")
-TOKEN: Final = re.compile(r"[!-~]+")
+_TOKEN: Final = re.compile(r"[!-~]+")
 """The form of a valid token, which becomes part of a header."""
 
 _HOST: Final = re.compile(r"[^\s/@?#\\\[\]:]+|\[?[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*\]?")
@@ -51,7 +53,7 @@ def _issuer(key: str, value: str) -> None:
 
 @validator("token of visible characters")
 def _token(key: str, value: str) -> None:
-    if not TOKEN.fullmatch(value):
+    if not _TOKEN.fullmatch(value):
         reason = "A token is one word of ASCII characters: remove the line break at its end, which files often have"
         raise invalid_value(key, HIDDEN, reason)
 
@@ -63,7 +65,16 @@ def _strategy(key: str, value: str) -> None:
         raise invalid_value(key, value, f"use one of {choices}; custom strategies are not supported")
 
 
-class RegistryConfig(ConverterConfig, TlsConfig):
+class _TlsConfig(
+    TlsConfig,
+    tls_prefix="schema.registry.",
+    tls_aliases={name: name for name in TLS_NAMES},
+    alias_doc="The same as {key}, which takes precedence.",
+):
+    """The TLS options. Each key can also be written without ``schema.registry.``."""
+
+
+class RegistryConfig(ConverterConfig, _TlsConfig, HostsConfig):
     """The options for reaching a schema registry and for choosing schemas in it."""
 
     schema_registry_url: tuple[str, ...] = option(

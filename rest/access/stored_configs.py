@@ -9,11 +9,11 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
-from connect.chain.specs import VERSION
 from connect.config import HIDDEN, ConfigType
 from connect.errors import ConnectError, NotFoundError, PluginError
-from connect.kafka.settings.secrets import client_secrets
-from connect.plugins import PluginKind, PluginRegistry
+from connect.internals.chain.specs import VERSION
+from connect.internals.kafka.settings.secrets import client_secrets
+from connect.internals.plugins import PluginKind, PluginRegistry
 from rest.http.timeouts import Patience
 from worker.herder.herder import Herder
 from worker.security.permissions import Target
@@ -74,7 +74,7 @@ class StoredConfigs:
             entry = registry.find(PluginKind.CONNECTOR, connector_class.strip())
         except PluginError:
             return (connector_class.strip(),)
-        return tuple(dict.fromkeys((entry.class_name, entry.simple_name, *entry.aliases)))
+        return tuple(dict.fromkeys(entry.names()))
 
     def hidden(self, config: Mapping[str, Any], plugins: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return a configuration with its secrets hidden; references to config providers are not secrets.

@@ -15,7 +15,7 @@ __all__ = ["log_requests"]
 
 logger = logging.getLogger("rest.requests")
 
-_LONGEST: Final = 2_000
+_MOST_CHARACTERS: Final = 2_000
 
 
 def log_requests(app: Flask) -> None:
@@ -57,5 +57,5 @@ def _user() -> str | None:
 
 def _shown(text: str) -> str:
     """Return a text sent by a client on one line."""
-    printable = "".join(character if character.isprintable() else "?" for character in text[:_LONGEST])
+    printable = "".join(character if character.isprintable() else "?" for character in text[:_MOST_CHARACTERS])
     return printable.replace('"', "'").replace(" ", "_")

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TypeVar
 
 from connect.errors import ConnectError
-from worker.herder.inbox import Request
+from worker.herder.requests import Request
 
 __all__ = ["Patience", "RequestTimeoutError"]
 

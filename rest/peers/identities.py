@@ -11,7 +11,7 @@ from rest.access.caller import caller
 from rest.http.paths import sent_path
 from rest.http.timeouts import Patience
 from worker.errors import UnavailableError
-from worker.herder.cluster.peer_requests import PeerRequests
+from worker.herder.cluster.peers import Peers
 from worker.security.principals import WORKER_MECHANISM, Principal
 from worker.security.request_signatures import (
     IDENTITY_HEADER,
@@ -35,7 +35,7 @@ class Identities:
     ``algorithm`` is ``inter.worker.signature.algorithm``. Thread-safe.
     """
 
-    def __init__(self, peers: PeerRequests, algorithm: str, worker_id: str) -> None:
+    def __init__(self, peers: Peers, algorithm: str, worker_id: str) -> None:
         self._peers = peers
         self._algorithm = algorithm
         self._worker_id = worker_id

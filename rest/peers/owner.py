@@ -78,7 +78,11 @@ class OwnerClient:
 
 def tasks_measured(status: Mapping[str, Any]) -> dict[int, TaskMeasured]:
     """Return the metrics and loads of another worker's tasks from its answer to a status request."""
-    return {task["id"]: TaskMeasured(task.get("metrics"), task.get("loads")) for task in status["tasks"]}
+    found: dict[int, TaskMeasured] = {}
+    for task in status["tasks"]:
+        last = task.get("last_metrics") or {}
+        found[task["id"]] = TaskMeasured(task.get("metrics"), task.get("loads"), last.get("values"), last.get("at"))
+    return found
 
 
 def own_numbers(document: Mapping[str, Any]) -> list[dict[str, Any]]:

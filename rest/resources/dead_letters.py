@@ -8,12 +8,12 @@ from rest.access.auditing import note_changes
 from rest.http.body import json_object
 from rest.http.timeouts import Patience
 from worker.herder.dead_letter_repairs import REPAIR_FIELDS, read_place
-from worker.herder.dead_letters import FIELDS, DeadLetterRequests, read_after, read_limit
+from worker.herder.dead_letters import FIELDS, DeadLetters, read_after, read_limit
 
 __all__ = ["dead_letters"]
 
 
-def dead_letters(dead_letters: DeadLetterRequests, patience: Patience) -> Blueprint:
+def dead_letters(dead_letters: DeadLetters, patience: Patience) -> Blueprint:
     """Create the resources of dead letters."""
     blueprint = Blueprint("dead_letters", __name__, url_prefix="/connectors/<name:name>/dlq")
 

@@ -9,7 +9,7 @@ from flask import Blueprint, Response, jsonify, request
 from rest.access.caller import caller
 from rest.http.timeouts import Patience
 from worker.errors import BadRequestError
-from worker.herder.metrics_history import HistoryRequests
+from worker.herder.metrics_history import Histories
 from worker.metrics.history import SECONDS, SLOT, added, document
 
 __all__ = ["history"]
@@ -18,7 +18,7 @@ _STEP_OF_ALL: Final = 10
 _STEPS: Final = range(SLOT, SECONDS + 1, SLOT)
 
 
-def history(histories: HistoryRequests, patience: Patience) -> Blueprint:
+def history(histories: Histories, patience: Patience) -> Blueprint:
     """Create the resources; they ask the other workers for the history of their tasks."""
     blueprint = Blueprint("history", __name__)
 

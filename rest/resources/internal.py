@@ -11,14 +11,14 @@ from rest.http.body import json_body
 from rest.http.timeouts import Patience
 from rest.peers.identities import current_request
 from worker.errors import BadRequestError
-from worker.herder.cluster.peer_requests import PeerRequests
+from worker.herder.cluster.peers import Peers
 from worker.herder.cluster.publishing import PUBLICATION_HEADER, Publication
 from worker.security.session_keys import ALGORITHM_HEADER, SIGNATURE_HEADER, SignedRequest
 
 __all__ = ["internal"]
 
 
-def internal(peers: PeerRequests, patience: Patience) -> Blueprint:
+def internal(peers: Peers, patience: Patience) -> Blueprint:
     """Create the internal resources of distributed mode, below ``/connectors``."""
     blueprint = Blueprint("internal", __name__, url_prefix="/connectors")
 

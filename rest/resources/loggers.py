@@ -9,7 +9,7 @@ from flask import Blueprint, Response, jsonify, request
 from rest.http.body import json_object
 from rest.http.timeouts import Patience
 from worker.errors import BadRequestError
-from worker.herder.loggers import LoggerRequests
+from worker.herder.loggers import Loggers
 from worker.loggers import level_named
 
 __all__ = ["loggers"]
@@ -17,7 +17,7 @@ __all__ = ["loggers"]
 _CLUSTER: Final = "cluster"
 
 
-def loggers(loggers: LoggerRequests, patience: Patience, *, distributed: bool) -> Blueprint:
+def loggers(loggers: Loggers, patience: Patience, *, distributed: bool) -> Blueprint:
     """Create the resources below ``/admin/loggers``; a worker that is not ``distributed`` is its whole cluster."""
     blueprint = Blueprint("loggers", __name__, url_prefix="/admin/loggers")
 

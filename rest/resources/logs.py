@@ -8,7 +8,7 @@ from flask import Blueprint, Response, jsonify, request
 
 from rest.http.timeouts import Patience
 from worker.errors import BadRequestError
-from worker.herder.cluster.requests import ClusterRequests
+from worker.herder.cluster.view import ClusterView
 from worker.herder.connectors.requests import ConnectorRequests
 from worker.recent_log import RecentLog
 
@@ -19,7 +19,7 @@ _MOST_LINES: Final = 10_000
 
 
 def logs(
-    connectors: ConnectorRequests, cluster: ClusterRequests, recent: RecentLog, worker_id: str, patience: Patience
+    connectors: ConnectorRequests, cluster: ClusterView, recent: RecentLog, worker_id: str, patience: Patience
 ) -> Blueprint:
     """Create the resource; each worker answers with its own lines, unless ``worker`` names another."""
     blueprint = Blueprint("logs", __name__, url_prefix="/connectors")

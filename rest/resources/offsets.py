@@ -7,13 +7,13 @@ from flask import Blueprint, Response, jsonify
 from rest.http.body import flag, json_object
 from rest.http.timeouts import Patience
 from worker.errors import BadRequestError
+from worker.herder.offsets.offsets import Offsets
 from worker.herder.offsets.request_bodies import FIELDS
-from worker.herder.offsets.requests import OffsetRequests
 
 __all__ = ["offsets"]
 
 
-def offsets(offsets: OffsetRequests, patience: Patience) -> Blueprint:
+def offsets(offsets: Offsets, patience: Patience) -> Blueprint:
     """Create the resources of offsets; ``/offsets/reset`` and ``/lag`` are not in Kafka Connect."""
     blueprint = Blueprint("offsets", __name__, url_prefix="/connectors/<name:name>")
 

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from flask import Blueprint, Response, jsonify, request
 
-from connect.plugins import PluginKind, PluginRegistry
+from connect.internals.plugins import PluginKind, PluginRegistry
 from rest.access.caller import caller
 from rest.http.body import bare_config
 from rest.http.timeouts import Patience
-from worker.herder.plugins import PluginRequests
+from worker.herder.plugins import Plugins
 from worker.security.permissions import Right
 
 __all__ = ["plugins"]
@@ -24,7 +24,7 @@ _OTHER_KINDS: Final = (
 )
 
 
-def plugins(plugins: PluginRequests, patience: Patience) -> Blueprint:
+def plugins(plugins: Plugins, patience: Patience) -> Blueprint:
     """Create the resources below ``/connector-plugins``."""
     blueprint = Blueprint("plugins", __name__, url_prefix="/connector-plugins")
 

@@ -7,13 +7,13 @@ from flask import Blueprint, Response, jsonify, request
 from rest.access.caller import caller
 from rest.http.body import bare_config
 from rest.http.timeouts import Patience
-from worker.herder.previews import PreviewRequests, PreviewWanted, read_preview
+from worker.herder.previews import Previews, PreviewWanted, read_preview
 from worker.security.permissions import Right
 
 __all__ = ["previews"]
 
 
-def previews(previews: PreviewRequests, patience: Patience) -> Blueprint:
+def previews(previews: Previews, patience: Patience) -> Blueprint:
     """Create the resources of previews, which are not in Kafka Connect."""
     blueprint = Blueprint("previews", __name__)
 

@@ -10,7 +10,8 @@ from flask import Blueprint, Response, jsonify
 from connect.errors import ConnectError
 from rest.http.timeouts import Patience
 from rest.openapi import openapi_document
-from worker.herder.inbox import Request
+from worker.herder.cluster.standing import Trouble
+from worker.herder.requests import Request
 
 __all__ = ["root"]
 
@@ -34,12 +35,14 @@ def root(
     sign_in: bool = False,
     hide: Callable[[str], str] = str,
     warnings: Callable[[], list[str]] = list,
+    troubles: Callable[[], list[Trouble]] = list,
 ) -> Blueprint:
     """Create the resources at ``/``, ``/health`` and ``/openapi.json``.
 
     ``ping`` completes when the herder answers; ``unready`` returns the reasons why the worker cannot run connectors.
     ``warnings`` returns problems that an operator should fix although the worker is healthy. ``sign_in`` tells whether
-    clients must authenticate, and ``hide`` removes secrets from reasons.
+    clients must authenticate, and ``hide`` removes secrets from reasons. While there are ``troubles``, the worker
+    cannot do its work.
     """
     blueprint = Blueprint("root", __name__)
     patience = Patience(_HEALTH_TIMEOUT)
@@ -55,8 +58,12 @@ def root(
         except ConnectError as error:
             message = f"Worker was unable to handle this request and may be unable to handle other requests. {error}"
             return jsonify({"status": "unhealthy", "message": message}), 500
-        found = warnings()
-        return jsonify({**_HEALTHY, **({"warnings": found} if found else {})}), 200
+        has = troubles()
+        found = {"warnings": warnings(), "troubles": [trouble.document() for trouble in has]}
+        told = {name: items for name, items in found.items() if items}
+        if stopped := [trouble.message for trouble in has if not trouble.works_on]:
+            return jsonify({"status": "unhealthy", "message": " ".join(stopped), **told}), 503
+        return jsonify({**_HEALTHY, **told}), 200
 
     @blueprint.get("/health/live")
     def live() -> tuple[Response, int]:

@@ -14,7 +14,7 @@ from rest.http.paths import escaped
 from rest.http.revisions import expected_revision, revision_tag
 from rest.http.timeouts import Patience
 from worker.herder.connectors.requests import ConnectorRequests
-from worker.herder.connectors.versions import ConfigHistory, VersionRequests
+from worker.herder.connectors.versions import ConfigHistory, Versions
 from worker.security.permissions import Right
 from worker.stores.versions.version import Version
 
@@ -24,7 +24,7 @@ Document: TypeAlias = dict[str, Any]
 _MOST_DIGITS: Final = 10
 
 
-def versions(versions: VersionRequests, connectors: ConnectorRequests, patience: Patience) -> Blueprint:
+def versions(versions: Versions, connectors: ConnectorRequests, patience: Patience) -> Blueprint:
     """Create the resources; restoring a version includes the secrets that the caller may not see."""
     blueprint = Blueprint("versions", __name__, url_prefix="/connectors")
 

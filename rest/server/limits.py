@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import resource
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -27,7 +28,7 @@ class Limits:
     all_bodies_bytes: int = 128 * 1024 * 1024
     """For all bodies that a listener holds at once."""
     connections: int = 512
-    """Each connection takes a file descriptor, and a process may usually open 1024."""
+    """Each connection takes a file descriptor; see :meth:`within_open_files`."""
     patience_seconds: float = 10.0
     """For a whole head, and for a body in addition to the time that its size allows."""
     body_bytes_per_second: int = 4096
@@ -35,8 +36,16 @@ class Limits:
     idle_seconds_when_full: float = 1.0
     """For idle connections while there are as many as allowed."""
 
+    def within_open_files(self) -> Limits:
+        """Return the limits with at most half as many connections as files that the process may open."""
+        most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if most == resource.RLIM_INFINITY:
+            return self
+        return replace(self, connections=min(self.connections, max(most // 2, _FEWEST_CONNECTIONS)))
+
 
 LIMITS: Final = Limits()
+_FEWEST_CONNECTIONS: Final = 16
 _FRAMING_BYTES: Final = 64 * 1024
 _CONTENT_PER_FRAMING: Final = 16
 """Each chunk takes time, however small: 16 MiB in chunks of a byte would hold up all clients for half a minute."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
+import resource
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from enum import Enum
 from functools import partial
@@ -34,6 +37,7 @@ logger = logging.getLogger(__name__)
 _BACKLOG: Final = 128
 """How many new connections may wait to be accepted."""
 
+_QUIET_SECONDS: Final = 60.0
 _CLOSE_SECONDS: Final = 5.0
 _FLUSH_SECONDS: Final = 1.0
 _NOT_READY: Final = "The worker is starting and is not ready to handle requests."
@@ -68,20 +72,28 @@ class RestServer:
         limits: Limits = LIMITS,
     ) -> None:
         self._app: Any = _starting
+        limits = limits.within_open_files()
         self._listeners = parse_listeners(key, listeners)
         self._stage = _Stage.SERVING
         self._waking = threading.Lock()
         wants_tls = any(listener.scheme == "https" for listener in self._listeners)
         context = (tls or TlsSettings({})).server_context() if wants_tls else None
-        bound = _bound(self._listeners, key)
         self._request_threads = RequestThreads()
         self._map: dict[int, Any] = {}
-        self._servers = [
-            _Server(
-                self._answer, self._map, sock, self._request_threads, limits, context if url.scheme == "https" else None
-            )
-            for url, sock in zip(self._listeners, bound, strict=True)
-        ]
+        with ExitStack() as opened:
+            bound = [opened.enter_context(_bind(listener, key)) for listener in self._listeners]
+            self._servers = [
+                _Server(
+                    self._answer,
+                    self._map,
+                    sock,
+                    self._request_threads,
+                    limits,
+                    context if url.scheme == "https" else None,
+                )
+                for url, sock in zip(self._listeners, bound, strict=True)
+            ]
+            opened.pop_all()
         self._thread = threading.Thread(target=self._serve, name="rest", daemon=True)
         self._thread.start()
 
@@ -172,6 +184,7 @@ class _Server(TcpWSGIServer):  # type: ignore[misc]
         tls: ssl.SSLContext | None,
     ) -> None:
         self._limits = limits
+        self._quiet_until = 0.0
         self.channel_class = Channel if tls is None else partial(TlsChannel, tls)
         sockinfo = (sock.family, sock.type, sock.proto, sock.getsockname())
         adjustments = _adjustments(limits, "http" if tls is None else "https")
@@ -189,9 +202,24 @@ class _Server(TcpWSGIServer):  # type: ignore[misc]
     def maintenance(self, now: float) -> None:  # noqa: ARG002 - Waitress gives it
         """Refuse or disconnect slow clients (called once a second)."""
         limits = self._limits
+        self._tell_of_overflow()
         idle = limits.idle_seconds_when_full if self.in_connection_overflow else limits.idle_seconds
         for channel in tuple(self.active_channels.values()):
             channel.keep(limits, idle)
+
+    def _tell_of_overflow(self) -> None:
+        """Log that there are as many connections as allowed, once a minute while that lasts."""
+        now = time.monotonic()
+        if not self.in_connection_overflow or now < self._quiet_until:
+            return
+        self._quiet_until = now + _QUIET_SECONDS
+        logger.warning(
+            "The REST API has as many connections as it may have (%s): further clients wait until one is closed. "
+            "Look for clients that leave connections open, or raise rest.max.connections, and the number of files that "
+            "the worker may open (ulimit -n, now %s), of which connections take half at most.",
+            self._limits.connections,
+            resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+        )
 
     def is_full(self, request: Any) -> bool:
         """Whether the body being received would exceed the memory limit of all bodies together."""
@@ -229,18 +257,6 @@ def _adjustments(limits: Limits, scheme: str) -> Adjustments:
         log_socket_errors=False,
         clear_untrusted_proxy_headers=False,
     )
-
-
-def _bound(listeners: Sequence[Listener], key: str) -> list[socket.socket]:
-    """Bind a socket for each listener: all of them or none."""
-    bound: list[socket.socket] = []
-    try:
-        bound.extend(_bind(listener, key) for listener in listeners)
-    except ConnectError:
-        for sock in bound:
-            sock.close()
-        raise
-    return bound
 
 
 def _bind(listener: Listener, key: str) -> socket.socket:

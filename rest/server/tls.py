@@ -8,9 +8,9 @@ from typing import Final
 
 from connect.config.errors import ConfigRuleError
 from connect.errors import ConfigError
-from connect.kafka.auth.ssl import OPENSSL_CIPHERS
-from connect.tls.contexts import load_key, load_trusted
-from connect.tls.key_stores import read_key_store, read_trust_store
+from connect.internals.kafka.auth.ssl import OPENSSL_CIPHERS
+from connect.internals.tls.contexts import load_key, load_trusted
+from connect.internals.tls.key_stores import read_key_store, read_trust_store
 
 __all__ = ["CLIENT_CERTIFICATE", "TlsSettings"]
 

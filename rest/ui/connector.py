@@ -8,7 +8,7 @@ from typing import Any, Final
 from flask import Blueprint, Response, request
 
 from connect.errors import ConnectError, NotFoundError, PluginError
-from connect.plugins import PluginEntry, PluginKind
+from connect.internals.plugins import PluginEntry, PluginKind
 from rest.access.caller import caller
 from rest.access.stored_configs import StoredConfigs
 from rest.http.timeouts import Patience
@@ -18,11 +18,11 @@ from rest.ui.formats import record_text
 from rest.ui.measurements import measured_tables
 from rest.ui.page import Site
 from rest.ui.page import shown as page_shown
-from rest.ui.summaries import summaries
+from rest.ui.summaries import NOT_COMMITTED, summaries
 from worker.herder.dead_letter_repairs import read_place
 from worker.herder.dead_letters import read_after
 from worker.herder.herder import Herder
-from worker.herder.inbox import Request
+from worker.herder.requests import Request
 from worker.metrics.history import added
 from worker.recent_log import LoggedLines, RecentLog
 from worker.security.permissions import Right
@@ -175,7 +175,7 @@ class ConnectorPages:
         except NotFoundError:
             status = None
         views = {name: {"info": info, **({"status": status} if status is not None else {})}}
-        return {"connector": summaries(views)[0], "info": info, "status": status}
+        return {"connector": summaries(views)[0], "info": info, "status": status, "not_committed": NOT_COMMITTED}
 
     def _tried(self, asked: Request[Any]) -> tuple[Any, str | None]:
         """Return the result of a request, or the reason why there is none; the rest of the page is shown anyway."""

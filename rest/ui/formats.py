@@ -12,7 +12,7 @@ UNKNOWN: Final = "–"  # noqa: RUF001 - a dash is what is meant
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
 _STEP: Final = 1024
 _TEN: Final = 10
-_LONGEST: Final = 2_000
+_MOST_CHARACTERS: Final = 2_000
 _SPANS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
@@ -74,4 +74,6 @@ def record_text(value: Mapping[str, str] | None) -> str:
     if value is None:
         return "null"
     text = value["text"] if "text" in value else f"base64: {value['base64']}"
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} … ({len(text) - _LONGEST:,} more characters)"
+    if len(text) <= _MOST_CHARACTERS:
+        return text
+    return f"{text[:_MOST_CHARACTERS]} … ({len(text) - _MOST_CHARACTERS:,} more characters)"

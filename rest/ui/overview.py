@@ -15,21 +15,19 @@ from rest.ui.page import shown
 from rest.ui.summaries import Filter, counted, matching, summaries
 from worker.herder.connectors.requests import ConnectorRequests
 from worker.herder.herder import Herder
-from worker.herder.metrics_history import HistoryRequests
+from worker.herder.metrics_history import Histories
 from worker.metrics.history import added
 from worker.mirror.flow import flows_of
 from worker.security.permissions import Right
 
 __all__ = ["cluster_page", "overview"]
 
-_LONGEST: Final = 200
+_MOST_CHARACTERS: Final = 200
 _STEP: Final = 10
 _OPERATING: Final = (Right.OPERATE, Right.DELETE)
 
 
-def overview(
-    blueprint: Blueprint, connectors: ConnectorRequests, histories: HistoryRequests, patience: Patience
-) -> None:
+def overview(blueprint: Blueprint, connectors: ConnectorRequests, histories: Histories, patience: Patience) -> None:
     """Add the page of all connectors to the blueprint."""
 
     @blueprint.get("")
@@ -37,9 +35,9 @@ def overview(
         views = patience.wait(connectors.expanded())
         found = summaries({name: views[name] for name in caller().visible(views)})
         wanted = Filter(
-            request.args.get("show", "")[:_LONGEST],
-            request.args.get("type", "")[:_LONGEST],
-            request.args.get("q", "")[:_LONGEST],
+            request.args.get("show", "")[:_MOST_CHARACTERS],
+            request.args.get("type", "")[:_MOST_CHARACTERS],
+            request.args.get("q", "")[:_MOST_CHARACTERS],
         )
         matched = matching(found, wanted)
         recorded, parts = patience.wait(histories.gathered(None, _STEP))

@@ -23,6 +23,7 @@ from rest.http.paths import escaped
 from rest.traces import cause_of
 from rest.ui import formats
 from rest.ui.assets import Assets
+from worker.herder.cluster.standing import Trouble
 from worker.security.permissions import Right
 
 __all__ = ["NAME", "Site", "page_blueprint", "shown"]
@@ -77,8 +78,11 @@ class Site:
         return "/".join((self.base, *map(escaped, segments)))
 
 
-def page_blueprint(site: Site, hide: Callable[[str], str]) -> Blueprint:
-    """Create the blueprint of ``/ui`` with static files and error pages; ``hide`` removes secrets from errors."""
+def page_blueprint(site: Site, hide: Callable[[str], str], troubles: Callable[[], list[Trouble]] = list) -> Blueprint:
+    """Create the blueprint of ``/ui`` with static files and error pages; ``hide`` removes secrets from errors.
+
+    ``troubles``, which keep the worker from its work, are shown on every page.
+    """
     blueprint = Blueprint(NAME, __name__, url_prefix="/ui", template_folder="templates")
     assets = Assets()
 
@@ -119,6 +123,7 @@ def page_blueprint(site: Site, hide: Callable[[str], str]) -> Blueprint:
     def known() -> dict[str, Any]:
         return {
             "lacks": _lacks,
+            "troubles": [hide(trouble.message) for trouble in troubles()],
             "principal": caller().principal,
             "has_session": session_secret(request) is not None,
             "site": site,

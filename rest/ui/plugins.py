@@ -5,17 +5,17 @@ from __future__ import annotations
 from flask import Blueprint, Response
 
 from connect.errors import NotFoundError, PluginError
-from connect.plugins import PluginEntry, PluginKind, PluginRegistry
+from connect.internals.plugins import PluginEntry, PluginKind, PluginRegistry
 from rest.access.caller import caller
 from rest.http.timeouts import Patience
 from rest.ui.page import shown
-from worker.herder.plugins import PluginRequests
+from worker.herder.plugins import Plugins
 from worker.security.permissions import Right
 
 __all__ = ["plugin_pages"]
 
 
-def plugin_pages(blueprint: Blueprint, plugins: PluginRequests, patience: Patience) -> None:
+def plugin_pages(blueprint: Blueprint, plugins: Plugins, patience: Patience) -> None:
     """Add the pages to the blueprint."""
 
     @blueprint.get("/new")

@@ -6,16 +6,22 @@ import enum
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from rest.traces import cause_of
 
-__all__ = ["ConnectorSummary", "Filter", "Trouble", "counted", "matching", "summaries"]
+__all__ = ["NOT_COMMITTED", "ConnectorSummary", "Filter", "Trouble", "counted", "matching", "summaries"]
 
 _RATES: Final = ("sink-record-send-rate", "source-record-write-rate")
 _LAG: Final = "sink-record-lag"
 _REMAINING: Final = "source-remaining-"
-_LONGEST: Final = 200
+_MOST_CHARACTERS: Final = 200
+_UNCOMMITTED: Final = "sink-uncommitted-partition-count"
+NOT_COMMITTED: Final = "not committed yet"
+"""What is shown in place of the lag of a sink whose group has no offset yet in a partition that it has consumed."""
+_RECENT: Final = timedelta(days=1)
+"""How long after the last lost record a connector needs attention."""
 
 
 class Trouble(enum.IntEnum):
@@ -25,15 +31,22 @@ class Trouble(enum.IntEnum):
     RESTARTING = 1
     HANGING = 2
     UNASSIGNED = 3
-    BEHIND = 4
-    RUNNING = 5
-    PAUSED = 6
-    STOPPED = 7
+    LOSING = 4
+    WAITING = 5
+    BEHIND = 6
+    RUNNING = 7
+    PAUSED = 8
+    STOPPED = 9
 
     @property
     def word(self) -> str:
         """The name in addresses and on the page."""
         return self.name.lower()
+
+    @property
+    def label(self) -> str:
+        """The name on the page."""
+        return "Losing records" if self is Trouble.LOSING else self.word.capitalize()
 
 
 _BY_STATE: Final = {
@@ -48,7 +61,11 @@ _BY_STATE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ConnectorSummary:
-    """A connector as the overview shows it. ``rate`` and ``lag`` are ``None`` while they are unknown."""
+    """A connector as the overview shows it. ``rate`` and ``lag`` are ``None`` while they are unknown.
+
+    ``lag_note`` says why the lag is unknown, if that is known; ``lag_was`` is what it was at ``lag_at``. ``skipped`` is
+    what the connector has left out.
+    """
 
     name: str
     type: str
@@ -61,6 +78,10 @@ class ConnectorSummary:
     rate: float | None
     lag: float | None
     lag_unit: str
+    lag_note: str = ""
+    lag_was: float | None = None
+    lag_at: str = ""
+    skipped: Mapping[str, Any] | None = None
 
     @property
     def task_count(self) -> int:
@@ -112,6 +133,8 @@ def _connector(name: str, status: Mapping[str, Any] | None, info: Mapping[str, A
     own, tasks = status["connector"], status["tasks"]
     trouble, reason = _trouble(own, tasks, str(status.get("next_run") or ""))
     lag, unit = _lag(tasks)
+    if trouble is Trouble.RUNNING:
+        trouble, reason = _quiet_trouble(own, tasks, status.get("skipped"), reason)
     if trouble is Trouble.RUNNING and _is_behind(lag, _rate(tasks), unit):
         trouble, reason = Trouble.BEHIND, "Records are waiting, but none are delivered"
     return ConnectorSummary(
@@ -126,6 +149,9 @@ def _connector(name: str, status: Mapping[str, Any] | None, info: Mapping[str, A
         _rate(tasks),
         lag,
         unit,
+        NOT_COMMITTED if any(task.get("metrics", {}).get(_UNCOMMITTED) for task in tasks) else "",
+        *_last_lag(tasks),
+        status.get("skipped"),
     )
 
 
@@ -142,11 +168,39 @@ def _trouble(own: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]], next_ru
     if hanging is not None and trouble > Trouble.HANGING:
         return Trouble.HANGING, f"{hanging[0]}{hanging[1]['method']} has not returned, at {hanging[1]['line']}"
     if trouble is Trouble.FAILED:
-        return trouble, who + cause_of(str(part.get("trace") or ""))[:_LONGEST]
+        return trouble, who + cause_of(str(part.get("trace") or ""))[:_MOST_CHARACTERS]
     if trouble is Trouble.RUNNING and any(part.get("restarts") for _, part in parts):
         restarts = max(int(part.get("restarts", 0)) for _, part in parts)
         return Trouble.RESTARTING, f"Restarted {restarts} times after failures"
     return trouble, f"Runs next at {next_run}" if next_run else ""
+
+
+def _quiet_trouble(
+    own: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]], skipped: Mapping[str, Any] | None, reason: str
+) -> tuple[Trouble, str]:
+    """Return what is wrong with a connector that runs: it loses records, or waits for something to exist."""
+    if skipped is not None and _is_recent(str(skipped["last"])):
+        return Trouble.LOSING, str(skipped["reason"])[:_MOST_CHARACTERS]
+    parts = [("", own), *((f"Task {task['id']}: ", task) for task in tasks)]
+    waiting = next((who + part["waiting"]["reason"] for who, part in parts if part.get("waiting")), None)
+    if waiting is not None:
+        return Trouble.WAITING, waiting[:_MOST_CHARACTERS]
+    return Trouble.RUNNING, reason
+
+
+def _is_recent(last: str) -> bool:
+    try:
+        return datetime.now(UTC) - datetime.fromisoformat(last) < _RECENT
+    except ValueError:
+        return True
+
+
+def _last_lag(tasks: Sequence[Mapping[str, Any]]) -> tuple[float | None, str]:
+    """Return the last known lag of the tasks whose lag is unknown now, and when it was."""
+    last = [task["last_metrics"] for task in tasks if _LAG in task.get("last_metrics", {}).get("values", {})]
+    if not last:
+        return None, ""
+    return sum(each["values"][_LAG] for each in last), max(str(each["at"]) for each in last)
 
 
 def _rate(tasks: Sequence[Mapping[str, Any]]) -> float | None:
@@ -161,6 +215,8 @@ def _lag(tasks: Sequence[Mapping[str, Any]]) -> tuple[float | None, str]:
     """Return the sum of the tasks' lags and its unit; ``None`` if one is unknown, since the sum would be too small."""
     metrics = [task.get("metrics", {}) for task in tasks]
     lags = [values[_LAG] for values in metrics if _LAG in values]
+    if any(values.get(_UNCOMMITTED) for values in metrics):
+        return None, ""
     if lags:
         return (sum(lags) if len(lags) == len(tasks) else None), ""
     units = sorted({key.removeprefix(_REMAINING) for values in metrics for key in values if key.startswith(_REMAINING)})

@@ -32,7 +32,7 @@ def web_page(
     site: Site, herder: Herder, recent: RecentLog, patience: Patience, hide: Callable[[str], str]
 ) -> Blueprint:
     """Create the pages. They show what the REST API returns, and make changes only through its calls."""
-    blueprint = page_blueprint(site, hide)
+    blueprint = page_blueprint(site, hide, herder.troubles)
     overview(blueprint, herder.connectors, herder.histories, patience)
     ConnectorPages(site, herder, StoredConfigs(herder), recent, patience, hide).put_on(blueprint)
     flows_page(blueprint, herder.connectors, patience)

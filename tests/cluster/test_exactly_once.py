@@ -118,6 +118,7 @@ def elsewhere(lines: Lines, before: ClusterWorker) -> bool:
     return any(f"{lines.name}-0" in units for worker, units in lines.cluster.placed().items() if worker is not before)
 
 
+@pytest.mark.thorough
 def test_the_owner_is_killed(lines: Lines) -> None:
     owner = lines.owner()
     owner.kill()
@@ -126,6 +127,7 @@ def test_the_owner_is_killed(lines: Lines) -> None:
     lines.check()
 
 
+@pytest.mark.thorough
 def test_the_leader_is_killed(lines: Lines) -> None:
     lines.cluster.leader().kill()
     lines.cluster.wait_until_all_run()

@@ -75,6 +75,7 @@ def test_the_work_is_divided(load: Load) -> None:
     assert counts == [13, 13, 14]
 
 
+@pytest.mark.thorough
 def test_a_follower_is_killed(load: Load) -> None:
     kill(load, load.cluster.followers()[0])
 
@@ -98,6 +99,7 @@ def test_a_frozen_worker_loses_its_children_before_others_run_its_tasks(load: Lo
     load.pipelines.check()
 
 
+@pytest.mark.thorough
 def test_all_workers_are_killed_and_started_again(load: Load) -> None:
     cluster = load.cluster
     cluster.ask("PUT", "connectors/line00/pause")

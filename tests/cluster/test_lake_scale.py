@@ -14,8 +14,8 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from connectors.spark.ledger.manifest import Manifest
-from equipment.brokers.topics import create_topic
+from connectors.spark.sink.ledger.manifest import Manifest
+from equipment.brokers.topics import admin_client, create_topic
 from equipment.waiting import wait_until
 from equipment.workers.memory import MemoryWatch, watched_memory
 from equipment.workers.small_spark import COMPILING_SPARK, sink_props
@@ -87,7 +87,7 @@ def told(what: str, began: float, memory: MemoryWatch) -> None:
 @pytest.mark.skipif(not TOPICS, reason="make lake-scale loads a thousand topics")
 def test_very_many_topics_are_one_load_of_one_session(bootstrap: str, topic: str, tmp_path: Path) -> None:
     names = [f"{topic}-{number:04}" for number in range(TOPICS)]
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = admin_client(bootstrap)
     for start in range(0, TOPICS, 100):
         made = admin.create_topics([NewTopic(name, EACH, 1) for name in names[start : start + 100]])
         for future in made.values():

@@ -15,9 +15,9 @@ from typing import Any, Final
 import pytest
 import requests
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient
 
-from equipment.brokers.topics import create_topic, produce, read_topic
+from equipment.brokers.topics import admin_client, create_topic, produce, read_topic
+from equipment.proofs import thorough
 from equipment.waiting import wait_until
 from equipment.workers.distributed import DistributedWorker
 from worker.embedded.broker.server import BrokerInfo
@@ -70,8 +70,9 @@ def _values(messages: list[Any]) -> list[bytes]:
     return [message.value() for message in messages]
 
 
+@pytest.mark.parametrize("victims", [["task"], *thorough(["worker", "task"])], ids=" and ".join)
 def test_a_gap_is_marked_once_whatever_is_killed_before_the_commit(
-    tmp_path: Path, bootstrap: str, second_broker: BrokerInfo, topic: str
+    tmp_path: Path, bootstrap: str, second_broker: BrokerInfo, topic: str, victims: list[str]
 ) -> None:
     source, target = second_broker.bootstrap_servers, bootstrap
     remote, gaps = f"{topic}.{topic}", f"mm2-gaps.{topic}.internal"
@@ -88,7 +89,7 @@ def test_a_gap_is_marked_once_whatever_is_killed_before_the_commit(
     )
 
     def topics() -> Any:
-        return AdminClient({"bootstrap.servers": target}).list_topics(timeout=30).topics
+        return admin_client(target).list_topics(timeout=30).topics
 
     def written(name: str, isolation: str = "read_committed") -> list[Any]:
         return read_topic(target, name, isolation=isolation) if name in topics() else []
@@ -102,12 +103,12 @@ def test_a_gap_is_marked_once_whatever_is_killed_before_the_commit(
         wait_until("its task is to commit at a stop", lambda: _boundary(worker) == "interval", SECONDS)
         assert worker.terminate() == 0, worker.log()
         produce(source, topic, [b"gone", *AFTER])
-        admin, place = AdminClient({"bootstrap.servers": source}), TopicPartition(topic, 0, 3)
+        admin, place = admin_client(source), TopicPartition(topic, 0, 3)
         admin.delete_records([place])[place].result(30)
 
         worker.start()
         seen = len(BEFORE)
-        for number, victim in enumerate(("task", "worker", "task"), start=1):
+        for number, victim in enumerate(victims, start=1):
             wait_until(
                 f"mark {number} and a record after it are in an open transaction",
                 lambda number=number, seen=seen: (

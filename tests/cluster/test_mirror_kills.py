@@ -20,10 +20,10 @@ import pytest
 import requests
 from click.testing import CliRunner
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
+from confluent_kafka.admin import NewPartitions  # type: ignore[attr-defined]
 
 from equipment.brokers.proxied_broker import ProxiedBroker
-from equipment.brokers.topics import committed, create_topic, read_topic
+from equipment.brokers.topics import admin_client, committed, create_topic, read_topic
 from equipment.waiting import wait_until
 from equipment.workers.distributed import DistributedWorker
 from equipment.workers.standalone import StandaloneWorker
@@ -191,7 +191,7 @@ class Flow:
             wait_until(f"{alias} has the partition", lambda alias=alias: self._is_there(alias), PATIENCE)
 
     def _grow(self) -> None:
-        admin = AdminClient({"bootstrap.servers": self.source.bootstrap})
+        admin = admin_client(self.source.bootstrap)
         admin.create_partitions([NewPartitions(TOPIC, self.partitions + 1)])[TOPIC].result(30)
         self.partitions += 1
 
@@ -203,7 +203,7 @@ class Flow:
         return any(new in task["config"]["task.assigned.partitions"].split(",") for task in tasks)
 
     def _is_there(self, alias: str) -> bool:
-        topics = AdminClient({"bootstrap.servers": self.target.bootstrap}).list_topics(timeout=30).topics
+        topics = admin_client(self.target.bootstrap).list_topics(timeout=30).topics
         return len(topics[f"{alias}.{TOPIC}"].partitions) == self.partitions
 
     def _end(self, alias: str) -> int:
@@ -372,7 +372,7 @@ def _sluice(*words: str) -> None:
 
 
 def _commit(bootstrap: str, topic: str, places: dict[int, int], group: str = GROUP) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = admin_client(bootstrap)
 
     def is_done() -> bool:
         given = [TopicPartition(topic, partition, offset) for partition, offset in places.items()]

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from connectors.mirror import MirrorClient
 from connectors.mirror.records import OffsetSync
-from equipment.brokers.topics import committed, create_topic, read_topic
+from equipment.brokers.topics import admin_client, committed, create_topic, read_topic
 from equipment.waiting import wait_until
 from equipment.workers.distributed import DistributedWorker
 from equipment.workers.java_connect import JavaConnect, JavaConnectJars
@@ -79,7 +78,7 @@ class Pair:
                 self._committed += values
         last = read_topic(self.source, self.topic)[-1].offset()
         place = TopicPartition(self.topic, 0, last + 1)
-        admin = AdminClient({"bootstrap.servers": self.source})
+        admin = admin_client(self.source)
 
         def is_done() -> bool:
             asked = admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(self.group, [place])])
@@ -91,7 +90,7 @@ class Pair:
         """Wait until the target has every record, each once, and the group is behind the last."""
 
         def arrived() -> list[tuple[bytes, int]]:
-            known = AdminClient({"bootstrap.servers": self.target}).list_topics(timeout=30).topics
+            known = admin_client(self.target).list_topics(timeout=30).topics
             found = read_topic(self.target, self.remote) if self.remote in known else []
             return [(each.value(), each.offset()) for each in found] if len(found) >= len(self._committed) else []
 
@@ -132,6 +131,7 @@ def ours(tmp_path: Path, bootstrap: str, props: dict[str, str]) -> Iterator[Dist
     worker.close()
 
 
+@pytest.mark.thorough
 def test_ours_continues_a_flow_of_mirrormaker_and_mirrormaker_continues_ours(
     pair: Pair, props: dict[str, str], ours: DistributedWorker, java_connect: Callable[..., JavaConnect]
 ) -> None:
@@ -158,6 +158,7 @@ def test_ours_continues_a_flow_of_mirrormaker_and_mirrormaker_continues_ours(
     assert _written(pair, props).keys() == by_java.keys()
 
 
+@pytest.mark.thorough
 def test_the_mirror_client_of_java_reads_what_ours_writes(
     pair: Pair, standalone: Callable[..., StandaloneWorker], java_connect_jars: JavaConnectJars, tmp_path: Path
 ) -> None:
@@ -190,6 +191,7 @@ def test_the_mirror_client_of_java_reads_what_ours_writes(
         assert client.replication_hops(pair.alias) == answers["hops"]
 
 
+@pytest.mark.thorough
 def test_a_flow_at_least_once_is_continued_by_the_same_file_of_offsets(
     pair: Pair,
     java_connect: Callable[..., JavaConnect],
@@ -221,7 +223,7 @@ def test_a_flow_at_least_once_is_continued_by_the_same_file_of_offsets(
 
 
 def _topics(bootstrap: str) -> set[str]:
-    return set(AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=30).topics)
+    return set(admin_client(bootstrap).list_topics(timeout=30).topics)
 
 
 def _written(pair: Pair, props: dict[str, str]) -> dict[bytes, bytes]:

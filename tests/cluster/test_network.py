@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 
 from equipment.brokers.proxied_broker import ProxiedBroker
+from equipment.proofs import thorough
 from equipment.waiting import wait_until
 from equipment.workers.cluster import Cluster
 from equipment.workers.pipelines import Pipelines
@@ -54,7 +55,7 @@ def net(whole: Net) -> Iterator[Net]:
         yield whole
 
 
-@pytest.mark.parametrize("how", ["cut", "stall"])
+@pytest.mark.parametrize("how", [*thorough("cut"), "stall"])
 def test_a_worker_is_cut_off_from_the_broker(net: Net, how: str) -> None:
     cluster, proxy = net.cluster, net.broker.proxy
     lonely = cluster.leader()
@@ -83,6 +84,7 @@ def test_the_broker_is_killed_and_started_again(net: Net) -> None:
     net.pipelines.check()
 
 
+@pytest.mark.thorough
 def test_the_broker_is_away_for_a_moment(net: Net) -> None:
     net.broker.kill()
     net.broker.start()

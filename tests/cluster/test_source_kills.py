@@ -132,6 +132,16 @@ def add_delta(sources: Sources) -> None:
     sources.add("delta", "SparkTableSourceConnector", props=props, first=first, then=then)
 
 
+def test_rows_of_a_database_are_sent_once_though_drivers_and_executors_are_killed(sources: Sources) -> None:
+    add_database(sources)
+    assert sources.run(kill_at="database") == -signal.SIGKILL
+    assert sources.run(crash="before-offset-commit") == -signal.SIGKILL
+    assert sources.run() == 0
+    assert sources.ids("database") == list(range(12))
+    assert not (sources.place("database") / "alive").exists()
+
+
+@pytest.mark.thorough
 def test_rows_are_sent_once_though_drivers_and_executors_are_killed(sources: Sources) -> None:
     """What is at least once comes again by a load; what is exactly once never does."""
     add_files(sources)

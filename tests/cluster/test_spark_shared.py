@@ -11,8 +11,10 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 import requests
+from deltalake import DeltaTable
 
 from equipment.brokers.topics import create_topic, produce, read_topic
 from equipment.waiting import wait_until
@@ -140,6 +142,65 @@ def test_connectors_share_an_application_that_comes_back_when_killed_and_outlive
         assert sharing.javas() == [again]
         sharing.delete(name)
     wait_until("the application has ended with its last connector", lambda: not sharing.javas(), seconds=_PATIENCE)
+
+
+@pytest.mark.thorough
+def test_tables_of_every_format_are_written_through_a_shared_session(
+    bootstrap: str, topic: str, tmp_path: Path
+) -> None:
+    """Each format has the application that needs its classes, and all connectors of the format share that."""
+    create_topic(bootstrap, topic)
+    produce(bootstrap, topic, [b'{"id": 1, "s": "a"}'])
+    formats = {"delta": "delta", "delta2": "delta", "parquet": "parquet", "iceberg": "iceberg"}
+    worker = StandaloneWorker(tmp_path, bootstrap, connector_spark_config_override_policy="All")
+    for name, table_format in formats.items():
+        store = {"store.url": str(tmp_path / name), "table.format": table_format, "spark.session": "lake"}
+        catalog = {"iceberg.catalog.type": "hadoop"} if table_format == "iceberg" else {}
+        more = {"connector.class": "SparkSink", "topics": topic, "rotate.interval.ms": "0"}
+        worker.connector(name, **{**sink_props(store), **catalog, **more})
+    worker.start()
+    try:
+
+        def written(column: str) -> None:
+            for name in formats:
+                wait_until(
+                    f"{name} has {column}",
+                    lambda name=name: has_column(tmp_path / name, topic, column),
+                    seconds=_PATIENCE,
+                )
+
+        written("s")
+        # The columns of a Delta table grow in the commit of the rows, for which its session has settings.
+        produce(bootstrap, topic, [b'{"id": 2, "s": "b", "more": 1.5}'])
+        written("more")
+        javas = [pid for pid in descendants(worker.pid) if _is_java(pid)]
+        assert len(javas) == len(set(formats.values()))
+        states = [task["state"] for name in formats for task in worker.status(name)["tasks"]]
+        assert states == ["RUNNING"] * len(formats)
+    finally:
+        worker.close()
+    for name in ("delta", "delta2"):
+        rows = DeltaTable(tmp_path / name / "topics" / topic).to_pyarrow_table().to_pylist()
+        assert sorted(rows, key=lambda row: row["id"]) == [
+            {"id": 1, "s": "a", "more": None},
+            {"id": 2, "s": "b", "more": 1.5},
+        ]
+
+
+def has_column(store: Path, topic: str, column: str) -> bool:
+    """Whether a table of Delta, or a file of another one, has a column."""
+    folder = store / "topics" / topic
+    if DeltaTable.is_deltatable(str(folder)):
+        return column in [field.name for field in DeltaTable(folder).schema().fields]
+    return any(column in columns_of(path) for path in folder.rglob("*.parquet"))
+
+
+def columns_of(file: Path) -> list[str]:
+    """The columns of a file, which may still be written."""
+    try:
+        return pq.read_schema(file).names
+    except pa.ArrowInvalid:
+        return []
 
 
 def sent(bootstrap: str, topic: str) -> list[int]:

@@ -17,7 +17,7 @@ from deltalake.exceptions import TableNotFoundError
 from pyiceberg.table import StaticTable
 
 from equipment.brokers.dead_letters import dead_letters
-from equipment.proofs import EVERY_KILL
+from equipment.proofs import EVERY_KILL, thorough
 from equipment.stores.readers import rows_of_duckdb, rows_of_spark
 from equipment.waiting import wait_until
 from equipment.workers.small_spark import SMALL_DELTA, sink_props
@@ -291,17 +291,21 @@ class Lake:
 
 
 CHOSEN = os.environ.get("SLUICE_LAKE_STORE")
-EVERY = CHOSEN.split(",") if CHOSEN else ["iceberg", "delta", "iceberg-upserts", "delta-upserts"]
+EVERY = CHOSEN.split(",") if CHOSEN else ["iceberg", "delta", *thorough("iceberg-upserts", "delta-upserts")]
 # Upserts are committed as appends are.
-APPENDING = EVERY if EVERY_KILL else ["iceberg", "delta"]
+APPENDING = EVERY if EVERY_KILL else [*thorough("iceberg"), "delta"]
 CHOSEN_POINTS: Mapping[str, tuple[str, ...]] = {
-    "iceberg": ("before-staging-write:2", "after-staging-write:2", "before-commit:2", "after-version:2", "after-claim"),
+    "iceberg": ("after-staging-write:2", "before-commit:2", "after-version:2"),
+    "iceberg-others": ("before-staging-write:2", "after-claim"),
     "iceberg-upserts": ("after-commit:2",),
-    "delta": ("after-create", "before-plan:2", "after-plan:2", "after-take-over", "before-table-commit:2"),
+    "delta": ("after-plan:2", "before-table-commit:2"),
+    "delta-others": ("after-create", "before-plan:2", "after-take-over"),
     "delta-upserts": ("after-table-commit:2",),
 }
-"""Where `make test` kills: at each point of a format once, whatever the rows are. What all formats have in common,
-the commit of the group's offsets, is in ``test_spark_kills.py``, and dead letters in ``test_dead_letter_kills.py``."""
+"""Where `make test-all` kills: at each point of a format once, whatever the rows are; `make test` where files or a plan
+are left. What all formats have in common, the commit of the group's offsets, is in ``test_spark_kills.py``, and dead
+letters in ``test_dead_letter_kills.py``."""
+NAMED = EVERY if EVERY_KILL else [*EVERY, *thorough("iceberg-others", "delta-others")]
 
 
 def format_of(kind: str) -> Format:
@@ -313,7 +317,7 @@ def lake_of(kind: str, bootstrap: str, topic: str, store: Path, records: int) ->
     return Lake(format_of(kind), UPSERTS if kind.endswith("-upserts") else APPENDS, bootstrap, topic, store, records)
 
 
-@pytest.mark.parametrize("kind", EVERY)
+@pytest.mark.parametrize("kind", NAMED)
 def test_kills_at_every_named_point(
     kind: str, bootstrap: str, topic: str, tmp_path: Path, spark_java: Mapping[str, str]
 ) -> None:
@@ -339,7 +343,7 @@ BETWEEN: Mapping[str, tuple[str, ...]] = {
 }
 
 
-@pytest.mark.parametrize("kind", ["iceberg", "delta"])
+@pytest.mark.parametrize("kind", [*thorough("iceberg"), "delta"])
 def test_kills_between_tables_and_around_dead_letters(
     kind: str, bootstrap: str, topic: str, tmp_path: Path, spark_java: Mapping[str, str]
 ) -> None:

@@ -11,15 +11,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 from deltalake import DeltaTable
 from pyiceberg.table import StaticTable
 
+from equipment.brokers.topics import admin_client, ordered_producer
 from equipment.proofs import EVERY_KILL
 from equipment.servers.s3 import S3Server
-from equipment.stores.contract import unique_prefix
 from equipment.stores.lakes import s3_lake
+from equipment.stores.objects import unique_prefix
 from equipment.workers.small_spark import SMALL_DELTA, sink_props
 from equipment.workers.spark_drivers import load_records
 
@@ -59,10 +59,10 @@ def counted(rows: list[dict[str, Any]]) -> list[tuple[int, int]]:
 
 
 def fill(bootstrap: str, topic: str, records: int) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = admin_client(bootstrap)
     admin.create_topics([NewTopic(topic, 2, 1)])[topic].result()
     # A batch that a new partition refuses at first must not come after the next one: its records would be late.
-    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+    producer = ordered_producer(bootstrap)
     for number in range(records):
         producer.produce(topic, json.dumps({"id": number, "at": number * 1000}).encode(), partition=number % 2)
     assert producer.flush(30) == 0
@@ -88,6 +88,7 @@ def test_each_window_is_written_once_whenever_the_driver_is_killed(
 
 
 @pytest.mark.parametrize(("table_format", "point"), [("delta", "after-plan:4"), ("iceberg", "before-commit:4")])
+@pytest.mark.thorough
 def test_windows_of_table_formats_survive_a_kill(
     bootstrap: str, topic: str, tmp_path: Path, spark_java: Mapping[str, str], table_format: str, point: str
 ) -> None:

@@ -13,7 +13,7 @@ from upload import UploadConfig
 
 import connect.testing
 from connect.config import to_markdown
-from connect.plugins import PluginKind
+from connect.internals.plugins import PluginKind
 from connect.testing import StoredOffsets, run_source
 
 PLUGINS = Path(__file__).parent / "plugins"

@@ -15,7 +15,7 @@ from table import TableConnector
 from trim import Trim
 
 from connect.data import Record, Schema, SchemaAndValue
-from connect.plugins import PluginKind, PluginRegistry
+from connect.internals.plugins import PluginKind, PluginRegistry
 from connect.testing import (
     ConverterTests,
     SinkConnectorTests,

@@ -12,6 +12,7 @@ import pytest
 from connect.testing import SinkConnectorTests, SourceConnectorTests
 from connectors.http import HttpSinkConnector, HttpSourceConnector
 from equipment.fakes.http_api import Answer, HttpApi, paged, serving_api
+from equipment.proofs import thorough
 
 ITEMS = [{"id": number, "name": f"item {number}", "at": f"2024-01-01T00:00:{number:02d}Z"} for number in range(1, 12)]
 
@@ -32,7 +33,9 @@ class TestHttpSource(SourceConnectorTests):
 
     connector_class = HttpSourceConnector
 
-    @pytest.fixture(params=["none", "next_link", "link_header", "cursor", "offset", "page", "newest", "text"])
+    @pytest.fixture(
+        params=["next_link", "offset", "newest", *thorough("none", "link_header", "cursor", "page", "text")]
+    )
     def props(self, api: HttpApi, request: pytest.FixtureRequest) -> Mapping[str, str]:
         mode = request.param
         common = {
@@ -87,7 +90,7 @@ class TestHttpSink(SinkConnectorTests):
 
     connector_class = HttpSinkConnector
 
-    @pytest.fixture(params=["single", "in order", "lines", "array"])
+    @pytest.fixture(params=["in order", "array", *thorough("single", "lines")])
     def props(self, api: HttpApi, request: pytest.FixtureRequest) -> Mapping[str, str]:
         common = {"http.url": f"{api.url}/in", "retry.backoff.ms": "1", "http.request.body": '{"text": ${value}}'}
         common["max.retries"] = "-1"

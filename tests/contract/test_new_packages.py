@@ -56,6 +56,7 @@ def test_a_new_package_passes_its_tests(tmp_path: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["source", "transformation", "converter"])
+@pytest.mark.thorough
 def test_the_readme_begins_a_preview_with_something_to_read(tmp_path: Path, kind: str) -> None:
     place = new(tmp_path, f"acme-{kind}", kind)
     install(place, f"acme_{kind}")

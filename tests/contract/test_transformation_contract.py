@@ -15,10 +15,28 @@ import connect.transforms
 from connect.data import NO_HEADERS, Record, Schema
 from connect.testing import PredicateTests, TransformationTests, sample_source_records, sink_records
 from connect.transformation import Predicate, Transformation
+from connect.transforms.community.timestamp_now_field import TimestampNowField
+from connect.transforms.debezium.by_logical_table_router import ByLogicalTableRouter
+from connect.transforms.debezium.changed_record_state import ExtractChangedRecordState
+from connect.transforms.debezium.event_router import EventRouter
+from connect.transforms.debezium.partition_routing import PartitionRouting
+from connect.transforms.debezium.timezone_converter import TimezoneConverter
 from connect.transforms.debezium_unwrap import DebeziumUnwrap
 from connect.transforms.extract_topic import ExtractTopic
 
 TRANSFORMATIONS: Final[Mapping[str, Mapping[str, str]]] = {
+    "community.change_case.ChangeCase": {"from": "LOWER_CAMEL", "to": "UPPER_UNDERSCORE"},
+    "community.concat_fields.ConcatFields": {
+        "field.names": "id,name,none",
+        "output.field.name": "all",
+        "delimiter": "-",
+    },
+    "community.drop.Drop": {},
+    "community.hash.Hash": {"field.name": "name", "function": "sha256", "skip.missing.or.null": "true"},
+    "community.key_to_value.KeyToValue": {"key.fields": "*"},
+    "community.make_tombstone.MakeTombstone": {},
+    "community.message_timestamp_router.MessageTimestampRouter": {"message.timestamp.keys": "joined,id"},
+    "debezium.header_to_value.HeaderToValue": {"headers": "trace", "fields": "traced", "operation": "move"},
     "cast.Cast": {"spec": "id:string,level:string"},
     "drop_headers.DropHeaders": {"headers": "trace"},
     "expression.Expression": {"expression": "topic + '!'", "field": "name", "result.type": "string"},
@@ -71,16 +89,21 @@ LIBRARIES: Final[Mapping[str, str]] = {
 }
 """The optional libraries that some of them need."""
 
-WITH_A_CLASS_BELOW: Final = {"debezium_unwrap.DebeziumUnwrap"}
+WITH_A_CLASS_BELOW: Final = {
+    "community.timestamp_now_field.TimestampNowField",
+    "debezium.by_logical_table_router.ByLogicalTableRouter",
+    "debezium.changed_record_state.ExtractChangedRecordState",
+    "debezium.event_router.EventRouter",
+    "debezium.partition_routing.PartitionRouting",
+    "debezium.timezone_converter.TimezoneConverter",
+    "debezium_unwrap.DebeziumUnwrap",
+}
 """What has a class of its own below."""
 
 
 def _load(path: str) -> Any:
-    module, _, nested = path.partition(".")
-    loaded: Any = importlib.import_module(f"connect.transforms.{module}")
-    for name in nested.split("."):
-        loaded = getattr(loaded, name)
-    return loaded
+    module, _, name = path.rpartition(".")
+    return getattr(importlib.import_module(f"connect.transforms.{module}"), name)
 
 
 def _tests(kit: type, attribute: str, path: str, props: Mapping[str, str]) -> type:
@@ -97,7 +120,7 @@ def _tests(kit: type, attribute: str, path: str, props: Mapping[str, str]) -> ty
 
 
 for _path, _props in TRANSFORMATIONS.items():
-    _name = "Test" + _path.partition(".")[2].replace(".", "")
+    _name = "Test" + _path.rpartition(".")[2]
     globals()[_name] = _tests(TransformationTests, "transformation_class", _path, _props)
 
 for _path, _props in PREDICATES.items():
@@ -147,14 +170,115 @@ class TestDebeziumUnwrap(TransformationTests):
         ]
 
 
+CHANGES: Final[Mapping[str, tuple[type[Any], Mapping[str, str]]]] = {
+    "ByLogicalTableRouter": (
+        ByLogicalTableRouter,
+        {"topic.regex": "(server)[.](.*)", "topic.replacement": "$1.all", "key.field.regex": ".*[.](.*)"}
+        | {"key.field.replacement": "$1"},
+    ),
+    "ChangedRecordState": (
+        ExtractChangedRecordState,
+        {"header.changed.name": "Changed", "header.unchanged.name": "Unchanged"},
+    ),
+    "EventRouter": (EventRouter, {"table.expand.json.payload": "true"}),
+    "EventRouterWithEnvelope": (
+        EventRouter,
+        {"table.fields.additional.placement": "type:envelope:kind,type:header", "route.by.field": "type"},
+    ),
+    "PartitionRouting": (
+        PartitionRouting,
+        {"partition.payload.fields": "change.name,source.ts_ms", "partition.topic.num": "5"},
+    ),
+    "TimezoneConverter": (TimezoneConverter, {"converted.timezone": "+02:00"}),
+}
+OUTBOX: Final = Schema.struct(
+    {
+        "id": Schema.string(),
+        "aggregateid": Schema.string(),
+        "aggregatetype": Schema.string(),
+        "type": Schema.string(),
+        "payload": Schema.string(optional=True),
+        "name": Schema.string(optional=True),
+        "at": Schema.int64(optional=True, name="io.debezium.time.Timestamp"),
+    },
+    name="server.outbox.Value",
+    optional=True,
+)
+
+
+def changes() -> Sequence[Record]:
+    """Change events of all kinds, with a schema and without, and records that are none."""
+    rows = [
+        {"id": f"{number}", "aggregateid": "7", "aggregatetype": "order", "type": "made", "payload": payload}
+        | {"name": f"n{number}", "at": 1_700_000_000_000 + number}
+        for number, payload in enumerate(['{"a":[1,2]}', "text", None, " "])
+    ]
+    source = Schema.struct({"ts_ms": Schema.int64(), "table": Schema.string()}, name="source")
+    envelope = Schema.struct(
+        {"before": OUTBOX, "after": OUTBOX, "source": source, "op": Schema.string(), "ts_ms": Schema.int64()},
+        name="server.outbox.Envelope",
+        optional=True,
+    )
+    parts = {"source": {"ts_ms": 5, "table": "outbox"}, "ts_ms": 6}
+    events: list[dict[str, Any] | None] = [
+        *({"op": "c", "before": None, "after": row, **parts} for row in rows),
+        {"op": "u", "before": rows[0], "after": rows[1], **parts},
+        {"op": "d", "before": rows[1], "after": None, **parts},
+        None,
+    ]
+    return [
+        *sink_records(events, topic="server.outbox", schema=envelope),
+        *sink_records(events, topic="server.outbox"),
+        *sample_source_records(),
+    ]
+
+
+def _of_changes(plugin: type[Any], options: Mapping[str, str]) -> type:
+    @pytest.fixture
+    def props(self: object) -> Mapping[str, str]:
+        return options
+
+    @pytest.fixture
+    def records(self: object) -> Sequence[Record]:
+        return changes()
+
+    return type("Test", (TransformationTests,), {"transformation_class": plugin, "props": props, "records": records})
+
+
+for _name, (_plugin, _options) in CHANGES.items():
+    globals()[f"TestChanges{_name}"] = _of_changes(_plugin, _options)
+
+
+class TestTimestampNowField(TransformationTests):
+    """The transformation that sets a field to the current time, which is another one each time."""
+
+    transformation_class = TimestampNowField
+
+    @pytest.fixture
+    def props(self) -> Mapping[str, str]:
+        return {"fields": "now"}
+
+    def identity(self, record: Record) -> object:
+        """Return all but the time."""
+        key, value = (_without_now(part) for part in (record.key, record.value))
+        return super().identity(record.replace(key=key, value=value))
+
+
+def _without_now(part: Any) -> Any:
+    return {**part, "now": None} if isinstance(part, dict) and "now" in part else part
+
+
 def test_every_transformation_and_predicate_is_tested() -> None:
     known = {*TRANSFORMATIONS, *PREDICATES, *WITH_A_CLASS_BELOW}
     found = set()
-    for info in pkgutil.iter_modules(connect.transforms.__path__):
-        module = importlib.import_module(f"connect.transforms.{info.name}")
+    for info in pkgutil.walk_packages(connect.transforms.__path__, "connect.transforms."):
+        if info.name.startswith("connect.transforms.fields"):
+            # Their base classes.
+            continue
+        module = importlib.import_module(info.name)
         for name in getattr(module, "__all__", ()):
             plugin = getattr(module, name)
             public = inspect.isclass(plugin) and issubclass(plugin, (Transformation, Predicate))
             if public and plugin.__module__ == module.__name__ and not inspect.isabstract(plugin):
-                found.add(f"{info.name}.{name}")
+                found.add(f"{info.name.removeprefix('connect.transforms.')}.{name}")
     assert found <= known, "Give these a line in TRANSFORMATIONS or PREDICATES."

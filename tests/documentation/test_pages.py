@@ -20,7 +20,8 @@ import pytest
 from page import Commands, parse
 from session import Session
 
-from connect.jvm.home import sluice_home
+from connect.internals.jvm.home import sluice_home
+from equipment.proofs import thorough
 from worker.embedded.ports import is_free
 
 pytestmark = pytest.mark.integration
@@ -106,7 +107,7 @@ def fresh(tmp_path: Path, home: Path, request: pytest.FixtureRequest) -> Iterato
 
 
 @pytest.mark.timeout(1800 if FRESH else 900)
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [*PAGES[:2], *thorough(*PAGES[2:])])
 def test_what_a_page_says_comes_about(page: str, request: pytest.FixtureRequest) -> None:
     """With `make docs-test` it installs everything, over the network."""
     session: Session = request.getfixturevalue("fresh" if FRESH else "here")

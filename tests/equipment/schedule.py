@@ -39,7 +39,7 @@ _LEAST: Final = 5.0
 _HEAD: Final = """\
 # How long the tests take that are begun first, in seconds; the others follow in the order of their files.
 # A test with a line of its own is taken by itself, all others with the rest of their file.
-# SLUICE_DURATIONS=write make test measures the seconds anew.
+# SLUICE_DURATIONS=write make test-all measures the seconds anew.
 """
 
 

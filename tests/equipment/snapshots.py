@@ -60,7 +60,7 @@ def snapshot(name: str = "a", state: State = State.RUNNING, seen: TaskSeen = SIN
     lives = {Unit(name): began, Unit(name, 0): Life(0.0, Phase.RUNNING, 100.0, running=75.0, paused=25.0, pid=42)}
     lifetimes = LifetimesSeen(Starts(3, 1), Starts(), lives, {}, 100.0)
     connectors = {name: ConnectorSeen("FileStreamSink", "sink"), "s": ConnectorSeen("X", "unknown")}
-    return Snapshot(1000.0, HERE, True, connectors, statuses, {Unit(name, 0): seen}, lifetimes, GROUP, 5)
+    return Snapshot(1000.0, HERE, True, connectors, statuses, {Unit(name, 0): seen}, lifetimes, GROUP, 5, 900.0)
 
 
 def use(pid: int) -> ProcessUse | None:

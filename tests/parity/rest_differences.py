@@ -25,6 +25,7 @@ class Difference:
 
 EXTRA_KEYS: Final = {
     "run.until": "an addition",
+    "run.until.missing.timeout.ms": "an addition",
     "engine": "an addition",
     "task.hang.warning.ms": "an addition",
     "task.isolation": "an addition",
@@ -71,6 +72,11 @@ def _without_slash(body: Any) -> Any:
     if isinstance(body, dict):
         return {name: shown for name, shown in body.items() if name != "a/b"}
     return [name for name in body if name != "a/b"]
+
+
+def _nothing_restarted(body: Any) -> Any:
+    """A restart of what has failed says that nothing had."""
+    return body | {"message": f"Nothing of {body['name']} has failed; nothing was restarted."}
 
 
 def _without_phantom(body: Any) -> Any:
@@ -175,6 +181,8 @@ BY_CALL: Final[dict[str, Difference]] = {
     "expand_all_final": Difference(NO_PHANTOM, adjust=_final),
     "status_stopped": Difference(NO_PHANTOM, adjust=_without_phantom),
     "restart_stopped": Difference(NO_PHANTOM, adjust=_without_phantom),
+    "restart_onlyFailed": Difference(SAYS_MORE, adjust=_nothing_restarted),
+    "restart_onlyFailed_notasks": Difference(SAYS_MORE, adjust=_nothing_restarted),
     **dict.fromkeys(
         ("get_config_after_patch", "get_stopped", "get_forward_false"), Difference(NAME_KEPT, adjust=_with_own_name)
     ),

@@ -42,6 +42,11 @@ DEVIATIONS = {
     "extra time beyond day": "a datetime.time ends before 24:00",
 }
 """The cases that are answered otherwise, each with the reason."""
+REFUSED = {
+    "extra bigint in int64": "it does not fit; Java keeps the low 64 bits, 7766279631452241919",
+    "schemaless float": "1e400 fits no double; Java makes it infinite",
+}
+"""The cases that Java reads with another value than was written, and that are refused here."""
 
 ALL = [case for suite in ("json_converter", "string_converter", "primitive_converters") for case in cases(suite)]
 IDS = [f"{case['class'].rpartition('.')[2]}-{case['name']}" for case in ALL]
@@ -81,7 +86,7 @@ def test_reads_as_java_does(case: dict[str, Any], by: str) -> None:
         assert not rest
         return first.schema, first[2]
 
-    if "error" in expected:
+    if "error" in expected or case["name"] in REFUSED:
         with pytest.raises(DataError):
             read()
         return

@@ -8,8 +8,8 @@ from typing import Final
 
 import pytest
 
-from connect.chain.converters import converter_plugin
-from connect.plugins import PluginRegistry
+from connect.internals.chain.converters import converter_plugin
+from connect.internals.plugins import PluginRegistry
 
 _CALLS: Final = Path(__file__).parent / "data/rest/distributed.jsonl"
 

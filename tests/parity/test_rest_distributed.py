@@ -20,6 +20,7 @@ CALLS: Final = calls("distributed.jsonl", "distributed-more.jsonl", differences=
 pytestmark = pytest.mark.integration
 
 
+@pytest.mark.thorough
 def test_the_answers_are_as_recorded(broker_jars: tuple[Path, ...], tmp_path: Path, subtests: pytest.Subtests) -> None:
     """All the calls, made one after the other as they were recorded, and then those that were made at once.
 

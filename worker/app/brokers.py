@@ -24,9 +24,9 @@ from confluent_kafka.admin import AdminClient
 from connect.config import ConfigType
 from connect.config.parsing import parse_value
 from connect.errors import ConnectError, RetriableError, os_reason
-from connect.kafka.auth.rights import WORKER, explained, is_login_refused
-from connect.kafka.clients.librdkafka import admin, log_error, until_answered
-from connect.kafka.settings.client import ClientKind
+from connect.internals.kafka.auth.rights import WORKER, explained, is_login_refused
+from connect.internals.kafka.clients.librdkafka import admin, log_error, until_answered
+from connect.internals.kafka.settings.client import ClientKind
 from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
 from worker.embedded.ports import is_free
 from worker.kafka.clients.roles import internal_properties

@@ -41,6 +41,7 @@ from worker.herder.settings import ClusterSettings, Stores, WorkerSettings
 from worker.kafka.topics.compacted_clients import WriteLimit
 from worker.membership.group import GroupMember
 from worker.membership.membership import GroupMembership
+from worker.processes.lease import Lease
 from worker.recent_log import RecentLog
 from worker.runtime.entry import main as child_main
 from worker.stores.config.kafka import KafkaConfigStore
@@ -49,7 +50,6 @@ from worker.stores.offset.service import OffsetService
 from worker.stores.status.kafka import KafkaStatusStore
 from worker.stores.versions.kafka import KafkaVersionStore
 from worker.stores.versions.service import VersionService
-from worker.supervisor.lease import Lease
 from worker.supervisor.plugin_homes import PluginHomes
 from worker.supervisor.process import ForkServerLauncher
 
@@ -169,6 +169,7 @@ def _distributed_herder(
             KafkaStatusStore(worker_id, config, props.resolved, inbox.post),
             offsets,
             VersionService(KafkaVersionStore(config, props.resolved)),
+            lambda: store.refusal,
         ),
         inbox,
         _membership(config, props.resolved, servers.address.url, lease),

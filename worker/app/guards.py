@@ -6,10 +6,13 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from connect.config.validators import matches_wildcard
 from connect.errors import ConfigError
+from connect.internals.plugins import PluginKind, PluginRegistry
 from rest.access.access import Access
 from rest.access.auditing import Auditing
 from rest.access.guards import AllowedHosts, Guards
@@ -20,6 +23,7 @@ from rest.peers.identities import Identities
 from rest.server.limits import Limits
 from rest.server.listeners import Address
 from worker.config.security import SecurityConfig
+from worker.config.worker import WorkerConfig
 from worker.herder.herder import Herder
 from worker.kafka.clients.audit_topic import AuditTopic
 from worker.security.api_tokens import ApiTokens
@@ -63,7 +67,7 @@ class GuardPlan:
         if self._audit is not None:
             stack.callback(self._audit.close)
         self._sign_in = _sign_in(config, environ) if config.authenticates else None
-        self._roles = _roles(config.rest_authorization_file)
+        self._roles = _roles(config.rest_authorization_file, _ConnectorPlugins(props))
 
     @property
     def names_callers(self) -> bool:
@@ -138,10 +142,34 @@ def _audit(config: SecurityConfig, props: Mapping[str, str], worker_id: str, red
     return AuditLog(sinks, worker_id, required=config.audit_required, hide=redaction.hide)
 
 
-def _roles(path: str | None) -> WatchedFile[Roles] | None:
+class _ConnectorPlugins:
+    """The names by which configurations may call the connector plugins of a worker, which are found when asked for."""
+
+    def __init__(self, props: Mapping[str, str]) -> None:
+        self._props = props
+
+    def has_any(self, pattern: str) -> bool:
+        """Return whether a plugin matches the pattern, or may match it since it need not be listed."""
+        return any(matches_wildcard(pattern, name) for name in self._names) or any(
+            matches_wildcard(unlisted, pattern) or matches_wildcard(pattern, unlisted) for unlisted in self._unlisted
+        )
+
+    @cached_property
+    def _unlisted(self) -> tuple[str, ...]:
+        return tuple(WorkerConfig.parse(self._props).plugin_import_allowlist)
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        registry = PluginRegistry.discover(WorkerConfig.parse(self._props).plugin_path or ())
+        return frozenset(name for entry in registry.entries(PluginKind.CONNECTOR) for name in entry.names())
+
+
+def _roles(path: str | None, plugins: _ConnectorPlugins) -> WatchedFile[Roles] | None:
     if path is None:
         return None
-    roles: WatchedFile[Roles] = WatchedFile(Path(path), "file of roles", parse_roles, Roles())
+    roles: WatchedFile[Roles] = WatchedFile(
+        Path(path), "file of roles", lambda text: parse_roles(text, plugins.has_any), Roles()
+    )
     if (fault := roles.fault) is not None:
         raise ConfigError(_ROLES_KEY, path, f"This file is invalid: {fault}")
     return roles

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from connect.errors import ConnectError
 from rest.app import REQUEST_TIMEOUT
+from worker.app.broker_watch import BrokerWatch, look_at_brokers
 from worker.app.brokers import cluster_id_of
 from worker.app.servers import RestServers
 from worker.app.stop_signals import StopSignals
@@ -69,7 +70,10 @@ def _run_worker(worker_file: Path, connector_files: Sequence[Path], recent: Rece
             store = FileOffsetStore(config.offset_file)
             stack.callback(store.close)
             servers = RestServers(config, props.resolved, props.redaction, stack)
-            herder = _standalone_herder(config, props, store, servers, stack)
+            watch = BrokerWatch(look_at_brokers(props.resolved))
+            stack.callback(watch.close)
+            herder = _standalone_herder(config, props, store, servers, watch, stack)
+            watch.start()
         except ConnectError as error:
             logger.error("The worker could not start: %s", error)  # noqa: TRY400 - the text says all there is to know
             return COULD_NOT_START
@@ -80,7 +84,12 @@ def _run_worker(worker_file: Path, connector_files: Sequence[Path], recent: Rece
 
 
 def _standalone_herder(
-    config: StandaloneConfig, props: WorkerProperties, store: FileOffsetStore, servers: RestServers, stack: ExitStack
+    config: StandaloneConfig,
+    props: WorkerProperties,
+    store: FileOffsetStore,
+    servers: RestServers,
+    watch: BrokerWatch,
+    stack: ExitStack,
 ) -> Herder:
     offsets = OffsetService(store)
     plugins = plugins_of(config)
@@ -97,6 +106,7 @@ def _standalone_herder(
         SoloMembership(),
         supervisor_of(config, launcher, offsets),
         plugins,
+        watch.troubles,
     )
     start_herder(herder, offsets, config, stack)
     return herder

@@ -13,8 +13,8 @@ from typing import Final, TypeVar
 
 from connect.config import read_properties
 from connect.errors import ConfigError, ConnectError, PluginError
-from connect.kafka.settings.java_keys import CLIENT_KEYS
-from connect.plugins import PluginKind, PluginRegistry
+from connect.internals.kafka.settings.java_keys import CLIENT_KEYS
+from connect.internals.plugins import PluginKind, PluginRegistry
 from worker.config.child_providers import worker_values
 from worker.config.file_access import WORKER_FILE
 from worker.config.security import SecurityConfig

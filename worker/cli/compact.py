@@ -41,7 +41,7 @@ def compact(
     Exit status: 0 done, 1 it cannot be done, 2 it could not be tried.
     """
     from worker.cli.offline_worker import OfflineWorker  # noqa: PLC0415 - only these commands need it
-    from worker.supervisor.messages import messages  # noqa: PLC0415
+    from worker.messages import messages  # noqa: PLC0415
 
     config = _config_of(connector, url)
     done: list[dict[str, Any]] = []

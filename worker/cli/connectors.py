@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from worker.cli.options import begin_option, client_of, refusals_shown, url_option
+from worker.cli.options import TROUBLED, begin_option, client_of, refusals_shown, troubles_of, url_option
 from worker.cli.output import Output, columns, output_option, print_document, state
-from worker.cli.status_summary import Failure, failures, hanging, summed
+from worker.cli.status_summary import Failure, failures, hanging, losses, notices, summed, waiting
+
+if TYPE_CHECKING:
+    from rest.client import RestClient
 
 __all__ = ["connectors"]
 
@@ -27,12 +31,18 @@ def connectors() -> None:
 @url_option
 @output_option
 def list_connectors(url: str, output: Output) -> None:
-    """List the connectors with their states, and the causes of failures."""
+    """List the connectors with their states, and the causes of failures, of waiting and of skipped records.
+
+    Exit status: 0, 1 no worker answers, 3 the worker has lost its cluster or its brokers.
+    """
     client = client_of(url)
     with refusals_shown(client):
         views = client.get("/connectors", expand="status")
+    troubles = troubles_of(client)
     statuses = [view["status"] for _, view in sorted(views.items()) if "status" in view]
     print_document(statuses, output, lambda: _table(statuses))
+    if troubles:
+        sys.exit(TROUBLED)
 
 
 @connectors.command()
@@ -67,6 +77,8 @@ def create(files: tuple[Path, ...], url: str) -> None:
             body["initial_state"] = {"STARTED": "RUNNING"}.get(connector.target.value, connector.target.value)
         with refusals_shown(client):
             client.post("/connectors", body)
+        for warning in _warnings(client, connector.config):
+            click.echo(warning, err=True)
         click.echo(f"Created {connector.name}. Its state: sluice connectors show {connector.name}")
 
 
@@ -108,10 +120,12 @@ def restart(names: tuple[str, ...], failed: bool, task: int | None, url: str) ->
         with refusals_shown(client, name):
             if task is not None:
                 client.post(client.connector_path(name, "tasks", str(task), "restart"))
+                done = f"Restarted task {task} of {name}."
             else:
                 only = str(failed).lower()
-                client.post(client.connector_path(name, "restart"), includeTasks="true", onlyFailed=only)
-        click.echo(f"Restarted {name}." if task is None else f"Restarted task {task} of {name}.")
+                shown = client.post(client.connector_path(name, "restart"), includeTasks="true", onlyFailed=only)
+                done = (shown or {}).get("message") or f"Restarted {name}."
+        click.echo(done)
 
 
 @connectors.command()
@@ -175,6 +189,19 @@ def logs(name: str, follow: bool, lines: int, url: str) -> None:
         ConnectorLogs(client, name).print(lines, follow=follow)
 
 
+def _warnings(client: RestClient, config: Mapping[str, str | None]) -> list[str]:
+    """Return what is suspicious about the configuration of a connector that was created."""
+    from rest.client import RestError  # noqa: PLC0415 - it imports the client
+    from rest.http.paths import escaped  # noqa: PLC0415
+    from worker.cli.mistakes import warnings_of  # noqa: PLC0415
+
+    path = f"/connector-plugins/{escaped(config.get('connector.class') or '')}/config/validate"
+    try:
+        return warnings_of(client.put(path, config))
+    except RestError:
+        return []  # it is created all the same
+
+
 def _change(names: Iterable[str], url: str, change: str, done: str) -> None:
     client = client_of(url)
     for name in names:
@@ -192,8 +219,8 @@ def _table(statuses: list[dict[str, Any]]) -> str:
 
 def _row(status: dict[str, Any]) -> tuple[object, ...]:
     connector, tasks = status["connector"], status["tasks"]
-    failed, hangs = failures(status), hanging(status)
-    cause = _told(failed[0]) if failed else hangs[0][0] if hangs else None
+    failed = failures(status)
+    cause = _told(failed[0]) if failed else next(iter(notices(status)), None)
     return (
         status["name"],
         status["type"],
@@ -220,4 +247,7 @@ def _detailed(status: dict[str, Any], config: dict[str, str]) -> str:
         lines += ["", f"{where} failed: {failure.cause}", failure.trace.rstrip()]
     for told, trace in hanging(status):
         lines += ["", told, trace.rstrip()]
+    lost = losses(status)
+    for what in (*waiting(status), *([] if lost is None else [lost])):
+        lines += ["", what]
     return "\n".join(lines)

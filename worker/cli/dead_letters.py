@@ -81,7 +81,7 @@ _to_option: Final = click.option(
 @_to_option
 @click.option("everything", "--all", is_flag=True, help="All dead letters that were not replayed yet.")
 @click.option("chosen", "--record", multiple=True, metavar="P:O[-O]", help="This dead letter, or this range.")
-@click.option("--dry-run", is_flag=True, help="Only list what would be replayed.")
+@click.option("--dry-run", is_flag=True, help="Only try what would be replayed, and what would fail again and why.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @url_option
 def replay(name: str, to: str, everything: bool, chosen: tuple[str, ...], dry_run: bool, yes: bool, url: str) -> None:
@@ -106,12 +106,16 @@ def replay(name: str, to: str, everything: bool, chosen: tuple[str, ...], dry_ru
             for item in done["replayed"] if dry_run else ():
                 click.echo(f"{item['partition']}:{item['offset']} to {item['topic']}")
             for item in done["failed"]:
-                click.echo(f"{item['partition']}:{item['offset']} failed: {item['error']}", err=True)
+                fails = "would fail again" if dry_run else "failed"
+                click.echo(f"{item['partition']}:{item['offset']} {fails}: {item['error']}", err=True)
             absent -= {(item["partition"], item["offset"]) for item in (*done["replayed"], *done["failed"])}
             following = done["next"]
     for partition, offset in sorted(absent):
         click.echo(f"{partition}:{offset} is not in the dead letter queue of connector {name}.", err=True)
-    click.echo(f"{replayed} {'would be ' if dry_run else ''}replayed, {failed} failed.")
+    if dry_run:
+        click.echo(f"{replayed} would be replayed, {failed} would fail again.")
+    else:
+        click.echo(f"{replayed} replayed, {failed} failed.")
     if failed or absent:
         raise SystemExit(1)
 

@@ -15,7 +15,7 @@ from typing import Final, NoReturn
 
 import click
 
-from connect.garbage_collection import importing
+from connect.internals.garbage_collection import importing
 
 __all__ = [
     "begin",

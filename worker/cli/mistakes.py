@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["Mistake", "mistakes_of", "mistakes_text"]
+__all__ = ["Mistake", "mistakes_of", "mistakes_text", "warnings_of"]
 
 _NULL_TWICE: Final = re.compile(r"Invalid value null for configuration .*")
 _FIRST_SENTENCE: Final = re.compile(r"(.+?[.;])(?:\s|$)", re.DOTALL)
@@ -60,6 +60,11 @@ def mistakes_of(infos: Mapping[str, Any]) -> list[Mistake]:
         for error in _without_echoes(config["value"]["errors"]):
             found.setdefault(error, []).append(key)
     return [Mistake(tuple(keys), error, _remedy(error, configs[keys[0]])) for error, keys in found.items()]
+
+
+def warnings_of(infos: Mapping[str, Any]) -> list[str]:
+    """Return the warnings in a validation result, as ``sluice validate`` prints them."""
+    return [f"Warning: {warning['message']}" for warning in infos.get("warnings", ())]
 
 
 def mistakes_text(mistakes: Iterable[Mistake]) -> str:

@@ -11,18 +11,18 @@ from typing import Final
 import click
 
 from connect.errors import ConnectError
-from connect.plugins import PluginKind, PluginRegistry
+from connect.internals.plugins import PluginKind, PluginRegistry
 from worker.app.worker import WorkerProperties, plugins_of
 from worker.cli.mistakes import Mistake, mistakes_of
 from worker.config.connector_files import GivenConnector, connector_of, read_document
 from worker.config.worker import DistributedConfig, StandaloneConfig, WorkerConfig
 from worker.log import configure_logging
+from worker.messages import messages
 from worker.runtime.entry import main as child_main
 from worker.security.redaction import Redaction
 from worker.stores.offset.file import read_map
 from worker.stores.offset.store import parse_offset, parse_offset_key
 from worker.supervisor.inquiries import ask
-from worker.supervisor.messages import messages
 from worker.supervisor.plugin_homes import PluginHomes
 from worker.supervisor.process import ForkServerLauncher
 

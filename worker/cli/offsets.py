@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import IO, Any
+from typing import IO, Any, Final
 
 import click
 
@@ -12,6 +12,8 @@ from worker.cli.options import client_of, refusals_shown, url_option
 from worker.cli.output import columns
 
 __all__ = ["offsets"]
+
+_EARLY: Final = "not committed yet"
 
 
 @click.group()
@@ -29,15 +31,15 @@ def show(name: str, url: str) -> None:
         lag = client.get(client.connector_path(name, "lag"))
         kept = client.get(client.connector_path(name, "offsets"))["offsets"] if lag["type"] != "sink" else []
     if lag["type"] == "sink":
-        fields = ("topic", "partition", "offset", "end_offset", "lag")
-        click.echo(
-            columns(("TOPIC", "PARTITION", "OFFSET", "END", "LAG"), [_row(p, fields) for p in lag["partitions"]])
-        )
-        tasks = [[task["id"], _known(task["lag"]), task["records_per_second"]] for task in lag["tasks"]]
+        is_early = lag.get("not_committed_yet", False)
+        rows = [_partition_row(partition, is_early=is_early) for partition in lag["partitions"]]
+        click.echo(columns(("TOPIC", "PARTITION", "OFFSET", "END", "LAG"), rows))
+        told = (lambda _: _EARLY) if is_early else _known
+        tasks = [[task["id"], told(task["lag"]), task["records_per_second"]] for task in lag["tasks"]]
         header = ("TASK", "LAG", "RECORDS/S")
     else:
-        rows = [(json.dumps(item["partition"]), json.dumps(item["offset"])) for item in kept]
-        click.echo(columns(("SOURCE PARTITION", "OFFSET"), rows))
+        kept_rows = [(json.dumps(item["partition"]), json.dumps(item["offset"])) for item in kept]
+        click.echo(columns(("SOURCE PARTITION", "OFFSET"), kept_rows))
         tasks = [[task["id"], _known(_amounts(task["remaining"])), task["records_per_second"]] for task in lag["tasks"]]
         header = ("TASK", "REMAINING", "RECORDS/S")
     if tasks:
@@ -126,6 +128,12 @@ def import_offsets(name: str, file: IO[str], yes: bool, url: str) -> None:
     client = client_of(url)
     with refusals_shown(client, name):
         click.echo(client.patch(client.connector_path(name, "offsets"), {"offsets": document["offsets"]})["message"])
+
+
+def _partition_row(partition: Mapping[str, Any], *, is_early: bool) -> list[Any]:
+    """Return the row of a partition; before the first commit its lag says nothing."""
+    row = _row(partition, ("topic", "partition", "offset", "end_offset", "lag"))
+    return [*row[:2], _EARLY, row[3], _EARLY] if is_early and partition["offset"] is None else row
 
 
 def _row(item: Mapping[str, Any], fields: tuple[str, ...]) -> list[Any]:

@@ -14,12 +14,15 @@ import click
 if TYPE_CHECKING:
     from rest.client import RestClient
 
-__all__ = ["begin_option", "client_of", "refusals_shown", "url_option"]
+__all__ = ["TROUBLED", "begin_option", "client_of", "refusals_shown", "troubles_of", "url_option"]
 
 F = TypeVar("F", bound=Callable[..., object])
 
 _DEFAULT_URL: Final = "http://localhost:8083"
 _NOT_STOPPED: Final = "STOPPED"
+
+TROUBLED: Final = 3
+"""The exit status of commands that show states if their worker cannot do its work, or something has failed."""
 
 
 def url_option(command: F) -> F:
@@ -52,7 +55,12 @@ def client_of(url: str) -> RestClient:
 
     user = os.environ.get("SLUICE_USER")
     auth = (user, os.environ.get("SLUICE_PASSWORD", "")) if user else None
-    return RestClient(url, auth, os.environ.get("SLUICE_TOKEN") or None)
+    return RestClient(_with_scheme(url), auth, os.environ.get("SLUICE_TOKEN") or None)
+
+
+def _with_scheme(url: str) -> str:
+    """Return the address of a worker, of which ``host:port`` is enough."""
+    return url if "://" in url else f"http://{url}"
 
 
 @contextmanager
@@ -71,6 +79,19 @@ def refusals_shown(client: RestClient, connector: str | None = None) -> Iterator
             stop, resume = (_command(client, change, connector) for change in ("stop", "resume"))
             text += f"\nStop the connector, repeat this command, and resume the connector:\n  {stop}\n  ...\n  {resume}"
         raise click.ClickException(text) from error
+
+
+def troubles_of(client: RestClient) -> list[str]:
+    """Ask a worker what keeps it from its work, and show that as errors: its cluster is lost, brokers do not answer."""
+    from rest.client import RestError  # noqa: PLC0415
+
+    try:
+        troubles = client.troubles()
+    except RestError:
+        return []  # this user may not ask; what the worker shows otherwise stands
+    for trouble in troubles:
+        click.echo(trouble, err=True)
+    return troubles
 
 
 def _command(client: RestClient, change: str, connector: str) -> str:

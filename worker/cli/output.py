@@ -64,7 +64,7 @@ def print_document(document: Any, output: Output, table: Callable[[], str]) -> N
 def print_progress() -> None:
     """Print the start-up log of embedded servers to standard error as it arrives."""
     handler = logging.StreamHandler()
-    for name in ("connect.jvm", "worker.embedded"):
+    for name in ("connect.internals.jvm", "worker.embedded"):
         logger = logging.getLogger(name)
         logger.setLevel(logging.INFO)
         logger.handlers[:] = [handler]

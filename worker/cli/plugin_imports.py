@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from connect.errors import PluginError
-from connect.plugins import PluginEntry, PluginKind, load_class
+from connect.internals.plugins import PluginEntry, PluginKind, load_class
 
 __all__ = ["OURS", "import_errors"]
 

@@ -14,7 +14,7 @@ from typing import Final
 import click
 
 from connect.errors import PluginError
-from connect.plugins import VENV, PluginEntry, entries_of_place
+from connect.internals.plugins import VENV, PluginEntry, entries_of_place
 from worker.cli.plugin_imports import import_errors
 
 __all__ = ["install_plugins"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 if TYPE_CHECKING:
-    from connect.plugins import PluginEntry
+    from connect.internals.plugins import PluginEntry
 
 __all__ = ["plugins"]
 
@@ -49,7 +49,7 @@ def list_plugins(plugin_path: tuple[Path, ...], kind: str | None) -> None:
     Plugins that are not part of Sluice are imported to test them: errors are shown below a plugin, and broken packages
     at the end.
     """
-    from connect.plugins import PluginRegistry  # noqa: PLC0415 - only this command needs it
+    from connect.internals.plugins import PluginRegistry  # noqa: PLC0415 - only this command needs it
     from worker.cli.plugin_imports import OURS, import_errors  # noqa: PLC0415
 
     registry = PluginRegistry.discover(plugin_path)
@@ -125,8 +125,8 @@ def describe(name: str, plugin_path: tuple[Path, ...], version: str | None) -> N
     """Describe the plugin NAME and its configuration keys. This runs its code."""
     from connect.config import to_markdown  # noqa: PLC0415 - only this command needs it
     from connect.errors import PluginError  # noqa: PLC0415
-    from connect.plugins import PluginKind, PluginRegistry, PluginVersionError, load_class  # noqa: PLC0415
-    from connect.plugins.versions import VersionSpecError  # noqa: PLC0415
+    from connect.internals.plugins import PluginKind, PluginRegistry, PluginVersionError, load_class  # noqa: PLC0415
+    from connect.internals.plugins.versions import VersionSpecError  # noqa: PLC0415
 
     # Users run the plugin they name with their own rights: its class need not be listed or allowed.
     registry = PluginRegistry.discover(plugin_path, ["*"])

@@ -12,7 +12,7 @@ Document: TypeAlias = Mapping[str, Any]
 Row: TypeAlias = tuple[str, str, str]
 """The name of a part of a record, its text before a step and its text after it; an empty text before means none."""
 
-_LONGEST: Final = 100
+_MOST_CHARACTERS: Final = 100
 _WIDEST_BEFORE: Final = 46
 _WIDEST_CELL: Final = 30
 _ABSENT: Final = "(none)"
@@ -162,7 +162,7 @@ def _bytes(text: str | None) -> str:
 
 
 def _cut(text: str) -> str:
-    return _cut_to(text, _LONGEST)
+    return _cut_to(text, _MOST_CHARACTERS)
 
 
 def _cut_to(text: str, width: int) -> str:

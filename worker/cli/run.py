@@ -45,7 +45,7 @@ def run(connector: Path, records: int, worker: Path | None, begin: str, timeout:
     from worker.cli.mistakes import mistakes_text  # noqa: PLC0415
     from worker.cli.offline_worker import OfflineWorker, read_given  # noqa: PLC0415 - only this command needs it
     from worker.cli.preview_text import end_text, has_failed, record_text, table_text  # noqa: PLC0415
-    from worker.supervisor.messages import messages  # noqa: PLC0415
+    from worker.messages import messages  # noqa: PLC0415
 
     given = OfflineWorker.read(worker)
     wanted = read_given(connector)

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from worker.cli.loads import load_lines
-from worker.cli.options import client_of, refusals_shown, url_option
+from worker.cli.options import TROUBLED, client_of, refusals_shown, troubles_of, url_option
 from worker.cli.output import Output, columns, output_option, print_document, state
-from worker.cli.status_summary import Failure, failures, summed
+from worker.cli.status_summary import Failure, failures, lag_text, notices, summed, unknown_since
 
 if TYPE_CHECKING:
     from rest.client import RestClient
 
 __all__ = ["status"]
 
-SOMETHING_FAILED: Final = 3
+SOMETHING_FAILED: Final = TROUBLED
 _VERSION: Final = "sluice-"
 _TASKS: Final = ("TASK", "STATE", "LAG", "RECORDS/S", "WORKER")
 _RATES: Final = ("sink-record-send-rate", "source-record-write-rate")
@@ -30,11 +30,13 @@ _RATES: Final = ("sink-record-send-rate", "source-record-write-rate")
 @url_option
 @output_option
 def status(name: str | None, url: str, output: Output) -> None:
-    """Show a cluster: its workers, the numbers of connectors and tasks, and the causes of failures.
+    """Show a cluster: its workers, the numbers of connectors and tasks, the causes of failures, and what waits, hangs
+    or skips records.
 
     With NAME, show that connector: its tasks, their lag and throughput, and the loads of a bulk sink.
 
-    Exit status: 0 nothing has failed, 1 no worker answers, 3 a connector or task has failed.
+    Exit status: 0 nothing has failed, 1 no worker answers, 3 a connector or task has failed, or the worker has
+    lost its cluster or its brokers.
     """
     client = client_of(url)
     if name is None:
@@ -47,9 +49,10 @@ def _show_connector(client: RestClient, name: str, output: Output) -> None:
     with refusals_shown(client, name):
         shown = client.get(client.connector_path(name, "status"))
         loads = client.get(client.connector_path(name, "loads"))
+    troubles = troubles_of(client)
     failed = failures(shown)
     print_document({"status": shown, "loads": loads}, output, lambda: _connector_report(shown, loads, failed))
-    if failed:
+    if failed or troubles:
         sys.exit(SOMETHING_FAILED)
 
 
@@ -59,6 +62,8 @@ def _connector_report(shown: dict[str, Any], loads: dict[str, Any], failed: list
     if shown["tasks"]:
         lines += ["", columns(_TASKS, [_task_row(task) for task in shown["tasks"]])]
     lines += load_lines(loads["tasks"])
+    for told in (*unknown_since(shown), *notices(shown)):
+        lines += ["", _sentence(told)]
     for failure in failed:
         where = "The connector" if failure.task is None else f"Task {failure.task}"
         lines += ["", f"{where} failed: {failure.cause}"]
@@ -67,14 +72,17 @@ def _connector_report(shown: dict[str, Any], loads: dict[str, Any], failed: list
     return "\n".join(lines)
 
 
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
 def _task_row(task: dict[str, Any]) -> tuple[object, ...]:
     values = task.get("metrics", {})
-    lag = values.get("sink-record-lag")
     rate = next((values[key] for key in _RATES if key in values), None)
     return (
         task["id"],
         state(task["state"]),
-        None if lag is None else f"{lag:,.0f}",
+        lag_text(task),
         None if rate is None else f"{rate:,.0f}",
         task["worker_id"] or None,
     )
@@ -83,7 +91,10 @@ def _task_row(task: dict[str, Any]) -> tuple[object, ...]:
 def _show_cluster(client: RestClient, output: Output) -> None:
     with refusals_shown(client):
         worker = client.get("/")
+        if "commit" not in worker:
+            raise click.ClickException(f"What answers at {client.url} is not a Sluice or Kafka Connect worker.")
         views = client.get("/connectors", expand="status")
+    troubles = troubles_of(client)
     statuses = [view["status"] for _, view in sorted(views.items()) if "status" in view]
     failed = [failure for each in statuses for failure in failures(each)]
     document = {
@@ -94,9 +105,11 @@ def _show_cluster(client: RestClient, output: Output) -> None:
         "connectors": dict(Counter(each["connector"]["state"] for each in statuses)),
         "tasks": dict(Counter(task["state"] for each in statuses for task in each["tasks"])),
         "failed": [_shown(failure) for failure in failed],
+        "notices": [{"connector": each["name"], "what": what} for each in statuses for what in notices(each)],
+        "troubles": troubles,
     }
     print_document(document, output, lambda: _report(document, statuses, failed))
-    if failed:
+    if failed or troubles:
         sys.exit(SOMETHING_FAILED)
 
 
@@ -141,4 +154,7 @@ def _report(document: dict[str, Any], statuses: list[dict[str, Any]], failed: li
         failed_rows = [(failure.connector, failure.task, failure.worker_id, failure.cause) for failure in failed]
         lines += ["", columns(("FAILED", "TASK", "WORKER", "CAUSE"), failed_rows, cut=True)]
         lines += ["", f"The whole trace: sluice connectors show {failed[0].connector}"]
+    if document["notices"]:
+        rows = [tuple(notice.values()) for notice in document["notices"]]
+        lines += ["", columns(("ATTENTION", "WHAT"), rows, cut=True)]
     return "\n".join(lines)

@@ -9,10 +9,24 @@ from typing import Any, Final
 
 from rest.traces import cause_of
 from worker.cli.output import state
+from worker.formatting import counted
 
-__all__ = ["Failure", "failures", "hanging", "summed"]
+__all__ = [
+    "Failure",
+    "failures",
+    "hanging",
+    "lag_text",
+    "losses",
+    "notices",
+    "summed",
+    "unknown_since",
+    "waiting",
+]
 
 _FAILED: Final = "FAILED"
+_LAG: Final = "sink-record-lag"
+_UNCOMMITTED: Final = "sink-uncommitted-partition-count"
+_REMAINING: Final = "source-remaining-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +57,50 @@ def hanging(status: Mapping[str, Any]) -> list[tuple[str, str]]:
         (f"{name}{hang['method']} has not returned since {hang['since']}: {hang['line']}", hang["trace"])
         for name, part in parts
         if (hang := part.get("hanging")) is not None
+    ]
+
+
+def waiting(status: Mapping[str, Any]) -> list[str]:
+    """Return what a connector and its tasks wait for, each as a sentence."""
+    parts = [("", status["connector"]), *((f"task {task['id']}: ", task) for task in status["tasks"])]
+    return [f"{name}{wait['reason']}" for name, part in parts if (wait := part.get("waiting")) is not None]
+
+
+def losses(status: Mapping[str, Any]) -> str | None:
+    """Return what a connector has left out, as a sentence; ``None`` if that is nothing."""
+    skipped = status.get("skipped")
+    if skipped is None:
+        return None
+    records = f"{counted(skipped['records'], 'record')} skipped since {skipped['since']}"
+    if skipped["dead_letters"]:
+        records += f" ({counted(skipped['dead_letters'], 'dead letter')})"
+    reason = f": {skipped['reason']}" if skipped["reason"] else ""
+    return f"{records}, the last one at {skipped['last']}{reason}"
+
+
+def notices(status: Mapping[str, Any]) -> list[str]:
+    """Return what a user should know about a connector beside failures, worst first, each as a sentence."""
+    lost = losses(status)
+    return [*(told for told, _ in hanging(status)), *waiting(status), *([] if lost is None else [lost])]
+
+
+def lag_text(task: Mapping[str, Any]) -> str | None:
+    """Return the lag of a task, or what a source has left to read; ``None`` if it is unknown."""
+    values = task.get("metrics", {})
+    if values.get(_UNCOMMITTED):
+        return "not committed yet"
+    if (lag := values.get(_LAG)) is not None:
+        return f"{lag:,.0f}"
+    left = sorted((key.removeprefix(_REMAINING), value) for key, value in values.items() if key.startswith(_REMAINING))
+    return ", ".join(f"{value:,.0f} {unit}" for unit, value in left) or None
+
+
+def unknown_since(status: Mapping[str, Any]) -> list[str]:
+    """Return the last known lags of tasks whose lag is unknown now, each as a sentence."""
+    return [
+        f"The lag of task {task['id']} is unknown; it was {was} at {last['at']}."
+        for task in status["tasks"]
+        if (last := task.get("last_metrics")) is not None and (was := lag_text({"metrics": last["values"]})) is not None
     ]
 
 

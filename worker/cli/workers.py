@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from worker.cli.options import client_of, refusals_shown, url_option
+from worker.cli.options import TROUBLED, client_of, refusals_shown, troubles_of, url_option
 from worker.cli.output import Output, columns, output_option, print_document
 
 if TYPE_CHECKING:
@@ -30,11 +30,17 @@ def workers() -> None:
 @url_option
 @output_option
 def list_workers(url: str, output: Output) -> None:
-    """List the known workers and the number of units on each. The leader knows all workers, and which are gone."""
+    """List the known workers and the number of units on each. The leader knows all workers, and which are gone.
+
+    Exit status: 0 the worker is a member of its cluster, 1 no worker answers, 3 it has lost its cluster.
+    """
     client = client_of(url)
     with refusals_shown(client):
         cluster = client.get("/cluster")
+    troubles = troubles_of(client)
     print_document(cluster, output, lambda: columns(_HEADER, [_row(worker, cluster) for worker in cluster["workers"]]))
+    if troubles:
+        sys.exit(TROUBLED)
 
 
 @workers.command()
@@ -108,4 +114,7 @@ def _part(worker: dict[str, Any], cluster: dict[str, Any]) -> str:
         return "leads"
     # Only the leader knows all members; a standalone worker has no address in a group.
     is_gone = cluster["complete"] and worker["url"] is None and cluster["mode"] != "standalone"
-    return "gone" if is_gone else "follows"
+    if is_gone:
+        return "gone"
+    is_lost = cluster["mode"] == "distributed" and bool(cluster.get("troubles")) and cluster["leader_url"] is None
+    return "unknown" if is_lost else "follows"

@@ -12,15 +12,15 @@ from typing import Final
 
 from connect.config import ConfigType
 from connect.errors import ConfigError
-from connect.kafka.settings.secrets import client_secrets
-from connect.plugins import PluginKind
+from connect.internals.kafka.settings.secrets import client_secrets
+from connect.internals.plugins import PluginKind
 from connect.providers import ConfigData, ConfigProvider, resolve_references
 from worker.config.worker import WorkerConfig
+from worker.messages import messages
 from worker.runtime.entry import main as child_main
 from worker.runtime.providers import provider_aliases, provider_class, provider_of, provider_registry, provider_secrets
 from worker.security.redaction import Redaction
 from worker.supervisor.inquiries import ask
-from worker.supervisor.messages import messages
 from worker.supervisor.process import ForkServerLauncher, Launcher
 
 __all__ = ["ChildProvider", "worker_values"]

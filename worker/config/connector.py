@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterable
 from typing import Final, Literal
 
-from connect.chain.specs import TransformationSpec, predicate_specs, transformation_specs
-from connect.chain.tolerance import ErrorPolicy
 from connect.config import (
     HIGH,
     LOW,
@@ -26,6 +24,8 @@ from connect.config import (
     unique_aliases,
 )
 from connect.errors import ConfigError
+from connect.internals.chain.specs import TransformationSpec, predicate_specs, transformation_specs
+from connect.internals.chain.tolerance import ErrorPolicy
 from worker.config.plugin_versions import version_range
 from worker.config.restarts import RestartConfig
 
@@ -211,6 +211,16 @@ class ConnectorConfig(RestartConfig):
         doc="When the connector ends: stopped runs until a user stops it; drained processes the data there is and "
         "then stops by itself. A sink with drained processes what is in its topics once the sources on the same "
         "worker are done.",
+    )
+    run_until_missing_timeout_ms: Long = option(
+        default=10_000,
+        importance=LOW,
+        validator=at_least(-1),
+        group=COMMON,
+        width=Width.SHORT,
+        display_name="Run until missing timeout",
+        doc="How long, in milliseconds, a connector with run.until=drained waits for a file, folder or topic that does "
+        "not exist before it fails; -1 waits forever.",
     )
     errors_retry_timeout: Long = option(
         default=0,

@@ -6,7 +6,7 @@ from typing import Final
 
 from connect.config import invalid_value
 from connect.config.validators import validator
-from connect.plugins.versions import VersionRange, VersionSpecError
+from connect.internals.plugins.versions import VersionRange, VersionSpecError
 
 __all__ = ["CONNECTOR_VERSION", "version_range"]
 

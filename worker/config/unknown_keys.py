@@ -5,13 +5,14 @@ Also warns about keys of Java workers that have no effect here.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Final
 
-from connect.kafka.settings.java_keys import CLIENT_KEYS, IGNORED_PREFIXES, Ignored
+from connect.internals.kafka.settings.java_keys import CLIENT_KEYS, IGNORED_PREFIXES, Ignored
 
-__all__ = ["suggest_known_keys", "tell_of_idle_keys"]
+__all__ = ["KeyOwner", "key_of", "suggest_known_keys", "tell_of_idle_keys", "tell_of_unowned_keys"]
 
 _LIKENESS: Final = 0.88
 """High enough that keys which a plugin passes on, such as ``spark.*``, bring no suggestion."""
@@ -21,13 +22,82 @@ _LIKENESS_OF_SHORT: Final = 0.74
 """One wrong letter of four: nobody passes on keys so short."""
 
 
+@dataclass(frozen=True, slots=True)
+class KeyOwner:
+    """A plugin to which all keys below a prefix belong, by the ``name`` it has in the configuration.
+
+    ``known`` are the whole names of its keys; ``None`` if it could not be loaded, which is reported elsewhere.
+    ``old`` are older names, each with today's.
+    """
+
+    prefix: str
+    name: str
+    known: Collection[str] | None
+    old: Mapping[str, str] = field(default_factory=dict)
+
+
 def suggest_known_keys(keys: Collection[str], known: set[str]) -> Iterator[str]:
     """Suggest a known key for each unknown one that resembles it, except keys that are already set."""
     missing = known.difference(keys)
     for key in keys:
-        cutoff = _LIKENESS if len(key) > _SHORT else _LIKENESS_OF_SHORT
-        if key not in known and (meant := get_close_matches(key, missing, n=1, cutoff=cutoff)):
-            yield f"The key {key} is unknown. Did you mean {meant[0]}?"
+        if key not in known and (meant := _meant(key, missing)):
+            yield f"The key {key} is unknown. Did you mean {meant}?"
+
+
+def tell_of_unowned_keys(keys: Mapping[str, str], known: set[str], owners: Collection[KeyOwner]) -> Iterator[str]:
+    """Warn about keys of a transformation, predicate or converter that it does not have, or that have a new name.
+
+    Unlike a connector's, they are told even if they resemble nothing: nobody else could want them.
+    """
+    missing = known.difference(keys)
+    unlisted: dict[str, None] = {}
+    for key in keys:
+        if key in known:
+            continue
+        owner = _owner(key, owners)
+        if owner is None:
+            unlisted |= dict.fromkeys(_unlisted(key))
+        elif new := owner.old.get(key):
+            yield _renamed(key, new, has_both=bool(keys.get(new)))
+        elif owner.known is not None and key not in owner.known and not _meant(key, missing):
+            yield f"The key {key} is unknown: {owner.name} has no such key. Correct it or remove it."
+    yield from unlisted
+
+
+def _owner(key: str, owners: Collection[KeyOwner]) -> KeyOwner | None:
+    """The owner with the longest prefix: ``transforms`` may list ``a`` and ``a.b``."""
+    found = [owner for owner in owners if key.startswith(owner.prefix)]
+    return max(found, key=lambda owner: len(owner.prefix), default=None)
+
+
+def _meant(key: str, missing: Collection[str]) -> str | None:
+    cutoff = _LIKENESS if len(key) > _SHORT else _LIKENESS_OF_SHORT
+    return next(iter(get_close_matches(key, missing, n=1, cutoff=cutoff)), None)
+
+
+def _renamed(old: str, new: str, *, has_both: bool) -> str:
+    if has_both:
+        return f"The key {old} has no effect, because {new}, its new name, is set too: keep one of them."
+    return f"The key {old} is an old name: call it {new}."
+
+
+def _unlisted(key: str) -> Iterator[str]:
+    """Warn about a transformation or predicate that is configured but not listed."""
+    listing, _, below = key.partition(".")
+    if listing in _LISTINGS and (alias := below.partition(".")[0]):
+        yield (
+            f"The keys {listing}.{alias}.* have no effect, because {listing} does not list {alias}: list it there, or "
+            "remove them."
+        )
+
+
+_LISTINGS: Final = ("transforms", "predicates")
+
+
+def key_of(warning: str, keys: Collection[str]) -> str | None:
+    """Return the key among ``keys`` that a warning about a configuration concerns: the first that it names."""
+    words = [word.strip(".,:;()'\"").partition("=")[0] for word in warning.split()]
+    return next((word for word in words if word in keys), None)
 
 
 _LISTENERS: Final = "set listeners, such as http://localhost:8083"

@@ -28,7 +28,8 @@ from connect.config import (
 from connect.config.errors import ConfigRuleError
 from connect.errors import ConfigError
 from connect.hosts import ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY, host_list
-from connect.kafka.settings.overrides import ALLOWED_FILES_KEY, ALLOWED_URLS_KEY, known_policy
+from connect.internals.kafka.settings.overrides import ALLOWED_FILES_KEY, ALLOWED_URLS_KEY, known_policy
+from worker.config.internal_topics import INTERNAL_TOPICS_ALLOWLIST
 from worker.config.plugin_versions import version_range
 from worker.config.response_headers import header_rules
 from worker.config.spark_policy import known_spark_policy
@@ -188,7 +189,8 @@ class WorkerConfig(Config):
         default=(),
         importance=MEDIUM,
         validator=host_list,
-        doc="The only hosts that HTTP connectors may reach: names, in which * matches any text, addresses, and "
+        doc="The only hosts that HTTP and JDBC connectors, and the schema registry clients that connectors configure, "
+        "may reach: names, in which * matches any text, addresses, and "
         "networks such as 10.0.0.0/8, which are compared with every address connected to. By default all hosts are "
         "allowed except link-local and other addresses where clouds keep credentials; to allow these, list them by "
         "address.",
@@ -198,7 +200,8 @@ class WorkerConfig(Config):
         default=(),
         importance=MEDIUM,
         validator=host_list,
-        doc="Hosts that HTTP connectors may not reach, even if allowed above, in the same form.",
+        doc="Hosts that HTTP and JDBC connectors and the schema registry clients that connectors configure may not "
+        "reach, even if allowed above, in the same form.",
     )
     oauthbearer_allowed_files: tuple[str, ...] = option(
         name=ALLOWED_FILES_KEY,
@@ -219,6 +222,16 @@ class WorkerConfig(Config):
         importance=MEDIUM,
         doc="Patterns of Spark keys, such as spark.hadoop.fs.s3a.*, that connectors may set with the policies "
         "Tuning and Allowlist; * matches any text. Many Spark keys load code, run commands or name files.",
+    )
+    connector_internal_topics_allowlist: tuple[str, ...] = option(
+        name=INTERNAL_TOPICS_ALLOWLIST,
+        default=(),
+        importance=MEDIUM,
+        doc="Patterns of internal topics that connectors may read and write all the same; * matches any text. By "
+        "default they may use none of the topics of config.storage.topic, config.history.topic, offset.storage.topic, "
+        "status.storage.topic and audit.topic, and none whose name begins with two underscores, except Debezium's "
+        "(__debezium-). The config and history topics hold the passwords of all connectors, and the key with which "
+        "workers sign their requests.",
     )
     jdbc_allowed_drivers: tuple[str, ...] = option(
         default=("sqlite", "postgresql", "mysql", "mariadb"),

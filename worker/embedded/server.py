@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from connect.errors import ConnectError
-from connect.jvm.home import file_lock
+from connect.internals.jvm.home import file_lock
 from worker.embedded.folder import ServerFolder, ServerState
 from worker.embedded.leases import ServerLease, count_leases
 from worker.embedded.process import find_process, is_process, signal_process, tail, wait_gone

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from connect.plugins import PluginRegistry
+from connect.internals.plugins import PluginRegistry
 from worker.herder.cluster.fencing import Fencing
 from worker.herder.cluster.leadership import Leadership
 from worker.herder.cluster.other_workers import OtherWorkers
 from worker.herder.cluster.ownership import Ownership
 from worker.herder.cluster.publishing import Publishing
-from worker.herder.cluster.rebalancing import Rebalancing
+from worker.herder.cluster.rebalancing import Rebalancing, SharedNames
+from worker.herder.cluster.standing import Standing
 from worker.herder.connectors.change_queue import ChangeQueue
 from worker.herder.connectors.connector_sets import ConnectorSets
 from worker.herder.connectors.connectors import Connectors
@@ -22,16 +23,16 @@ from worker.herder.connectors.writes import Writes
 from worker.herder.inbox import Inbox
 from worker.herder.inquiries import Inquiries
 from worker.herder.metrics_history import Histories
-from worker.herder.offsets.groups import ConsumerOffsets
-from worker.herder.offsets.offsets import ConnectorOffsets
+from worker.herder.offsets.offsets import Offsets
 from worker.herder.offsets.sources import OffsetLayers
+from worker.herder.requests import Requests
 from worker.herder.settings import HerderCallbacks, Stores, WorkerSettings
 from worker.herder.snapshots import Snapshots
 from worker.herder.units import Units
 from worker.loggers import LoggerLevels
 from worker.membership.membership import Membership
+from worker.messages import messages
 from worker.metrics.measurements import Measurements
-from worker.supervisor.messages import messages
 from worker.supervisor.supervisor import Supervisor
 from worker.unit import Unit
 
@@ -43,6 +44,7 @@ class Collaborators:
 
     def __init__(
         self,
+        requests: Requests,
         worker: WorkerSettings,
         stores: Stores,
         inbox: Inbox,
@@ -51,21 +53,31 @@ class Collaborators:
         supervisor: Supervisor,
         callbacks: HerderCallbacks,
     ) -> None:
+        self._configs = stores.configs
         props, cluster, configs, statuses = worker.props, worker.cluster, stores.configs, stores.statuses
         self.levels = LoggerLevels(supervisor.set_log_level)
-        self.inquiries = Inquiries(supervisor.inquire, supervisor.give_up)
+        standing = self.standing = Standing(props.get("bootstrap.servers", ""))
+        self.inquiries = Inquiries(
+            supervisor.inquire,
+            supervisor.give_up,
+            lambda: None if standing.loss is None else standing.loss.message,
+        )
         owners = cluster.owners if cluster is not None else None
         self.measurements = Measurements(worker.id, statuses, membership, inbox, owners)
         others = OtherWorkers(worker.id, statuses, membership, inbox, owners)
-        self.histories = Histories(worker.id, statuses, self.measurements, others, inbox)
-        self.connectors = Connectors(configs, statuses, plugins, worker.tracking, self.measurements)
+        self.connectors = Connectors(
+            configs, statuses, plugins, worker.tracking, self.measurements, self.standing.shown
+        )
+        self.histories = Histories(requests, worker.id, statuses, self.connectors, self.measurements, others, inbox)
         self.plugin_metrics = PluginMetrics(worker.id, statuses, self.connectors, self.measurements, others)
         self.snapshots = Snapshots(worker, stores, membership, self.measurements, self.connectors, inbox)
         type_of = self.connectors.type
         is_source, is_sink = (lambda name: type_of(name) == "source"), (lambda name: type_of(name) == "sink")
         keys = cluster.keys if cluster is not None else None
-        self.leadership = Leadership(membership, configs, inbox, keys, callbacks.follow_configs, worker.lease)
-        self.versions = Versions(configs, self.leadership, stores.versions, complete=cluster is not None)
+        self.leadership = Leadership(
+            membership, configs, inbox, keys, callbacks.follow_configs, worker.lease, self._obstacle
+        )
+        self.versions = Versions(requests, configs, self.leadership, stores.versions, complete=cluster is not None)
         self.changes = ChangeQueue(self.leadership, inbox.post)
         self.writes = Writes(
             props,
@@ -78,7 +90,7 @@ class Collaborators:
             self.changes,
             self.versions.removes,
         )
-        self.sets = ConnectorSets(self.writes, self.connectors, self.leadership, inbox)
+        self.sets = ConnectorSets(self.writes, self.connectors, self.leadership)
         publishing = Publishing(
             configs,
             membership,
@@ -100,21 +112,34 @@ class Collaborators:
         )
         self.schedules = Schedules(configs, self.leadership, self.changes, inbox)
         self.rebalancing = Rebalancing(
-            membership, configs, self.units, self.leadership, self.inquiries, inbox, callbacks, cluster
+            membership,
+            configs,
+            self.units,
+            self.leadership,
+            self.inquiries,
+            inbox,
+            callbacks,
+            cluster,
+            self.standing,
+            SharedNames(props.get("group.id", ""), props.get("config.storage.topic", "")),
         )
         self.stopped = StoppedConnectors(configs, self.units, membership, self.changes, inbox, callbacks.reconcile)
         self.ownership = Ownership(configs, self.units, inbox, is_sink)
         self.restarts = Restarts(stores, membership, self.connectors, self.leadership, self.units, inbox)
-        self.offsets = ConnectorOffsets(
+        self.offsets = Offsets(
+            requests,
             props,
             self.connectors,
             self.leadership,
-            OffsetLayers(props, stores.source_offsets, self.inquiries, inbox.post),
+            OffsetLayers(props, stores.source_offsets, self.inquiries),
             self.inquiries,
             self.stopped,
             self.fencing.former_fenced,
-            inbox.post,
+            statuses,
+            self.measurements,
         )
-        self.consumer_offsets = ConsumerOffsets(
-            props, self.connectors, self.leadership, self.inquiries, self.stopped, statuses, self.measurements
-        )
+
+    def _obstacle(self) -> str | None:
+        """Return why nothing can be written to the config topic now."""
+        troubles = self.standing.troubles
+        return troubles[0].message if troubles else self._configs.refusal

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from connect.errors import NotFoundError
 from worker.errors import BadRequestError
-from worker.supervisor.messages.messages import DeadLetterRead, DeadLetterRepaired
+from worker.messages.messages import DeadLetterRead, DeadLetterRepaired
 
 __all__ = [
     "REPAIR_FIELDS",

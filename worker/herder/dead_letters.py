@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeAlias, TypeVar
 
 from worker.errors import BadRequestError, ConflictError
 from worker.herder.cluster.leadership import Leadership
 from worker.herder.connectors.change_queue import LEAD_LOST, broken_off
 from worker.herder.connectors.connectors import Connectors
 from worker.herder.connectors.stopped_connectors import StoppedConnectors
-from worker.herder.dead_letter_repairs import Place, Repair, read_document, read_repair, read_target, repaired_document
-from worker.herder.inbox import Request, Requests
+from worker.herder.dead_letter_repairs import Place, read_document, read_repair, read_target, repaired_document
 from worker.herder.inquiries import Inquiries
+from worker.herder.requests import Request, Requests, Steps, asked
+from worker.messages import messages
+from worker.messages.messages import (
+    DeadLetterSelection,
+    DeadLettersListed,
+    DeadLettersReplayed,
+    Report,
+)
 from worker.stores.config.store import ConnectorEntry, TargetState
-from worker.supervisor.messages import messages
-from worker.supervisor.messages.messages import DeadLetterSelection, DeadLettersListed, DeadLettersReplayed, Report
 
 __all__ = [
     "FIELDS",
-    "DeadLetterRequests",
+    "DeadLetters",
     "Replay",
     "listed_document",
     "read_after",
@@ -31,6 +36,8 @@ __all__ = [
 ]
 
 Document: TypeAlias = dict[str, Any]
+R = TypeVar("R", bound=Report)
+Delivery: TypeAlias = messages.ReplayDeadLetters | messages.RepairDeadLetter
 FIELDS: Final = frozenset({"to", "selection", "dry_run", "until"})
 """The members that a replay request may have."""
 
@@ -140,7 +147,7 @@ def _is_end(partition: str, end: object) -> bool:
     return partition.isascii() and partition.isdigit() and len(partition) < 10 and type(end) is int and 0 <= end < 2**63
 
 
-class DeadLetterRequests:
+class DeadLetters:
     """Lists and replays the dead letters of connectors. Methods may be called from any thread."""
 
     def __init__(
@@ -161,128 +168,87 @@ class DeadLetterRequests:
         self._replaying: dict[str, Request[Document]] = {}
         leadership.when_lost(self._end)
 
-    def list(self, name: str, after: tuple[int, int] | None, limit: int) -> Request[Document]:
-        """List the dead letters of a connector: at most ``limit``, after a partition and offset of its queue."""
-        return self._requests.begin(lambda request: self._list(request, name, after, limit))
+    @asked
+    def one(self, request: Request[Document], name: str, place: Place) -> Steps[Document]:
+        """Return one dead letter of a connector in the forms in which it can be edited."""
+        entry = self._connectors.entry(name)
+        request.enter(f"reading the dead letter queue of connector {name}")
+        inquiry = messages.ReadDeadLetter(dict(entry.config), self._worker_props, *place)
+        report = yield from self._inquiries.ask(inquiry, messages.DeadLetterRead)
+        return read_document(name, place, report)
 
-    def replay(self, name: str, body: Mapping[str, Any]) -> Request[Document]:
+    @asked
+    def list(self, request: Request[Document], name: str, after: tuple[int, int] | None, limit: int) -> Steps[Document]:
+        """List the dead letters of a connector: at most ``limit``, after a partition and offset of its queue."""
+        entry = self._connectors.entry(name)
+        request.enter(f"reading the dead letter queue of connector {name}")
+        inquiry = messages.ListDeadLetters(dict(entry.config), self._worker_props, after, limit)
+        report = yield from self._inquiries.ask(inquiry, messages.DeadLettersListed)
+        return listed_document(report)
+
+    @asked
+    def replay(self, request: Request[Document], name: str, body: Mapping[str, Any]) -> Steps[Document]:
         """Deliver dead letters of a sink again. To deliver into its task, the sink must be stopped.
 
         The answer lists the delivered records and those that failed again, and has the request that continues.
         """
-        return self._requests.begin(lambda request: self._read_and_replay(request, name, body))
+        replay = read_replay(body)
+        inquiry = messages.ReplayDeadLetters(
+            {}, self._worker_props, replay.to, replay.selection, replay.until, _AT_ONCE[replay.to], replay.dry_run
+        )
+        stage = f"replaying records of the dead letter queue of connector {name}"
+        done = yield from self._deliver(request, name, inquiry, stage, messages.DeadLettersReplayed)
+        return replayed_document(replay, done)
 
-    def one(self, name: str, place: Place) -> Request[Document]:
-        """Return one dead letter of a connector in the forms in which it can be edited."""
-        return self._requests.begin(lambda request: self._one(request, name, place))
-
-    def repair(self, name: str, place: Place, body: Mapping[str, Any]) -> Request[Document]:
+    @asked
+    def repair(self, request: Request[Document], name: str, place: Place, body: Mapping[str, Any]) -> Steps[Document]:
         """Deliver a dead letter of a sink with edited parts, under the same conditions as a replay.
 
         The answer lists the changes and the record's way through the chain; a record that fails there is not delivered.
         """
-        return self._requests.begin(lambda request: self._read_and_repair(request, name, place, body))
-
-    def _one(self, request: Request[Document], name: str, place: Place) -> None:
-        entry = self._connectors.entry(name)
-
-        def answered(report: Report) -> None:
-            assert isinstance(report, messages.DeadLetterRead)
-            request.set_result(read_document(name, place, report))
-
-        request.enter(f"reading the dead letter queue of connector {name}")
-        inquiry = messages.ReadDeadLetter(dict(entry.config), self._worker_props, *place)
-        self._inquiries.answer(inquiry, request, answered)
-
-    def _list(self, request: Request[Document], name: str, after: tuple[int, int] | None, limit: int) -> None:
-        entry = self._connectors.entry(name)
-
-        def answered(report: Report) -> None:
-            assert isinstance(report, messages.DeadLettersListed)
-            request.set_result(listed_document(report))
-
-        request.enter(f"reading the dead letter queue of connector {name}")
-        inquiry = messages.ListDeadLetters(dict(entry.config), self._worker_props, after, limit)
-        self._inquiries.answer(inquiry, request, answered)
-
-    def _read_and_replay(self, request: Request[Document], name: str, body: Mapping[str, Any]) -> None:
-        replay = read_replay(body)
-        self._deliver(
-            request,
-            name,
-            replay.to,
-            lambda entry: self._replay(request, name, entry, replay),
-            dry_run=replay.dry_run,
-        )
-
-    def _read_and_repair(self, request: Request[Document], name: str, place: Place, body: Mapping[str, Any]) -> None:
         repair = read_repair(place, body)
-        self._deliver(
-            request,
-            name,
-            repair.to,
-            lambda entry: self._repair(request, name, entry, repair),
-            dry_run=repair.dry_run,
+        inquiry = messages.RepairDeadLetter(
+            {}, self._worker_props, repair.to, *repair.place, dict(repair.edit), repair.dry_run
         )
+        stage = f"delivering a repaired record of the dead letter queue of connector {name}"
+        done = yield from self._deliver(request, name, inquiry, stage, messages.DeadLetterRepaired)
+        return repaired_document(name, repair, done)
 
-    def _deliver(
-        self, request: Request[Document], name: str, to: str, act: Callable[[ConnectorEntry], None], *, dry_run: bool
-    ) -> None:
-        """Run ``act``, which delivers records of a sink, on the leader; any worker may do a dry run."""
+    def _deliver(self, request: Request[Document], name: str, inquiry: Delivery, stage: str, kind: type[R]) -> Steps[R]:
+        """Deliver records of a sink on the leader, with no other delivery; any worker may do a dry run.
+
+        To deliver to a task, its connector is kept stopped.
+        """
         entry = self._connectors.entry(name)
         if self._connectors.is_source(name):
             raise BadRequestError(
                 f"Connector {name} is a source: its queue keeps what was read, not what belongs on a topic. Remove the "
                 f"cause, and set its offsets back with PATCH /connectors/{name}/offsets to read the records again."
             )
-        if dry_run:
-            act(entry)
-        else:
-            self._leadership.as_leader(request, lambda: self._begin(request, name, to, act))
-
-    def _begin(self, request: Request[Document], name: str, to: str, act: Callable[[ConnectorEntry], None]) -> None:
-        """Run ``act`` with no other delivery for the connector; to deliver to a task, keep the connector stopped."""
+        if inquiry.dry_run:
+            self._check(name, inquiry.to, entry)
+            request.enter(stage)
+            return (yield from self._inquiries.ask(replace(inquiry, config=dict(entry.config)), kind))
+        yield from self._leadership.lead(request)
         entry = self._connectors.entry(name)
+        self._check(name, inquiry.to, entry)
+        self._replaying[name] = request
+        try:
+            if inquiry.to == "task":
+                entry = yield from self._stopped.hold(request, name, task_not_stopped)
+            request.enter(stage)
+            return (yield from self._inquiries.ask(replace(inquiry, config=dict(entry.config)), kind))
+        finally:
+            del self._replaying[name]
+
+    def _check(self, name: str, to: str, entry: ConnectorEntry) -> None:
+        """Refuse a delivery that cannot be made now; a dry run is refused for the same reasons."""
         if to == "task" and entry.target is not TargetState.STOPPED:
             raise task_not_stopped(name)
         if name in self._replaying:
             raise ConflictError(f"Records of connector {name} are being replayed; ask again in a moment")
-        self._replaying[name] = request
-        request.add_done_callback(lambda _: self._replaying.pop(name))
-        if to == "task":
-            self._stopped.hold(request, name, task_not_stopped, act)
-        else:
-            act(entry)
 
     def _end(self) -> None:
         """Cancel deliveries that the client can request again from the next leader."""
         for name, request in list(self._replaying.items()):
             request.break_off(broken_off(request, name, LEAD_LOST))
-
-    def _replay(self, request: Request[Document], name: str, entry: ConnectorEntry, replay: Replay) -> None:
-        def answered(report: Report) -> None:
-            assert isinstance(report, messages.DeadLettersReplayed)
-            request.set_result(replayed_document(replay, report))
-
-        request.enter(f"replaying records of the dead letter queue of connector {name}")
-        inquiry = messages.ReplayDeadLetters(
-            dict(entry.config),
-            self._worker_props,
-            replay.to,
-            replay.selection,
-            replay.until,
-            _AT_ONCE[replay.to],
-            replay.dry_run,
-        )
-        self._inquiries.answer(inquiry, request, answered)
-
-    def _repair(self, request: Request[Document], name: str, entry: ConnectorEntry, repair: Repair) -> None:
-        def answered(report: Report) -> None:
-            assert isinstance(report, messages.DeadLetterRepaired)
-            request.set_result(repaired_document(name, repair, report))
-
-        request.enter(f"delivering a repaired record of the dead letter queue of connector {name}")
-        inquiry = messages.RepairDeadLetter(
-            dict(entry.config), self._worker_props, repair.to, *repair.place, dict(repair.edit), repair.dry_run
-        )
-        self._inquiries.answer(inquiry, request, answered)

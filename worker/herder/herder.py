@@ -16,20 +16,19 @@ from concurrent.futures import Future
 from typing import Final
 
 from connect.errors import ConnectError
-from connect.plugins import PluginRegistry
-from worker.herder.cluster.peer_requests import PeerRequests
-from worker.herder.cluster.requests import ClusterRequests
+from connect.internals.plugins import PluginRegistry
+from worker.herder.cluster.peers import Peers
+from worker.herder.cluster.standing import Trouble
+from worker.herder.cluster.view import ClusterView
 from worker.herder.collaborators import Collaborators
 from worker.herder.connectors.drains import Outcome
 from worker.herder.connectors.requests import ConnectorRequests
-from worker.herder.connectors.versions import VersionRequests
-from worker.herder.dead_letters import DeadLetterRequests
-from worker.herder.inbox import Inbox, Once, Request, Requests
-from worker.herder.loggers import LoggerRequests
-from worker.herder.metrics_history import HistoryRequests
-from worker.herder.offsets.requests import OffsetRequests
-from worker.herder.plugins import PluginRequests
-from worker.herder.previews import PreviewRequests
+from worker.herder.dead_letters import DeadLetters
+from worker.herder.inbox import Inbox, Once
+from worker.herder.loggers import Loggers
+from worker.herder.plugins import Plugins
+from worker.herder.previews import Previews
+from worker.herder.requests import Requests, answered
 from worker.herder.settings import HerderCallbacks, Stores, WorkerSettings
 from worker.membership.membership import Membership
 from worker.metrics.snapshot import Snapshot
@@ -54,6 +53,7 @@ from worker.supervisor.notices import (
     Launched,
     Loaded,
     Measured,
+    Noted,
     Notice,
     OwnershipAsked,
     Published,
@@ -76,8 +76,9 @@ class Herder:
 
     The interfaces are ``connectors``, ``offsets``, ``dead_letters``, ``plugins``, ``previews``, ``loggers``,
     ``versions``, ``histories``, ``cluster`` and ``peers`` (requests of other workers). Their methods return a
-    :class:`~worker.herder.inbox.Request`, which is completed later. ``drained`` completes when every connector is
-    drained, and fails if the worker has to end.
+    :class:`~worker.herder.requests.Request`, which is completed later. ``drained`` completes when every connector is
+    drained, and fails if the worker has to end. ``broker_troubles`` returns what is wrong with the brokers if the
+    worker has no group from which to know it; any thread may call it.
     """
 
     def __init__(
@@ -88,10 +89,13 @@ class Herder:
         membership: Membership,
         supervisor: Callable[[Callable[[Notice], None]], Supervisor],
         plugins: PluginRegistry,
+        broker_troubles: Callable[[], list[Trouble]] = list,
     ) -> None:
         self._inbox = inbox
+        self._broker_troubles = broker_troubles
         self._configs = stores.configs
         self._versions = stores.versions
+        self._offset_refusal = stores.offset_refusal
         self._statuses = stores.statuses
         self._membership = membership
         self._closing = False
@@ -101,33 +105,33 @@ class Herder:
         self.drained: Future[Outcome] = Future()
         self._supervisor = supervisor(lambda notice: inbox.post(lambda: self._notice(notice)))
         callbacks = HerderCallbacks(self._follow_configs, self._reconcile, self._refused)
-        made = self._collaborators = Collaborators(
-            worker, stores, inbox, membership, plugins, self._supervisor, callbacks
-        )
         requests = self._requests = Requests(inbox, lambda: stores.configs.read_to_end(_CATCH_UP_SECONDS))
+        made = self._collaborators = Collaborators(
+            requests, worker, stores, inbox, membership, plugins, self._supervisor, callbacks
+        )
         self.connectors = ConnectorRequests(
             requests, made.connectors, made.writes, made.sets, made.restarts, made.plugin_metrics
         )
-        self.versions = VersionRequests(requests, made.versions)
-        self.offsets = OffsetRequests(requests, made.offsets, made.consumer_offsets)
-        self.dead_letters = DeadLetterRequests(
+        self.versions = made.versions
+        self.offsets = made.offsets
+        self.dead_letters = DeadLetters(
             requests, worker.props, made.connectors, made.leadership, made.inquiries, made.stopped
         )
-        self.plugins = PluginRequests(requests, worker.props, plugins, made.connectors, made.inquiries)
-        self.previews = PreviewRequests(
-            requests, worker.props, made.connectors, made.inquiries, stores.source_offsets, inbox.post
-        )
-        self.loggers = LoggerRequests(requests, made.levels, stores.configs)
-        self.cluster = ClusterRequests(
+        self.plugins = Plugins(requests, worker.props, plugins, made.connectors, made.inquiries)
+        self.previews = Previews(requests, worker.props, made.connectors, made.inquiries, stores.source_offsets)
+        self.loggers = Loggers(requests, made.levels, stores.configs)
+        self.cluster = ClusterView(
             requests,
             worker.id,
             membership,
             stores.statuses,
             made.rebalancing,
+            made.standing,
+            self.troubles,
             distributed=worker.cluster is not None,
         )
-        self.histories = HistoryRequests(requests, made.histories, made.connectors)
-        self.peers = PeerRequests(requests, worker.cluster, stores.configs, made.connectors, made.writes, made.fencing)
+        self.histories = made.histories
+        self.peers = Peers(requests, worker.cluster, stores.configs, made.connectors, made.writes, made.fencing)
 
     def start(self) -> None:
         """Read the stores and start working. Blocks until the stores are read.
@@ -170,32 +174,36 @@ class Herder:
         """Call ``action`` in the herder's thread: now if this worker leads, and whenever it becomes the leader."""
         self._inbox.post(lambda: self._call_when_leading(action))
 
-    def totals(self) -> Request[dict[str, float]]:
+    @answered
+    def totals(self) -> dict[str, float]:
         """Return the sums of the counts and measurements of all tasks on this worker."""
-        return self._requests.ask(self._collaborators.measurements.totals)
+        return self._collaborators.measurements.totals()
 
     @property
     def snapshot(self) -> Snapshot | None:
         """The latest snapshot for scrapes; ``None`` before the first one. Never blocks."""
         return self._collaborators.snapshots.latest
 
-    def ping(self) -> Request[None]:
+    @answered
+    def ping(self) -> None:
         """Answer from the herder's thread, which shows that it is alive."""
-        return self._requests.ask(lambda: None)
+
+    def troubles(self) -> list[Trouble]:
+        """Return what keeps this worker from its work: a lost cluster, brokers that do not answer. Never blocks."""
+        return [*self._collaborators.standing.troubles, *self._broker_troubles()]
 
     def refusals(self) -> list[str]:
-        """Return the brokers' current refusals of requests for this worker's topics. Never blocks."""
-        found = (self._configs.refusal, self._statuses.refusal)
+        """Return why this worker's topics cannot be used: access denied, or a topic is gone. Never blocks."""
+        found = (self._configs.refusal, self._statuses.refusal, self._offset_refusal())
         return [refusal for refusal in found if refusal is not None]
 
-    def unready(self) -> Request[list[str]]:
+    @answered
+    def unready(self) -> list[str]:
         """Return the reasons why this worker cannot run connectors now; an empty list if it can."""
 
-        def look() -> list[str]:
-            closing = ["This worker is stopping."] if self._closing else []
-            return closing + self.refusals() + self._collaborators.rebalancing.unready()
-
-        return self._requests.ask(look)
+        closing = ["This worker is stopping."] if self._closing else []
+        silent = [trouble.message for trouble in self._broker_troubles()]
+        return closing + silent + self.refusals() + self._collaborators.rebalancing.unready()
 
     # -- in the herder's thread --------------------------------------------------------------------------------------
 
@@ -228,7 +236,7 @@ class Herder:
             case TopicsUsed(unit, topics):
                 if self._collaborators.units.speaks_for(unit):
                     self._collaborators.connectors.uses_topics(unit, topics)
-            case Hangs():
+            case Hangs() | Noted():
                 self._collaborators.units.heard(notice)
             case Answered():
                 self._collaborators.inquiries.answered(notice)

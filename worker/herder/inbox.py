@@ -1,4 +1,4 @@
-"""The herder's inbox: actions to run now or later, and requests that wait for an answer."""
+"""The herder's inbox: actions to run now or later."""
 
 from __future__ import annotations
 
@@ -6,67 +6,39 @@ import heapq
 import itertools
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
-from connect.errors import ConnectError
-from worker.errors import UnknownConnectorError
-
-__all__ = ["Action", "Inbox", "Later", "Once", "Request", "Requests"]
+__all__ = ["Action", "Deferred", "Inbox", "Later", "Once", "together"]
 
 T = TypeVar("T")
 
 
-class Request(Future[T], Generic[T]):
-    """A future result with its current stage, which is reported to a client that times out."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._broken_off = False
-        self._stage = ("handling the requests before this one", time.time())
-
-    @property
-    def stage(self) -> tuple[str, float]:
-        """The current stage and when it began (seconds since 1970)."""
-        return self._stage
-
-    def enter(self, stage: str) -> None:
-        """Enter a stage, which says what the worker is doing, such as ``reading the offsets``."""
-        self._stage = (stage, time.time())
-
-    def set_result(self, result: T) -> None:
-        """Complete the request, unless it was cancelled."""
-        if not self._broken_off:
-            super().set_result(result)
-
-    def set_exception(self, exception: BaseException | None) -> None:
-        """Fail the request, unless it was cancelled."""
-        if not self._broken_off:
-            super().set_exception(exception)
-
-    def follow(self, future: Future[T]) -> None:
-        """Complete or fail as a future does."""
-
-        def done(outcome: Future[T]) -> None:
-            if (error := outcome.exception()) is not None:
-                self.set_exception(error)
-            else:
-                self.set_result(outcome.result())
-
-        future.add_done_callback(done)
-
-    def break_off(self, error: ConnectError) -> None:
-        """Fail immediately, although work for the request continues; the outcome of that work is discarded."""
-        if not self.done():
-            self._broken_off = True
-            super().set_exception(error)
-
-
 Action: TypeAlias = Callable[[], None]
+
+
+class Deferred(Future[T], Generic[T]):
+    """A future that is completed in the inbox's thread, where whoever waits for it goes on at once."""
+
+
+def together(deferreds: Sequence[Deferred[T]]) -> Deferred[list[T]]:
+    """Return a future of all results, in order, which fails as soon as one of them does."""
+    results: Deferred[list[T]] = Deferred()
+
+    def look(done: Future[T]) -> None:
+        if results.done():
+            return
+        if (error := done.exception()) is not None:
+            results.set_exception(error)
+        elif all(each.done() for each in deferreds):
+            results.set_result([each.result() for each in deferreds])
+
+    for each in deferreds:
+        each.add_done_callback(look)
+    return results
 
 
 @dataclass(slots=True)
@@ -99,6 +71,24 @@ class Inbox:
         later = Later(action)
         heapq.heappush(self._later, (self._clock() + seconds, next(self._numbers), later))
         return later
+
+    def pause(self, seconds: float) -> Deferred[None]:
+        """Return a future that completes in ``seconds``. Call this only in the thread that takes actions."""
+        over: Deferred[None] = Deferred()
+        self.after(seconds, lambda: None if over.done() else over.set_result(None))
+        return over
+
+    def all_done(self, futures: Collection[Future[Any]], seconds: float) -> Deferred[None]:
+        """Return a future that completes when all these have, or ``seconds`` are over. Call this only in the thread."""
+        over = self.pause(seconds)
+
+        def look() -> None:
+            if not over.done() and all(future.done() for future in futures):
+                over.set_result(None)
+
+        for future in futures:
+            future.add_done_callback(lambda _: self.post(look))
+        return over
 
     @property
     def waiting(self) -> int:
@@ -148,59 +138,3 @@ class Once:
     def _do(self) -> None:
         self._waits = False
         self._action()
-
-
-class Requests:
-    """Runs requests of other threads in the inbox's thread. Any thread may call ``begin`` and ``ask``.
-
-    Before a request fails with "no such connector", ``catch_up`` brings this worker up to date and the request is run
-    once more: another worker may have just created the connector.
-    """
-
-    def __init__(self, inbox: Inbox, catch_up: Callable[[], Future[None]] | None = None) -> None:
-        self._inbox = inbox
-        self._catch_up = catch_up
-
-    def begin(self, action: Callable[[Request[T]], None]) -> Request[T]:
-        """Create a request and pass it to ``action``, which completes it eventually; an exception fails the request."""
-        request: Request[T] = Request()
-        self._inbox.post(lambda: self._attempt(request, action, self._catch_up))
-        return request
-
-    def ask(self, answer: Callable[[], T]) -> Request[T]:
-        """Complete a request with the return value of ``answer``."""
-        return self.begin(lambda request: request.set_result(answer()))
-
-    def _attempt(
-        self, request: Request[T], action: Callable[[Request[T]], None], catch_up: Callable[[], Future[None]] | None
-    ) -> None:
-        def again(outcome: Future[None], unknown: UnknownConnectorError) -> None:
-            if outcome.exception() is not None:
-                request.set_exception(unknown)
-            else:
-                self._attempt(request, action, None)
-
-        try:
-            action(request)
-        except UnknownConnectorError as error:
-            if catch_up is None:
-                request.set_exception(error)
-                return
-            request.enter("reading the config topic to its end, to see whether the connector is new")
-            done = partial(again, unknown=error)
-            catch_up().add_done_callback(lambda outcome: self._inbox.post(partial(done, outcome)))
-        except Exception as error:
-            request.set_exception(error)
-
-    def answer_when_written(self, request: Request[T], written: Future[None], result: Callable[[], T]) -> None:
-        """Complete a request with ``result()`` once a write is in the store's view. Only in the inbox's thread."""
-
-        def done() -> None:
-            try:
-                if (error := written.exception()) is not None:
-                    raise error
-                request.set_result(result())
-            except ConnectError as error:
-                request.set_exception(error)
-
-        written.add_done_callback(lambda _: self._inbox.post(done))

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from worker.herder.inbox import Request, Requests
+from worker.herder.requests import Request, Requests, Steps, answered, asked
 from worker.loggers import LoggerLevels, level_named
 from worker.stores.config.store import ConfigStore
 
-__all__ = ["LoggerRequests"]
+__all__ = ["Loggers"]
 
 Document: TypeAlias = dict[str, Any]
 
 
-class LoggerRequests:
+class Loggers:
     """Shows and sets log levels. Methods may be called from any thread."""
 
     def __init__(self, requests: Requests, levels: LoggerLevels, configs: ConfigStore) -> None:
@@ -21,24 +21,24 @@ class LoggerRequests:
         self._levels = levels
         self._configs = configs
 
-    def levels(self) -> Request[dict[str, Document]]:
+    @answered
+    def levels(self) -> dict[str, Document]:
         """Return the level of every logger in this process."""
-        return self._requests.ask(self._levels.all)
+        return self._levels.all()
 
-    def level(self, name: str) -> Request[Document]:
+    @answered
+    def level(self, name: str) -> Document:
         """Return the level of one logger."""
-        return self._requests.ask(lambda: self._levels.one(name))
+        return self._levels.one(name)
 
-    def set_level(self, name: str, level: str) -> Request[list[str]]:
+    @answered
+    def set_level(self, name: str, level: str) -> list[str]:
         """Set the level of a logger and its children, in child processes too; return the changed loggers."""
-        return self._requests.ask(lambda: self._levels.set(name, level_named(level)))
+        return self._levels.set(name, level_named(level))
 
-    def set_cluster_level(self, name: str, level: str) -> Request[None]:
+    @asked
+    def set_cluster_level(self, request: Request[None], name: str, level: str) -> Steps[None]:
         """Set a logger's level on every worker in the cluster. Any worker accepts this request."""
-        return self._requests.begin(lambda request: self._set_cluster_level(request, name, level))
-
-    def _set_cluster_level(self, request: Request[None], name: str, level: str) -> None:
         level_named(level)
         request.enter("writing the level of a logger")
-        written = self._configs.put_logger_level(name, level.upper())
-        self._requests.answer_when_written(request, written, lambda: None)
+        yield self._configs.put_logger_level(name, level.upper())

@@ -11,13 +11,14 @@ from typing import Final
 
 from worker.herder.cluster.other_workers import LIVE, OtherWorkers
 from worker.herder.connectors.connectors import Connectors
-from worker.herder.inbox import Inbox, Request, Requests
+from worker.herder.inbox import Inbox
+from worker.herder.requests import Request, Requests, Steps, answered, asked
 from worker.metrics.history import SLOT, History, Part, Point, Recorded
 from worker.metrics.measurements import Measurements, Values
 from worker.stores.status.store import Status, StatusStore
 from worker.unit import Unit
 
-__all__ = ["Histories", "HistoryRequests"]
+__all__ = ["Histories"]
 
 _PARTITIONS: Final = "partition-count"
 _LAG: Final = "sink-record-lag"
@@ -31,15 +32,19 @@ class Histories:
 
     def __init__(
         self,
+        requests: Requests,
         worker_id: str,
         statuses: StatusStore,
+        connectors: Connectors,
         measurements: Measurements,
         others: OtherWorkers,
         inbox: Inbox,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        self._requests = requests
         self._worker_id = worker_id
         self._statuses = statuses
+        self._connectors = connectors
         self._measurements = measurements
         self._inbox = inbox
         self._others = others
@@ -63,14 +68,26 @@ class Histories:
         """Return this worker's history of one connector, or of all."""
         return self._history.recorded(connector)
 
-    def gather(self, request: Request[tuple[Recorded, list[Part]]], connector: str | None, step: int) -> None:
-        """Complete the request with this worker's history and those of the others, in steps of ``step`` seconds."""
-        self._others.gather(
-            request,
-            connector,
-            lambda owners, url: owners.history(url, connector, step),
-            lambda parts: (self.recorded(connector), parts),
+    @asked
+    def gathered(
+        self, request: Request[tuple[Recorded, list[Part]]], connector: str | None, step: int
+    ) -> Steps[tuple[Recorded, list[Part]]]:
+        """Return all workers' histories of one connector or of all, in steps of ``step`` seconds, for any thread."""
+        self._check(connector)
+        parts = yield from self._others.gather(
+            request, connector, lambda owners, url: owners.history(url, connector, step)
         )
+        return self.recorded(connector), parts
+
+    @answered
+    def own(self, connector: str | None) -> Recorded:
+        """Return this worker's history, for another worker. Any thread may call this."""
+        self._check(connector)
+        return self.recorded(connector)
+
+    def _check(self, connector: str | None) -> None:
+        if connector is not None:
+            self._connectors.entry(connector)
 
     def _latest_points(self) -> dict[str, Point]:
         """Return the points of now: those of the last time if no task has reported anything new, as when all rest."""
@@ -82,52 +99,30 @@ class Histories:
 
     def _points_of(self, fresh: Mapping[Unit, Values], statuses: Mapping[Unit, Status]) -> dict[str, Point]:
         tasks: dict[str, list[Values]] = {}
-        for unit, values in fresh.items():
-            status = statuses.get(unit)
-            if status is not None and status.worker_id == self._worker_id and status.state in LIVE:
+        silent: set[str] = set()
+        for unit, status in statuses.items():
+            if not unit.is_task or status.worker_id != self._worker_id:
+                continue
+            values = fresh.get(unit)
+            if values is not None and status.state in LIVE and status.hanging is None:
                 tasks.setdefault(unit.connector, []).append(values)
-        return {connector: _point(values) for connector, values in tasks.items()}
+            else:
+                silent.add(unit.connector)
+        return {name: _point(values, is_whole=name not in silent) for name, values in tasks.items()}
 
 
-class HistoryRequests:
-    """Requests for histories. Methods may be called from any thread."""
+def _point(tasks: list[Values], *, is_whole: bool) -> Point:
+    """The point of a connector, from the values of its tasks; the lag is unknown if one task's lag is unknown.
 
-    def __init__(self, requests: Requests, histories: Histories, connectors: Connectors) -> None:
-        self._requests = requests
-        self._histories = histories
-        self._connectors = connectors
-
-    def gathered(self, connector: str | None, step: int) -> Request[tuple[Recorded, list[Part]]]:
-        """Return all workers' histories of one connector or of all, in steps of ``step`` seconds."""
-
-        def begin(request: Request[tuple[Recorded, list[Part]]]) -> None:
-            self._check(connector)
-            self._histories.gather(request, connector, step)
-
-        return self._requests.begin(begin)
-
-    def own(self, connector: str | None) -> Request[Recorded]:
-        """Return this worker's history, for another worker."""
-
-        def look() -> Recorded:
-            self._check(connector)
-            return self._histories.recorded(connector)
-
-        return self._requests.ask(look)
-
-    def _check(self, connector: str | None) -> None:
-        if connector is not None:
-            self._connectors.entry(connector)
-
-
-def _point(tasks: list[Values]) -> Point:
-    """The point of a connector, from the values of its tasks; the lag is unknown if one task's lag is unknown."""
+    ``is_whole`` is whether these are all of its tasks on this worker.
+    """
     if any(_PARTITIONS in values for values in tasks):
         lags = [values[_LAG] for values in tasks if _LAG in values]
-        return Point(_total(tasks, _SENT), sum(lags) if len(lags) == len(tasks) else None, "records")
+        is_known = is_whole and len(lags) == len(tasks)
+        return Point(_total(tasks, _SENT), sum(lags) if is_known else None, "records")
     left = sorted({key for values in tasks for key in values if key.startswith(_REMAINING)})
     rate = _total(tasks, _WRITTEN)
-    if not left or not all(left[0] in values for values in tasks):
+    if not left or not is_whole or not all(left[0] in values for values in tasks):
         return Point(rate, None, None)
     return Point(rate, _total(tasks, left[0]), left[0].removeprefix(_REMAINING))
 

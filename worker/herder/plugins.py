@@ -6,20 +6,20 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from connect.errors import NotFoundError, PluginError
-from connect.plugins import PluginEntry, PluginKind, PluginRegistry
+from connect.internals.plugins import PluginEntry, PluginKind, PluginRegistry
+from worker.config.unknown_keys import key_of
 from worker.herder.connectors.connectors import Connectors
 from worker.herder.connectors.writes import GivenConfig, check_same_class, merged, required_class
-from worker.herder.inbox import Request, Requests
 from worker.herder.inquiries import Inquiries
-from worker.supervisor.messages import messages
-from worker.supervisor.messages.messages import Report
+from worker.herder.requests import Request, Requests, Steps, asked
+from worker.messages import messages
 
-__all__ = ["PluginRequests"]
+__all__ = ["Plugins"]
 
 Document: TypeAlias = dict[str, Any]
 
 
-class PluginRequests:
+class Plugins:
     """Asks plugins, each in its own process. Methods may be called from any thread."""
 
     def __init__(
@@ -40,40 +40,32 @@ class PluginRequests:
         """The installed plugins; answered without the herder."""
         return self._registry
 
-    def keys(self, name: str, version: str) -> Request[list[Document]]:
+    @asked
+    def keys(self, request: Request[list[Document]], name: str, version: str) -> Steps[list[Document]]:
         """Return the config keys of a plugin of any kind; for connectors, including those of the framework."""
-        return self._requests.begin(lambda request: self._describe(request, name, version))
+        entry = self._listed(name)
+        request.enter(f"asking plugin {entry.class_name} for its keys")
+        inquiry = messages.DescribePlugin(entry.kind.value, entry.class_name, version, self._worker_props)
+        report = yield from self._inquiries.ask(inquiry, messages.PluginDescribed)
+        return report.keys
 
-    def validate(self, plugin: str, config: GivenConfig, connector: str | None = None) -> Request[Document]:
+    @asked
+    def validate(
+        self, request: Request[Document], plugin: str, config: GivenConfig, connector: str | None = None
+    ) -> Steps[Document]:
         """Validate a configuration for the connector plugin ``plugin``; the result has all mistakes.
 
         If ``connector`` is given, ``config`` is a patch of that connector's configuration.
         """
-        return self._requests.begin(lambda request: self._validate(request, plugin, config, connector))
-
-    def _describe(self, request: Request[list[Document]], name: str, version: str) -> None:
-        entry = self._listed(name)
-
-        def answered(report: Report) -> None:
-            assert isinstance(report, messages.PluginDescribed)
-            request.set_result(report.keys)
-
-        request.enter(f"asking plugin {entry.class_name} for its keys")
-        inquiry = messages.DescribePlugin(entry.kind.value, entry.class_name, version, self._worker_props)
-        self._inquiries.answer(inquiry, request, answered)
-
-    def _validate(self, request: Request[Document], plugin: str, config: GivenConfig, connector: str | None) -> None:
         if connector is not None:
             config = merged(self._connectors.entry(connector).config, config)
-
-        def answered(report: Report) -> None:
-            assert isinstance(report, messages.Validated)
-            request.set_result(report.infos)
-
         in_config = required_class(config)
         check_same_class(in_config, plugin, (self._connectors.plugin(in_config), self._connectors.plugin(plugin)))
         request.enter(f"waiting for {in_config} to validate the given configuration")
-        self._inquiries.answer(messages.ValidateConfig(dict(config), self._worker_props), request, answered)
+        inquiry = messages.ValidateConfig(dict(config), self._worker_props)
+        report = yield from self._inquiries.ask(inquiry, messages.Validated)
+        warnings = [{"key": key_of(told, config), "message": told} for told in report.warnings]
+        return {**report.infos, "warnings": warnings} if warnings else report.infos
 
     def _listed(self, name: str) -> PluginEntry:
         """Return the listed plugin of any kind that ``name`` refers to."""

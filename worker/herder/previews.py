@@ -6,21 +6,21 @@ killed meanwhile leaves nothing behind.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from connect.errors import ConnectError
 from worker.errors import BadRequestError, UnavailableError
 from worker.herder.connectors.connectors import Connectors
 from worker.herder.connectors.writes import GivenConfig, check_same_class, check_validated, required_class
-from worker.herder.inbox import Request, Requests
 from worker.herder.inquiries import Inquiries
-from worker.herder.offsets.sources import SourceOffsets
-from worker.supervisor.messages import messages
-from worker.supervisor.messages.messages import OffsetPairs, Report
+from worker.herder.offsets.sources import SourceOffsets, reached
+from worker.herder.requests import Request, Requests, Steps, asked
+from worker.messages import messages
+from worker.messages.messages import OffsetPairs, Report
 
-__all__ = ["MOST_AT_ONCE", "PreviewRequests", "PreviewWanted", "preview_document", "read_preview"]
+__all__ = ["MOST_AT_ONCE", "PreviewWanted", "Previews", "preview_document", "read_preview"]
 
 Document: TypeAlias = dict[str, Any]
 
@@ -76,7 +76,7 @@ def _number(given: Mapping[str, str], name: str) -> int:
     return int(text)
 
 
-class PreviewRequests:
+class Previews:
     """Runs previews of connectors. Methods may be called from any thread."""
 
     def __init__(
@@ -86,33 +86,29 @@ class PreviewRequests:
         connectors: Connectors,
         inquiries: Inquiries,
         offsets: SourceOffsets,
-        post: Callable[[Callable[[], None]], None],
     ) -> None:
         self._requests = requests
         self._worker_props = dict(worker_props)
         self._connectors = connectors
         self._inquiries = inquiries
         self._offsets = offsets
-        self._post = post
         self._under_way = 0
 
-    def deployed(self, name: str, wanted: PreviewWanted) -> Request[Document]:
+    @asked
+    def deployed(self, request: Request[Document], name: str, wanted: PreviewWanted) -> Steps[Document]:
         """Preview what a deployed connector would do with its next records."""
-        return self._requests.begin(lambda request: self._deployed(request, name, wanted))
+        entry = self._connectors.entry(name)
+        with self._place():
+            return (yield from self._preview(request, name, entry.config, wanted))
 
-    def given(self, plugin: str, config: GivenConfig, wanted: PreviewWanted) -> Request[Document]:
+    @asked
+    def given(
+        self, request: Request[Document], plugin: str, config: GivenConfig, wanted: PreviewWanted
+    ) -> Steps[Document]:
         """Preview a configuration that is not deployed, for the connector plugin ``plugin``.
 
         If a connector has the name in the configuration, the preview starts at that connector's offsets.
         """
-        return self._requests.begin(lambda request: self._given(request, plugin, config, wanted))
-
-    def _deployed(self, request: Request[Document], name: str, wanted: PreviewWanted) -> None:
-        entry = self._connectors.entry(name)
-        self._take_place(request)
-        self._begin(request, name, entry.config, wanted)
-
-    def _given(self, request: Request[Document], plugin: str, config: GivenConfig, wanted: PreviewWanted) -> None:
         in_config = required_class(config)
         check_same_class(in_config, plugin, (self._connectors.plugin(in_config), self._connectors.plugin(plugin)))
         name = (config.get("name") or "").strip()
@@ -120,63 +116,38 @@ class PreviewRequests:
             raise BadRequestError(
                 "The configuration has no name. Set one: the offsets and the consumer group are looked up by it."
             )
-        self._take_place(request)
+        with self._place():
+            request.enter(f"waiting for {in_config} to validate the given configuration")
+            inquiry = messages.ValidateConfig(dict(config), self._worker_props)
+            check_validated((yield from self._inquiries.ask(inquiry, messages.Validated)))
+            given = {key: value for key, value in config.items() if value is not None}
+            return (yield from self._preview(request, name, given, wanted))
 
-        def validated(report: Report) -> None:
-            assert isinstance(report, messages.Validated)
-            check_validated(report)
-            self._begin(request, name, {key: value for key, value in config.items() if value is not None}, wanted)
-
-        request.enter(f"waiting for {in_config} to validate the given configuration")
-        self._inquiries.answer(messages.ValidateConfig(dict(config), self._worker_props), request, validated)
-
-    def _take_place(self, request: Request[Document]) -> None:
+    @contextmanager
+    def _place(self) -> Iterator[None]:
         if self._under_way >= MOST_AT_ONCE:
             raise UnavailableError(
                 f"This worker already runs {MOST_AT_ONCE} previews. Ask again in a moment, or ask another worker.",
                 _AGAIN_AFTER,
             )
         self._under_way += 1
-        # A request may complete in any thread, but the count belongs to the herder's.
-        request.add_done_callback(lambda _: self._post(self._leave_place))
-
-    def _leave_place(self) -> None:
-        self._under_way -= 1
-
-    def _begin(self, request: Request[Document], name: str, config: Mapping[str, str], wanted: PreviewWanted) -> None:
-        if wanted.from_beginning:
-            self._preview(request, name, config, wanted, [])
-            return
-        request.enter(f"reading the offsets of connector {name}")
-        stored = self._offsets.of_connector(name)
-
-        def arrived() -> None:
-            if request.done():
-                return
-            if (error := stored.exception()) is not None:
-                request.set_exception(ConnectError(f"The source offsets could not be reached: {error}"))
-            else:
-                self._preview(request, name, config, wanted, stored.result())
-
-        stored.add_done_callback(lambda _: self._post(arrived))
+        try:
+            yield
+        finally:
+            self._under_way -= 1
 
     def _preview(
-        self,
-        request: Request[Document],
-        name: str,
-        config: Mapping[str, str],
-        wanted: PreviewWanted,
-        offsets: OffsetPairs,
-    ) -> None:
+        self, request: Request[Document], name: str, config: Mapping[str, str], wanted: PreviewWanted
+    ) -> Steps[Document]:
+        offsets: OffsetPairs = []
+        if not wanted.from_beginning:
+            request.enter(f"reading the offsets of connector {name}")
+            offsets = yield from reached(self._offsets.of_connector(name))
         shown: list[Document] = []
 
-        def part(report: Report) -> None:
+        def take(report: Report) -> None:
             assert isinstance(report, messages.Previewed)
             shown.append(report.record)
-
-        def ended(report: Report) -> None:
-            assert isinstance(report, messages.PreviewEnded)
-            request.set_result(preview_document(name, shown, report))
 
         request.enter(f"showing the next records of connector {name}")
         inquiry = messages.PreviewConnector(
@@ -188,4 +159,5 @@ class PreviewRequests:
             wanted.from_beginning,
             offsets,
         )
-        self._inquiries.answer(inquiry, request, ended, part)
+        ended = yield from self._inquiries.ask(inquiry, messages.PreviewEnded, take)
+        return preview_document(name, shown, ended)

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
+from worker.messages.messages import Drain, Pause, Resume, RunConnector, RunTask, TakeConfig
 from worker.stores.config.store import ConnectorEntry, TargetState
-from worker.stores.status.store import Hang
+from worker.stores.status.store import Hang, Skips, Wait
 from worker.supervisor.lifecycle import Phase
-from worker.supervisor.messages.messages import Drain, Pause, Resume, RunConnector, RunTask, TakeConfig
 from worker.unit import Unit
 
 __all__ = ["Action", "Desired", "DesiredUnits", "Running", "Start", "Stop", "Tell", "reconcile", "units_of"]
@@ -36,6 +36,8 @@ class Running:
     drain: bool = False
     version: str | None = None
     hanging: Hang | None = None
+    waiting: Wait | None = None
+    skipped: Skips | None = None
     since: int = 0
 
 

@@ -11,22 +11,26 @@ from worker.herder.connectors.connectors import TopicTracking
 from worker.herder.inbox import Action
 from worker.herder.offsets.sources import SourceOffsets
 from worker.metrics.measurements import Owners
+from worker.processes.lease import Lease
 from worker.stores.config.store import ConfigStore
 from worker.stores.status.store import StatusStore
 from worker.stores.versions.service import VersionService
-from worker.supervisor.lease import Lease
 
 __all__ = ["ClusterSettings", "HerderCallbacks", "Stores", "WorkerSettings"]
 
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """The stores of a worker or of its cluster. Without ``versions``, no history of configurations is kept."""
+    """The stores of a worker or of its cluster. Without ``versions``, no history of configurations is kept.
+
+    ``offset_refusal`` returns why the topic of the source offsets cannot be used; any thread may call it.
+    """
 
     configs: ConfigStore
     statuses: StatusStore
     source_offsets: SourceOffsets
     versions: VersionService | None = None
+    offset_refusal: Callable[[], str | None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)

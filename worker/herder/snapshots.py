@@ -48,6 +48,7 @@ class Snapshots:
         self._measurements = measurements
         self._connectors = connectors
         self._inbox = inbox
+        self._started = time.time()
         self._lives = Lifetimes()
         self._sources: tuple[object, ...] = ()
         self._statuses_seen: Mapping[Unit, Status] = {}
@@ -72,10 +73,10 @@ class Snapshots:
                 if notice.phase is Phase.GONE:
                     self._measurements.drop_report(notice.unit)
             case Measured():
-                self._measurements.take(notice.unit, notice.values)
+                self._measurements.take(notice.unit, notice.values, notice.pause)
                 self._measurements.take_report(notice.unit, notice.details, notice.histograms, notice.own)
-            case StillMeasured(unit):
-                self._measurements.take_unchanged(unit)
+            case StillMeasured(unit, pause):
+                self._measurements.take_unchanged(unit, pause)
             case ClientMeasured(unit, client):
                 self._measurements.take_client(unit, client)
 
@@ -91,10 +92,11 @@ class Snapshots:
             is_leader=self._membership.is_leader,
             connectors=self._connectors_seen,
             statuses=self._statuses_seen,
-            tasks=self._measurements.reports(),
+            tasks=self._measurements.reports(self._statuses_seen),
             lives=self._lives.seen(time.monotonic()),
             group=self._group(),
             inbox=self._inbox.waiting,
+            started=self._started,
         )
 
     def _see_own(self) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from worker.herder.inbox import Action, Inbox
-from worker.supervisor.messages.messages import RunConnector, RunTask
+from worker.messages.messages import RunConnector, RunTask
 from worker.unit import Unit
 
 __all__ = ["StartBackoff"]

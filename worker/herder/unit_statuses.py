@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Final
 
+from worker.herder.cluster.standing import LIVE
 from worker.herder.settings import Stores, WorkerSettings
 from worker.membership.membership import Membership
 from worker.stores.config.store import TargetState
-from worker.stores.status.store import Hang, State, Status
+from worker.stores.status.store import Hang, Skips, State, Status, Wait
 from worker.unit import Unit
 
 __all__ = ["AT_REST", "UnitStatuses"]
@@ -65,6 +67,8 @@ class UnitStatuses:
         *,
         drained: bool,
         hanging: Hang | None,
+        waiting: Wait | None,
+        skipped: Skips | None,
     ) -> None:
         """Write the status of a unit; without a ``version``, the last known one is kept."""
         if not self.speaks_for(unit):
@@ -73,8 +77,34 @@ class UnitStatuses:
         if version is None and before is not None:
             version = before.version
         generation = self._membership.generation
-        status = Status(state, self._worker_id, generation, trace, version, drained, restarts, hanging)
+        status = Status(
+            state,
+            self._worker_id,
+            generation,
+            trace,
+            version,
+            drained,
+            restarts,
+            hanging,
+            waiting=waiting,
+            skipped=skipped,
+        )
         self._statuses.put(unit, status.after(before, time.time_ns() // 1_000_000))
+
+    def disown(self, held: Collection[Unit]) -> None:
+        """As the leader, say of each unit that no member of the cluster runs that it is unassigned.
+
+        Its worker has left or was killed, and can say nothing any more; whoever gets the unit says the rest.
+        """
+        if not self._may_write():
+            return
+        connectors, now = self._configs.connectors(), time.time_ns() // 1_000_000
+        for unit, status in self._statuses.statuses().items():
+            if status.state in LIVE and unit not in held and unit.connector in connectors:
+                left = replace(
+                    status, state=State.UNASSIGNED, generation=self._membership.generation, trace=None, hanging=None
+                )
+                self._statuses.put(unit, left.after(status, now))
 
     def remove(self, unit: Unit) -> None:
         """Remove the status of a unit that has ended and should not run any more."""

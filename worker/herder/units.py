@@ -11,19 +11,20 @@ from typing import Final
 from worker.formatting import utc_text
 from worker.herder.cluster.publishing import Publishing
 from worker.herder.connectors.automatic_restarts import ExpiryRestarts, RestartPolicy
-from worker.herder.inbox import Action, Inbox, Later
+from worker.herder.inbox import Action, Deferred, Inbox, Later
 from worker.herder.reconcile import Action as Step
 from worker.herder.reconcile import Desired, DesiredUnits, Running, Start, Stop, Tell, reconcile, units_of
 from worker.herder.settings import Stores, WorkerSettings
 from worker.herder.start_backoff import StartBackoff
 from worker.herder.unit_statuses import AT_REST, UnitStatuses
+from worker.membership.events import Joined
 from worker.membership.membership import Membership
+from worker.messages.hangs import Hanging, not_returned
+from worker.messages.messages import Drain, Fail, Pause, Resume, RunTask, Skipped, TakeConfig, Waiting
 from worker.stores.config.store import TargetState
-from worker.stores.status.store import Hang, State
+from worker.stores.status.store import Hang, Skips, State, Wait
 from worker.supervisor.lifecycle import Phase
-from worker.supervisor.messages.hangs import Hanging, not_returned
-from worker.supervisor.messages.messages import Drain, Fail, Pause, Resume, RunTask, TakeConfig
-from worker.supervisor.notices import Changed, Expires, Hangs, Published
+from worker.supervisor.notices import Changed, Expires, Hangs, Noted, Published
 from worker.supervisor.supervisor import Supervisor
 from worker.unit import Unit
 
@@ -66,13 +67,13 @@ class Units:
         self._restarting: set[Unit] = set()
         self._restarts: dict[Unit, tuple[float, ...]] = {}
         self._to_restart: dict[Unit, Later] = {}
-        self._when_gone: list[tuple[Callable[[], bool], Action]] = []
+        self._when_gone: list[tuple[Callable[[], bool], Deferred[None]]] = []
         self._start_backoff = StartBackoff(inbox, reconcile)
         self._expiry_restarts = ExpiryRestarts(self.restart, inbox)
 
     # -- what happens ------------------------------------------------------------------------------------------------
 
-    def heard(self, notice: Changed | Published | Expires | Hangs) -> None:
+    def heard(self, notice: Changed | Published | Expires | Hangs | Noted) -> None:
         """Handle a notice from a unit's process."""
         match notice:
             case Changed():
@@ -84,6 +85,8 @@ class Units:
                 self._expiry_restarts.expires(notice)
             case Hangs():
                 self._hangs(notice)
+            case Noted():
+                self._noted(notice)
 
     def _published(self, notice: Published) -> None:
         name = notice.connector
@@ -112,11 +115,28 @@ class Units:
         elif running.hanging is not None:
             logger.info("%s has returned", running.hanging.method, extra=context)
         self._running[unit] = replace(running, hanging=_shown(hanging))
-        if running.phase is Phase.STOPPING:
+        self._show(unit, running.phase)
+
+    def _noted(self, notice: Noted) -> None:
+        """Show what a task waits for, and the records that it has left out."""
+        unit, running = notice.unit, self._running.get(notice.unit)
+        if running is None:
+            return
+        match notice.note:
+            case Waiting(reason):
+                waiting = None if reason is None else Wait(reason, utc_text(time.time()))
+                self._running[unit] = replace(running, waiting=waiting)
+            case Skipped() as told:
+                self._running[unit] = replace(running, skipped=_skips(told))
+        self._show(unit, running.phase)
+
+    def _show(self, unit: Unit, phase: Phase) -> None:
+        """Write the status of a unit again, in its state, since something else about it has changed."""
+        if phase is Phase.STOPPING:
             return
         begins = State.RESTARTING if unit in self._restarting else State.UNASSIGNED
-        state, before = _STATES.get(running.phase, begins), self._statuses.of(unit)
-        trace = before.trace if before is not None and state is State.RESTARTING else None
+        state, before = _STATES.get(phase, begins), self._statuses.of(unit)
+        trace = before.trace if before is not None and state in (State.RESTARTING, State.FAILED) else None
         self._put_status(unit, state, trace, drained=before is not None and before.drained)
 
     def _changed(self, change: Changed) -> None:
@@ -128,7 +148,7 @@ class Units:
             return
         self._running[unit] = replace(self._running[unit], phase=change.phase, version=change.version)
         if change.phase is Phase.FAILED:
-            self._running[unit] = replace(self._running[unit], hanging=None)
+            self._running[unit] = replace(self._running[unit], hanging=None, waiting=None)
             kind = "task" if unit.is_task else "connector"
             logger.error("The %s failed: %s", kind, change.trace, extra={"context": str(unit)})
             self._restart_later(unit)
@@ -136,6 +156,11 @@ class Units:
             self._restarting.discard(unit)
             self._start_backoff.forget(unit)
             self._put_status(unit, state, change.trace, drained=change.phase is Phase.DRAINED)
+
+    @property
+    def running(self) -> Collection[Unit]:
+        """The units that this worker runs, including those that are stopping."""
+        return self._running.keys()
 
     # -- what is wanted ----------------------------------------------------------------------------------------------
 
@@ -193,20 +218,22 @@ class Units:
             self._put_status(unit, State.RESTARTING, status.trace if status is not None else None)
             self._act(Stop(unit))
 
-    def when_connector_gone(self, connector: str, action: Action) -> None:
-        """Call ``action`` once no unit of a connector runs here."""
-        self._await(lambda: not any(unit.connector == connector for unit in self._running), action)
+    def connector_gone(self, connector: str) -> Deferred[None]:
+        """Return a future that completes once no unit of a connector runs here."""
+        return self._await(lambda: not any(unit.connector == connector for unit in self._running))
 
-    def when_gone(self, units: Collection[Unit] | None, action: Action) -> None:
-        """Call ``action`` once none of the given units runs here, or no unit at all."""
-        self._await(lambda: self._running.keys().isdisjoint(units) if units is not None else not self._running, action)
+    def gone(self, units: Collection[Unit] | None) -> Deferred[None]:
+        """Return a future that completes once none of the given units runs here, or no unit at all."""
+        return self._await(lambda: self._running.keys().isdisjoint(units) if units is not None else not self._running)
 
     def joined(self) -> None:
         """Resume writing statuses: this worker has joined its cluster."""
         self._statuses.joined()
 
-    def divided(self) -> None:
-        """Publish pending task configs again after a rebalance."""
+    def divided(self, joined: Joined) -> None:
+        """Publish pending task configs again after a rebalance, and as the leader disown the units of nobody."""
+        if joined.division is not None:
+            self._statuses.disown(joined.held | joined.division.owners.keys() | joined.division.reported)
         self._publishing.joined()
 
     def lost(self, within: float) -> None:
@@ -317,15 +344,17 @@ class Units:
             self._put_status(unit, State.UNASSIGNED, None)
         self._look_what_is_gone()
 
-    def _await(self, condition: Callable[[], bool], action: Action) -> None:
-        self._when_gone.append((condition, action))
+    def _await(self, condition: Callable[[], bool]) -> Deferred[None]:
+        gone: Deferred[None] = Deferred()
+        self._when_gone.append((condition, gone))
         self._look_what_is_gone()
+        return gone
 
     def _look_what_is_gone(self) -> None:
         met = [item for item in self._when_gone if item[0]()]
         self._when_gone = [item for item in self._when_gone if item not in met]
-        for _, action in met:
-            action()
+        for _, gone in met:
+            gone.set_result(None)
 
     def speaks_for(self, unit: Unit) -> bool:
         """Whether this worker may write the status of one of its units: it is still a member of its cluster."""
@@ -334,8 +363,20 @@ class Units:
     def _put_status(self, unit: Unit, state: State, trace: str | None, *, drained: bool = False) -> None:
         running = self._running.get(unit)
         version, hanging = (running.version, running.hanging) if running is not None else (None, None)
+        waiting = running.waiting if running is not None and state is State.RUNNING else None
+        skipped = running.skipped if running is not None else None
         restarts = self._recent_restarts(unit)
-        self._statuses.put(unit, state, trace, version, restarts, drained=drained, hanging=hanging)
+        self._statuses.put(
+            unit,
+            state,
+            trace,
+            version,
+            restarts,
+            drained=drained,
+            hanging=hanging,
+            waiting=waiting,
+            skipped=skipped,
+        )
 
     def _recent_restarts(self, unit: Unit) -> int:
         """The number of restarts by ``restart.policy`` that still count."""
@@ -355,6 +396,10 @@ def _told(running: Running, command: Pause | Resume | Drain | TakeConfig) -> Run
             return replace(running, drain=True)
         case Pause() | Resume():
             return replace(running, paused=isinstance(command, Pause))
+
+
+def _skips(told: Skipped) -> Skips:
+    return Skips(int(told.records), int(told.dead_letters), utc_text(told.since), utc_text(told.last), str(told.reason))
 
 
 def _shown(hanging: Hanging | None) -> Hang | None:

@@ -2,8 +2,10 @@
 
 :func:`assign` is the incremental cooperative assignor (KIP-415, KIP-726): a worker keeps its units, except those above
 its fair share, and unassigned units are distributed. The units of a worker that has left wait up to
-``scheduled.rebalance.max.delay.ms`` for its return. A unit moves to another worker only in a round in which its former
-owner no longer reports it, so no unit runs twice. A draining worker gives up all its units at once and gets no new
+``scheduled.rebalance.max.delay.ms`` for its return: a member at the same URL, whether it is the same process under a
+new member id or a new one, gets them back at once. (In Kafka Connect, they wait for the end of the delay even then.) A
+unit moves to another member only in a round in which its former owner no longer reports it, so no unit runs twice. A
+draining worker gives up all its units at once and gets no new
 ones, as long as another worker remains. :func:`round_robin` is the eager assignor.
 
 The state of a leader dies with it: the next leader starts from the members' reports, and treats a unit that no member
@@ -16,6 +18,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from itertools import cycle
+from types import MappingProxyType
 from typing import Final
 
 from worker.unit import Unit
@@ -31,12 +34,13 @@ _NOTHING: Final[frozenset[Unit]] = frozenset()
 class AssignorState:
     """The state that the leader keeps from round to round.
 
-    ``previous`` holds the units that should run after the last round, including lost ones; ``scheduled`` is the time in
-    ms until which reassigning them, or revoking units, is delayed; ``candidates`` are workers that have had no units
-    since.
+    ``previous`` holds the units that should run after the last round, including lost ones, and ``homes`` the URL of the
+    worker that runs or last ran each of them; ``scheduled`` is the time in ms until which reassigning them, or revoking
+    units, is delayed; ``candidates`` are workers that have had no units since.
     """
 
     previous: frozenset[Unit] = _NOTHING
+    homes: Mapping[Unit, str] = field(default_factory=dict)
     revoked: frozenset[Unit] = _NOTHING
     members: frozenset[str] = frozenset()
     candidates: frozenset[str] = frozenset()
@@ -66,22 +70,46 @@ class Round:
 
 @dataclass(slots=True)
 class _Plan:
-    """A round in progress. ``takers`` are the workers that may get units."""
+    """A round in progress. ``takers`` are the workers that may get units, ``returned`` units that are given back."""
 
     loads: dict[str, set[Unit]]
     takers: frozenset[str]
+    urls: Mapping[str, str]
     revoked: dict[str, set[Unit]] = field(default_factory=dict)
+    returned: set[Unit] = field(default_factory=set)
+    free: set[Unit] = field(default_factory=set)
 
     def revoke(self, worker: str, units: Iterable[Unit]) -> None:
+        """Take units from a worker. Those that it was only to be given back in this round are free at once."""
         taken = self.loads[worker].intersection(units)
         self.loads[worker] -= taken
-        self.revoked.setdefault(worker, set()).update(taken)
+        self.free |= taken & self.returned
+        self.revoked.setdefault(worker, set()).update(taken - self.returned)
 
     def give(self, units: Iterable[Unit]) -> None:
         """Give each unit to the worker with the fewest units of its kind."""
         for unit in sorted(units, key=lambda unit: (unit.is_task, unit)):
             least = min(self.takers, key=lambda worker: (_count(self.loads[worker], tasks=unit.is_task), worker))
             self.loads[least].add(unit)
+
+    def give_back(self, units: Iterable[Unit], homes: Mapping[Unit, str]) -> frozenset[Unit]:
+        """Give units to the members at their ``homes``; return the units that cannot be given back.
+
+        A member that is back but being drained gets nothing: its units go to the others.
+        """
+        at = {self.urls[worker]: worker for worker in sorted(self.takers, reverse=True) if worker in self.urls}
+        drained = frozenset(self.urls.values()) - at.keys()
+        away: set[Unit] = set()
+        for unit in sorted(units):
+            home = homes.get(unit)
+            if home in at:
+                self.loads[at[home]].add(unit)
+                self.returned.add(unit)
+            elif home in drained:
+                self.give([unit])
+            else:
+                away.add(unit)
+        return frozenset(away)
 
     def all_revoked(self) -> frozenset[Unit]:
         return frozenset().union(*self.revoked.values())
@@ -111,9 +139,11 @@ def assign(
     generation: int,
     last_generation: int,
     draining: Set[str] = frozenset(),
+    urls: Mapping[str, str] = MappingProxyType({}),
 ) -> Round:
     """Run one round: turn the units that each worker reports into its changes. Times in ms.
 
+    ``urls`` has the URLs at which the workers say that they are; one without a URL is never one that has returned.
     Workers that are ``draining`` lose their units, unless all workers are draining. ``last_generation`` is the last
     generation this worker completed. If it is not that of ``state``, there were rounds in between, and the state is
     dropped.
@@ -126,13 +156,15 @@ def assign(
     deleted = (previous | active) - configured
     lost = previous - active - deleted
     takers = frozenset(held) - draining or frozenset(held)
-    plan = _Plan({worker: set(units) for worker, units in held.items()}, takers)
+    plan = _Plan({worker: set(units) for worker, units in held.items()}, takers, urls)
     _revoke_unwanted(plan, deleted | _held_twice(held))
     _revoke_drained(plan)
+    if lost and not (lost := plan.give_back(lost, state.homes)):
+        state = replace(state, scheduled=None)
     state, reassigned, delay = _handle_lost(replace(state, revoked=_NOTHING), plan, lost, now, max_delay)
     if delay == 0:
         state, delay = _balance(state, plan, configured, now, max_delay)
-    plan.give((configured - previous - active) | reassigned)
+    plan.give((configured - previous - active) | reassigned | plan.free)
     return _finished(state, plan, held, lost, delay, generation)
 
 
@@ -146,9 +178,12 @@ def _finished(
 ) -> Round:
     revoked = plan.all_revoked()
     assigned = frozenset().union(*plan.loads.values())
+    owners = {unit: worker for worker, units in plan.loads.items() for unit in units}
+    at = {unit: plan.urls[worker] for unit, worker in owners.items() if worker in plan.urls}
     state = replace(
         state,
         previous=((assigned - revoked) | lost),
+        homes={unit: home for unit, home in state.homes.items() if unit in lost} | at,
         revoked=revoked,
         members=frozenset(held),
         generation=generation,
@@ -157,7 +192,6 @@ def _finished(
         worker: Increments(frozenset(plan.loads[worker] - units), frozenset(plan.revoked.get(worker, ())))
         for worker, units in held.items()
     }
-    owners = {unit: worker for worker, units in plan.loads.items() for unit in units}
     return Round(state, increments, delay, owners)
 
 

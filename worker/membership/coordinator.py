@@ -22,11 +22,11 @@ from kafka.protocol.consumer import HeartbeatRequest
 from kafka.structs import MemberState
 
 from connect.errors import DataError
-from connect.kafka.auth.rights import WORKER, on_group, remedy
+from connect.internals.kafka.auth.rights import WORKER, on_group, remedy
 from worker.kafka.clients.kafka_python import quieten
 from worker.membership.events import GenerationLostError, MemberRefusedError, NotJoinedError
 from worker.membership.protocol import PROTOCOL_TYPE
-from worker.supervisor.clock import Clock, Moment
+from worker.processes.clock import Clock, Moment
 
 __all__ = ["Coordinator", "GroupMemberData", "GroupSettings", "JoinedGroup"]
 

@@ -82,11 +82,13 @@ class Joined:
 class Lost:
     """This worker has lost all its units: stop every unit, and kill those not gone after ``within`` seconds.
 
-    Complete ``stopped`` when all are gone; only then does the member join again.
+    Complete ``stopped`` when all are gone; only then does the member join again. Without a ``reason`` this is part of a
+    round (eager protocol) or of the worker's end; otherwise the worker has lost its cluster.
     """
 
     stopped: Future[None]
     within: float
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from connect.kafka.settings.client import ClientKind
+from connect.internals.kafka.settings.client import ClientKind
 from worker.config.worker import DistributedConfig
 from worker.kafka.clients.roles import internal_properties
 from worker.membership.events import (
@@ -44,8 +44,8 @@ from worker.membership.protocol import (
     encode_metadata,
     offered,
 )
+from worker.processes.clock import LONG_AGO, Clock, Moment
 from worker.stores.config.store import ConfigSnapshot
-from worker.supervisor.clock import LONG_AGO, Clock, Moment
 from worker.unit import Unit
 
 if TYPE_CHECKING:
@@ -276,7 +276,7 @@ class GroupMember:
 
     async def _join(self, coordinator: Coordinator) -> None:
         if self._version == EAGER and self._joined:
-            self._drop("the eager protocol starts each round with nothing", self._session_left())
+            self._drop("the eager protocol starts each round with nothing", self._session_left(), is_loss=False)
             return
         metadata = MemberMetadata(self._url, await self._offset(coordinator), self._reported(), self._draining)
         if self._lost is not None or self._ended:
@@ -338,7 +338,7 @@ class GroupMember:
         assignment, version = decode_assignment(joined.assignment), VERSIONS[joined.protocol]
         if version == EAGER and self._held:
             # The group has just become eager, so others may have been given units that still run here.
-            self._drop("the group has become eager", 0)
+            self._drop("the group has become eager", 0, is_loss=False)
             return
         is_first, revoked = not self._joined, assignment.revoked & self._held
         self._held = (self._held - revoked) | assignment.assigned
@@ -375,8 +375,8 @@ class GroupMember:
 
     # -- losing and leaving ------------------------------------------------------------------------------------------
 
-    def _drop(self, reason: str, within: float) -> None:
-        """Give up all units, and have the herder stop them."""
+    def _drop(self, reason: str, within: float, *, is_loss: bool = True) -> None:
+        """Give up all units, and have the herder stop them; unless it ``is_loss``, as part of a round."""
         if not self._joined:
             return
         logger.warning("Stopping all connectors and tasks of this worker: %s", reason)
@@ -385,7 +385,7 @@ class GroupMember:
         self._join_at, self._lapsed = None, False
         stopped: Future[None] = Future()
         stopped.add_done_callback(lambda _: self._wake())
-        self._lost = Lost(stopped, within)
+        self._lost = Lost(stopped, within, reason if is_loss else "")
         self._tell(self._lost)
         if within == 0:  # others may run the units by now, so the processes do not wait for the herder
             self._on_session(LONG_AGO)

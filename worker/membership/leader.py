@@ -128,6 +128,7 @@ class Leader:
             generation=generation,
             last_generation=self._last_generation,
             draining={member for member, item in metadata.items() if item.draining},
+            urls={member: item.url for member, item in metadata.items()},
         )
         self._state = outcome.state
         if outcome.delay > 0:

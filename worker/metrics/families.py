@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
-from connect.kafka.clients.statistics import PRODUCER
+from connect.internals.kafka.clients.statistics import PRODUCER
 from worker.metrics.catalogue import ERRORS, TASK_METRICS, Dialect, Group
 from worker.metrics.histograms import BOUNDS, COMMIT, LATENCY, POLL, PUT
+from worker.metrics.mirrors import client_name, mirror_name
 from worker.metrics.processes import ProcessUse, units_of_processes
-from worker.metrics.snapshot import ClientSeen, GroupSeen, Snapshot, TaskSeen
+from worker.metrics.snapshot import ClientSeen, ConnectorSeen, GroupSeen, OwnSeries, OwnValue, Snapshot, TaskSeen
 from worker.metrics.text import Family, Histogram, Kind, Labels
-from worker.stores.status.store import State
+from worker.stores.status.store import State, Status
 from worker.unit import Unit
 
 __all__ = ["API_VERSION", "families"]
@@ -51,6 +52,9 @@ _SHARED: Final = (("connector", ""), ("task", "shared"))
 _LIVE: Final = (State.RUNNING, State.PAUSED)
 _FETCHED: Final = frozenset(("records-consumed-total", "bytes-consumed-total", "records-lag-max"))
 _COORDINATED: Final = frozenset(("assigned-partitions", "rebalance-total"))
+_APPS: Final = ("kafka_connect_app", "kafka_connect_app_info")
+"""The names that the facts about a worker have with version 1 of the JMX exporter and with earlier ones."""
+
 _CLIENT_HELP: Final = "A statistic of the task's Kafka client, as Java's client has it."
 
 
@@ -60,6 +64,7 @@ class _Collected:
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
         self.families: dict[str, Family] = {}
+        self._once: set[tuple[str, Labels]] = set()
 
     def add(self, name: str, labels: Labels, value: float, text: str, kind: Kind | None = None) -> None:
         """Add a series with exactly this name; it is a counter if the name ends like one, unless ``kind`` is given."""
@@ -68,6 +73,12 @@ class _Collected:
             by_name = Kind.COUNTER if name.endswith("_total") else Kind.GAUGE
             family = self.families[name] = Family(name, kind or by_name, text)
         family.series.append((labels, value))
+
+    def is_first(self, name: str, labels: Labels) -> bool:
+        """Return whether this is called for the first time for a series that plugins might add twice."""
+        before = len(self._once)
+        self._once.add((name, labels))
+        return len(self._once) > before
 
     def of(self, group: Group, attribute: str, labels: Labels, value: float, text: str) -> None:
         """Add a Kafka Connect series, with and without ``_total`` for Confluent's two versions.
@@ -87,8 +98,10 @@ class _Collected:
         label = attribute.replace("-", "_")
         if self.dialect is Dialect.STRIMZI:
             self.add(group.named(self.dialect, attribute), (*labels, (label, value)), 1.0, text)
-        else:
-            self.add(group.value[1], (*labels, (label, value)), 1.0, "What is known in words.")
+            return
+        self.add(group.value[1], (*labels, (label, value)), 1.0, "What is known in words.")
+        # So the Strimzi Metrics Reporter has it, which has the other names of this dialect, too.
+        self.add(f"{group.named(self.dialect, attribute)}_info", (*labels, (label, value)), 1.0, text)
 
     def histogram(self, name: str, labels: Labels, histogram: Histogram, text: str) -> None:
         """Add a histogram."""
@@ -114,7 +127,8 @@ def families(
     _worker(to, seen, now, version)
     _connectors(to, seen)
     for unit in sorted(unit for unit in seen.statuses if unit.is_task):
-        _task(to, seen, unit, seen.tasks.get(unit, TaskSeen()), now)
+        task = seen.tasks.get(unit, TaskSeen())
+        _task(to, seen, unit, task if seen.statuses[unit].state in _LIVE else task.counts(), now)
     _processes(to, seen, use, own)
     return to.families.values()
 
@@ -138,16 +152,27 @@ def _worker(to: _Collected, seen: Snapshot, now: float, version: str) -> None:
     if seen.group is not None:
         _group(to, seen.group)
     client = ((to.client_label, seen.group.client_id if seen.group is not None else "connect"),)
-    if to.dialect is Dialect.STRIMZI:
-        to.add("kafka_connect_version", (*client, ("version", API_VERSION)), 1.0, "The version of Kafka Connect.")
-        to.add("kafka_connect_commit_id", (*client, ("commit_id", f"sluice-{version}")), 1.0, "The version of Sluice.")
-    else:
-        to.add("kafka_connect_app", (*client, ("version", API_VERSION)), 1.0, "The versions.")
-        to.add("kafka_connect_app", (*client, ("commit_id", f"sluice-{version}")), 1.0, "The versions.")
+    _app(to, client, seen.started, version)
     to.add("sluice_build_info", (("version", version),), 1.0, "The version of Sluice.")
     to.add("sluice_worker_leader", (), float(seen.is_leader), "1 in the worker that leads its cluster.")
     to.add("sluice_snapshot_age_seconds", (), max(0.0, now - seen.at), "How old these values are.")
     to.add("sluice_herder_inbox", (), seen.inbox, "Requests and notices that wait for the herder.")
+
+
+def _app(to: _Collected, client: Labels, started: float, version: str) -> None:
+    """Add what Java's ``app-info`` has: template variables of dashboards list workers by it."""
+    facts = (
+        ("version", API_VERSION, "The version of Kafka Connect."),
+        ("commit_id", f"sluice-{version}", "The version of Sluice."),
+        ("start_time_ms", str(round(started * _MS)), "When the worker started, in ms since 1970."),
+    )
+    if to.dialect is Dialect.STRIMZI:
+        for fact, known, text in facts[:2]:
+            to.add(f"kafka_connect_{fact}", (*client, (fact, known)), 1.0, text)
+        to.add("kafka_connect_start_time_seconds", client, started, "When the worker started, in seconds since 1970.")
+    for name in ("kafka_connect_app_info",) if to.dialect is Dialect.STRIMZI else _APPS:
+        for fact, known, _ in facts:
+            to.add(name, (("client_id", client[0][1]), (fact, known)), 1.0, "The versions and the start.")
 
 
 def _group(to: _Collected, group: GroupSeen) -> None:
@@ -163,6 +188,8 @@ def _group(to: _Collected, group: GroupSeen) -> None:
     if group.since_rebalance is not None:
         since = group.since_rebalance
         to.of(Group.REBALANCE, "time-since-last-rebalance-ms", (), since * _MS, "Milliseconds since the last one.")
+    is_member = group.leader_url is not None
+    to.add("sluice_worker_member", (), float(is_member), "1 while this worker is in its cluster; without it, it rests.")
     to.fact(Group.REBALANCE, "leader-name", (), group.leader_url or "", "Where the leader is.")
     to.fact(Group.REBALANCE, "connect-protocol", (), group.protocol, "How the work is divided.")
     client = ((to.client_label, group.client_id),)
@@ -205,17 +232,26 @@ def _connectors(to: _Collected, seen: Snapshot) -> None:
         tasks = sum(unit.is_task for unit in seen.statuses)
         to.of(Group.COORDINATOR, "assigned-tasks", client, tasks, "Tasks of this worker.")
     for name, connector in sorted(seen.connectors.items()):
-        status = seen.statuses[Unit(name)]
-        labels = (("connector", name),)
-        to.fact(Group.CONNECTOR, "status", labels, status.state.value.lower(), "The state of the connector.")
-        to.fact(Group.CONNECTOR, "connector-class", labels, connector.class_name, "The class in its configuration.")
-        to.fact(Group.CONNECTOR, "connector-type", labels, connector.type, "Whether it is a source or a sink.")
-        to.fact(Group.CONNECTOR, "connector-version", labels, status.version or "undefined", "Its version.")
+        _connector(to, name, connector, seen.statuses[Unit(name)])
     for unit, status in sorted(seen.statuses.items()):
         to.add("sluice_restarts", _of(unit), status.restarts, "Restarts by restart.policy that count now.")
         to.add("sluice_hanging", _of(unit), float(status.hanging is not None), "1 while a call of the plugin hangs.")
         failures = seen.lives.failures.get(unit, 0)
         to.add("sluice_failures_total", _of(unit), failures, "How often it has failed on this worker.")
+
+
+def _connector(to: _Collected, name: str, connector: ConnectorSeen, status: Status) -> None:
+    labels = (("connector", name),)
+    facts = (
+        ("status", status.state.value.lower(), "The state of the connector."),
+        ("connector-class", connector.class_name, "The class in its configuration."),
+        ("connector-type", connector.type, "Whether it is a source or a sink."),
+        ("connector-version", status.version or "undefined", "Its version."),
+    )
+    for attribute, value, text in facts:
+        to.fact(Group.CONNECTOR, attribute, labels, value, text)
+    every = tuple((attribute.replace("-", "_"), value) for attribute, value, _ in facts)
+    to.add("kafka_connect_connector_info", (*labels, *every), 1.0, "What is known of the connector in words.")
 
 
 def _task(to: _Collected, seen: Snapshot, unit: Unit, task: TaskSeen, now: float) -> None:
@@ -235,13 +271,28 @@ def _task(to: _Collected, seen: Snapshot, unit: Unit, task: TaskSeen, now: float
     for key, kept in task.histograms.items():
         name, text = _HISTOGRAMS[key]
         to.histogram(name, labels, Histogram(kept[0], BOUNDS[key], kept[1:]), text)
-    for (name, told), own in task.own.items():
-        own_labels = (*labels, *zip(told[::2], told[1::2], strict=True))
-        to.add(f"sluice_plugin_{name}", own_labels, own.value, own.help)
+    for series, own in task.own.items():
+        _own(to, labels, series, own)
     if task.at:
         to.add("sluice_task_report_age_seconds", labels, max(0.0, now - task.at), "Seconds since it has reported.")
     for client in task.clients:
         _client(to, client)
+
+
+def _own(to: _Collected, labels: Labels, series: OwnSeries, own: OwnValue) -> None:
+    """Add a plugin's measurement, and also under MirrorMaker's name if it has one."""
+    name, told = series
+    own_labels = (*labels, *zip(told[::2], told[1::2], strict=True))
+    to.add(f"sluice_plugin_{name}", own_labels, own.value, own.help)
+    if (of_mirror := mirror_name(series)) is not None:
+        java, places = of_mirror
+        if to.is_first(java.name, places):
+            to.add(java.name, places, java.value(own.value), own.help, Kind.GAUGE)
+    if (of_client := client_name(series)) is not None:
+        metric, places = of_client
+        if to.is_first(metric.attribute, places):
+            (_, client), *place = places
+            to.of(metric.group, metric.attribute, ((to.client_label, client), *place), own.value, _CLIENT_HELP)
 
 
 def _task_values(seen: Snapshot, unit: Unit, task: TaskSeen) -> Iterator[tuple[str, float]]:
@@ -249,10 +300,9 @@ def _task_values(seen: Snapshot, unit: Unit, task: TaskSeen) -> Iterator[tuple[s
         yield from (("offset-commit-skip-total", 0.0), ("offset-commit-skip-rate", 0.0))
     for name in ERRORS:
         yield name, task.values.get(name, 0.0)
-    is_live = seen.statuses[unit].state in _LIVE
     for name, value in task.values.items():
         if name in TASK_METRICS and name not in ERRORS:
-            yield name, value if is_live or not name.endswith("-rate") else 0.0
+            yield name, value
     if (shares := seen.lives.shares(unit)) is not None:
         yield "running-ratio", shares.running
         yield "pause-ratio", shares.paused

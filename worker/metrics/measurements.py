@@ -15,15 +15,16 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 from urllib.parse import urlsplit
 
-from worker.herder.inbox import Action, Inbox
+from worker.formatting import utc_text
+from worker.herder.inbox import Deferred, Inbox
 from worker.membership.membership import Membership
+from worker.messages.messages import Loads
 from worker.metrics.history import Part
 from worker.metrics.snapshot import ClientSeen, OwnSeries, OwnValue, TaskSeen
 from worker.stores.status.store import State, Status, StatusStore
-from worker.supervisor.messages.messages import Loads
 from worker.unit import Unit
 
-__all__ = ["Document", "Measurements", "Owners", "TaskMeasured", "Values"]
+__all__ = ["Document", "Measurements", "Owners", "TaskMeasured", "Values", "is_momentary"]
 
 logger = logging.getLogger(__name__)
 Values: TypeAlias = Mapping[str, float]
@@ -31,8 +32,15 @@ Document: TypeAlias = Mapping[str, Any]
 
 _LAG: Final = "sink-record-lag"
 _PARTITIONS: Final = "partition-count"
+_REMAINING: Final = "source-remaining-"
+_UNCOMMITTED: Final = "sink-uncommitted-partition-count"
+_MOMENTARY: Final = frozenset((_LAG, _UNCOMMITTED, "sink-record-active-count", "source-record-active-count"))
+_MOVES: Final = frozenset((State.RUNNING, State.PAUSED))
 _OLD: Final = 2.0
 _PATIENCE: Final = 3.0
+_MISSED: Final = 3
+_LEAST_FRESH: Final = 10.0
+"""A task that has missed this many reports, and at least this many seconds, has no current rate or lag."""
 _FRESH: Final = 180.0
 """The seconds after which a silent task has no values: longer than a task at rest pauses between reports."""
 _MOST_CLIENTS: Final = 3
@@ -40,10 +48,16 @@ _HAS_VALUES: Final = frozenset((State.RUNNING, State.PAUSED, State.FAILED))
 
 
 class TaskMeasured(NamedTuple):
-    """The latest measurements of a task: its values, and its loads if it is a bulk sink."""
+    """The latest measurements of a task: its values, and its loads if it is a bulk sink.
+
+    ``old`` are those values that were true only at ``at``, in ISO 8601: the rates and the lag of a task that has ended,
+    hangs, or has not reported for a while.
+    """
 
     values: Values | None
     loads: Document | None
+    old: Values | None = None
+    at: str | None = None
 
 
 _NOTHING: Final = TaskMeasured(None, None)
@@ -73,12 +87,13 @@ class _Question(NamedTuple):
 class _Told(NamedTuple):
     worker_id: str
     measured: TaskMeasured
+    at: float
 
 
 @dataclass(slots=True, eq=False)
 class _Waiting:
     open: set[_Question]
-    go_on: Action
+    over: Deferred[None]
 
 
 class Measurements:
@@ -101,18 +116,27 @@ class Measurements:
         self._now = now
         self._own: dict[Unit, TaskMeasured] = {}
         self._totals: dict[str, float] | None = None
+        self._totalled: list[TaskMeasured] = []
         self._taken: dict[Unit, float] = {}
+        self._due: dict[Unit, float] = {}
+        self._times: dict[Unit, float] = {}
+        self._past: dict[Unit, tuple[TaskMeasured, TaskMeasured]] = {}
         self._reports: dict[Unit, TaskSeen] = {}
         self._others: dict[Unit, _Told] = {}
         self._under_way: set[_Question] = set()
         self._answered: dict[_Question, float] = {}
         self._waiting: list[_Waiting] = []
 
-    def take(self, unit: Unit, values: Values) -> None:
-        """Keep the latest values of one of this worker's tasks."""
+    def take(self, unit: Unit, values: Values, pause: float = 0.0) -> None:
+        """Keep the latest values of one of this worker's tasks, whose next report is due in ``pause`` seconds."""
         self._own[unit] = self._own.get(unit, _NOTHING)._replace(values=values)
         self._totals = None
+        self._note_time(unit, pause)
+
+    def _note_time(self, unit: Unit, pause: float) -> None:
         self._taken[unit] = self._now()
+        self._due[unit] = self._taken[unit] + max(_MISSED * pause, _LEAST_FRESH)
+        self._times[unit] = time.time()
 
     def take_report(
         self,
@@ -133,10 +157,10 @@ class Measurements:
         every_value = {**(self._own.get(unit, _NOTHING).values or {}), **values}
         self._reports[unit] = replace(before, values=every_value, histograms=histograms, at=time.time(), own=changed)
 
-    def take_unchanged(self, unit: Unit) -> None:
+    def take_unchanged(self, unit: Unit, pause: float = 0.0) -> None:
         """Note that the latest values of one of this worker's tasks still hold."""
         if (before := self._reports.get(unit)) is not None:
-            self._taken[unit] = self._now()
+            self._note_time(unit, pause)
             self._reports[unit] = replace(before, at=time.time())
 
     def take_client(self, unit: Unit, client: ClientSeen) -> None:
@@ -149,9 +173,16 @@ class Measurements:
         """Drop the values that only scrapes show, because the unit has ended."""
         self._reports.pop(unit, None)
 
-    def reports(self) -> dict[Unit, TaskSeen]:
-        """Return the latest values of each of this worker's tasks, including those shown in statuses."""
-        return dict(self._reports)
+    def reports(self, statuses: Mapping[Unit, Status]) -> dict[Unit, TaskSeen]:
+        """Return the latest values of these tasks of this worker, including those shown in statuses.
+
+        Of a task that does not report any more only the counts are returned.
+        """
+        return {
+            unit: seen if self.is_current(unit, statuses[unit]) else seen.counts()
+            for unit, seen in self._reports.items()
+            if unit in statuses
+        }
 
     def own_numbers_of(self, unit: Unit) -> Mapping[OwnSeries, OwnValue]:
         """Return the latest plugin metrics of one of this worker's tasks."""
@@ -161,9 +192,17 @@ class Measurements:
         """Keep the latest loads of one of this worker's tasks."""
         self._own[unit] = self._own.get(unit, _NOTHING)._replace(loads=asdict(loads))
 
-    def of(self, unit: Unit, status: Status) -> Values | None:
-        """Return the latest values of a task, unless they were reported by a worker that no longer runs it."""
-        return self._latest(unit, status).values
+    def of(self, unit: Unit, status: Status) -> TaskMeasured:
+        """Return the latest values of a task, unless they were reported by a worker that no longer runs it.
+
+        The same object is returned as long as nothing has changed.
+        """
+        return self._latest(unit, status)
+
+    def is_current(self, unit: Unit, status: Status) -> bool:
+        """Whether the rates and the lag that one of this worker's tasks has reported are those of now."""
+        is_live = status.state in _MOVES and status.hanging is None
+        return is_live and self._now() < self._due.get(unit, 0.0)
 
     def loads_of(self, unit: Unit, status: Status) -> Document | None:
         """Return the latest loads of a task, with the same condition; ``None`` if it makes none."""
@@ -171,23 +210,38 @@ class Measurements:
 
     def _latest(self, unit: Unit, status: Status) -> TaskMeasured:
         if status.worker_id == self._worker_id:
-            return self._own.get(unit, _NOTHING)
+            own = self._own.get(unit, _NOTHING)
+            return own if own.values is None or self.is_current(unit, status) else self._past_of(unit, own)
         told = self._others.get(unit)
-        return told.measured if told is not None and told.worker_id == status.worker_id else _NOTHING
+        if told is None or told.worker_id != status.worker_id:
+            return _NOTHING
+        is_current = status.state in _MOVES and status.hanging is None and self._now() < told.at + _FRESH
+        return told.measured if is_current else self._past_of(unit, told.measured)
+
+    def _past_of(self, unit: Unit, measured: TaskMeasured) -> TaskMeasured:
+        """The measurements of a task whose rates and lag are no longer those of now."""
+        kept = self._past.get(unit)
+        if kept is None or kept[0] is not measured:
+            taken = self._times.get(unit)
+            at = measured.at or (None if taken is None else utc_text(taken))
+            kept = self._past[unit] = measured, _without_moment(measured, at)
+        return kept[1]
 
     def fresh(self) -> dict[Unit, Values]:
         """Return the values of this worker's tasks that have reported in the last three minutes."""
-        since = self._now() - _FRESH
+        now = self._now()
         return {
             unit: measured.values
             for unit, measured in self._own.items()
-            if measured.values is not None and self._taken[unit] >= since
+            if measured.values is not None and now < self._due[unit]
         }
 
     def totals(self) -> dict[str, float]:
         """Return the sums of this worker's tasks; without a lag if the lag of one sink is unknown."""
-        if self._totals is None:
-            self._totals = _totals([measured.values or {} for measured in self._own.values()])
+        statuses = self._statuses.statuses()
+        parts = [self.of(unit, statuses[unit]) if unit in statuses else own for unit, own in self._own.items()]
+        if self._totals is None or not _same(parts, self._totalled):
+            self._totals, self._totalled = _totals([measured.values or {} for measured in parts]), parts
         return dict(self._totals)
 
     def forget(self, connector: str) -> None:
@@ -196,6 +250,9 @@ class Measurements:
         self._totals = None
         self._reports = {unit: seen for unit, seen in self._reports.items() if unit.connector != connector}
         self._taken = {unit: at for unit, at in self._taken.items() if unit.connector != connector}
+        self._due = {unit: at for unit, at in self._due.items() if unit.connector != connector}
+        self._times = {unit: at for unit, at in self._times.items() if unit.connector != connector}
+        self._past = {unit: kept for unit, kept in self._past.items() if unit.connector != connector}
         self._others = {unit: told for unit, told in self._others.items() if unit.connector != connector}
         self._answered = {asked: at for asked, at in self._answered.items() if asked.connector != connector}
 
@@ -203,14 +260,15 @@ class Measurements:
         """Ask the other workers, unless they were asked a moment ago; does not wait for the answers."""
         self._ask(connector)
 
-    def gather(self, connector: str, go_on: Action) -> None:
-        """Ask the other workers, and call ``go_on`` when all have answered or time is up."""
-        if not (asked := self._ask(connector)):
-            go_on()
-            return
-        waiting = _Waiting(asked, go_on)
-        self._waiting.append(waiting)
-        self._inbox.after(_PATIENCE, lambda: self._end(waiting))
+    def gather(self, connector: str) -> Deferred[None]:
+        """Ask the other workers, and return a future that completes when all have answered or time is up."""
+        waiting = _Waiting(self._ask(connector), Deferred())
+        if waiting.open:
+            self._waiting.append(waiting)
+            self._inbox.after(_PATIENCE, lambda: self._end(waiting))
+        else:
+            waiting.over.set_result(None)
+        return waiting.over
 
     def _ask(self, connector: str) -> set[_Question]:
         """Ask each worker that was not asked a moment ago. Returns the open requests."""
@@ -242,7 +300,10 @@ class Measurements:
             logger.debug("Worker %s did not report the measurements of its tasks: %s", question.worker_id, error)
         values = {} if error is not None else done.result()
         kept = {unit: told for unit, told in self._others.items() if not _answers(question, unit, told)}
-        new = {Unit(question.connector, task): _Told(question.worker_id, item) for task, item in values.items()}
+        new = {
+            Unit(question.connector, task): _Told(question.worker_id, item, self._now())
+            for task, item in values.items()
+        }
         self._others = kept | new
         for waiting in [waiting for waiting in self._waiting if question in waiting.open]:
             waiting.open.discard(question)
@@ -252,11 +313,27 @@ class Measurements:
     def _end(self, waiting: _Waiting) -> None:
         if waiting in self._waiting:
             self._waiting.remove(waiting)
-            waiting.go_on()
+            waiting.over.set_result(None)
 
 
 def _answers(question: _Question, unit: Unit, told: _Told) -> bool:
     return unit.connector == question.connector and told.worker_id == question.worker_id
+
+
+def _same(some: Sequence[object], others: Sequence[object]) -> bool:
+    return len(some) == len(others) and all(one is other for one, other in zip(some, others, strict=True))
+
+
+def is_momentary(name: str) -> bool:
+    """Whether a value is that of a moment, such as a rate or a lag, rather than a count."""
+    return name in _MOMENTARY or name.endswith("-rate") or name.startswith(_REMAINING)
+
+
+def _without_moment(measured: TaskMeasured, at: str | None) -> TaskMeasured:
+    values = measured.values or {}
+    old = {**(measured.old or {}), **{name: value for name, value in values.items() if is_momentary(name)}}
+    counts = {name: value for name, value in values.items() if not is_momentary(name)}
+    return TaskMeasured(counts, measured.loads, old or None, at)
 
 
 def _totals(all_values: Sequence[Values]) -> dict[str, float]:

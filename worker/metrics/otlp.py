@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from connect.errors import ConnectError
-from connect.extras import missing_extra
+from connect.internals.extras import missing_extra
 from worker.metrics.catalogue import Dialect
 from worker.metrics.families import families
 from worker.metrics.processes import use_of

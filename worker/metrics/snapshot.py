@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias
 
 from worker.metrics.lifetimes import LifetimesSeen
 from worker.stores.status.store import Status
 from worker.unit import Unit
 
 __all__ = ["ClientSeen", "ConnectorSeen", "GroupSeen", "OwnSeries", "OwnValue", "Snapshot", "TaskSeen", "own_values"]
+
+
+_OTHER_COUNTS: Final = frozenset(("last-error-timestamp", "offset-commit-seq-no"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,15 @@ class TaskSeen:
     at: float = 0.0
     own: Mapping[OwnSeries, OwnValue] = field(default_factory=dict)
 
+    def counts(self) -> TaskSeen:
+        """Return what is still true of a task that does not report any more: its counts."""
+        counts = {name: value for name, value in self.values.items() if _is_count(name)}
+        return replace(self, values=counts, clients=(), own={})
+
+
+def _is_count(name: str) -> bool:
+    return name.endswith("-total") or name.startswith(("total-", "deadletterqueue-")) or name in _OTHER_COUNTS
+
 
 @dataclass(frozen=True, slots=True)
 class GroupSeen:
@@ -85,7 +97,7 @@ class GroupSeen:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A snapshot. ``at`` is in seconds since 1970; the statuses are those of this worker's own units.
+    """A snapshot. ``at`` and ``started`` are in seconds since 1970; the statuses are those of this worker's own units.
 
     ``group`` is ``None`` in a standalone worker; ``inbox`` is the number of requests and notices waiting for the
     herder.
@@ -100,3 +112,4 @@ class Snapshot:
     lives: LifetimesSeen
     group: GroupSeen | None
     inbox: int
+    started: float = 0.0

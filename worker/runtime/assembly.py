@@ -9,23 +9,25 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, TypeVar
 
-from connect.chain.converters import Converters, converter_plugin, converter_props
-from connect.chain.sink import SinkChain
-from connect.chain.source import SourceChain
-from connect.chain.specs import VERSION, PredicateSpec, TransformationSpec
-from connect.chain.steps import Step, Steps, transformation_steps
-from connect.chain.tolerance import Tolerance
 from connect.config import Config, ConfigType
 from connect.connector import Connector, Task
 from connect.data import SinkBatch, SinkRecord, SourceBatch, SourceRecord
 from connect.errors import ConnectError, PluginError
-from connect.kafka.settings.secrets import client_secrets
-from connect.plugins import PluginEntry, PluginKind, PluginRegistry, class_name, load_class
-from connect.providers import ConfigProvider, resolve_references
+from connect.hosts import ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY
+from connect.internals.chain.converters import Converters, converter_plugin, converter_props
+from connect.internals.chain.sink import SinkChain
+from connect.internals.chain.source import SourceChain
+from connect.internals.chain.specs import VERSION, PredicateSpec, TransformationSpec
+from connect.internals.chain.steps import Step, Steps, transformation_steps
+from connect.internals.chain.tolerance import Tolerance
+from connect.internals.kafka.settings.secrets import client_secrets
+from connect.internals.plugins import PluginEntry, PluginKind, PluginRegistry, class_name, load_class
+from connect.providers import ConfigProvider, RefusedReferenceError, has_reference, resolve_references
 from connect.sink import SinkTask
 from connect.source import SourceConnector, SourceTask
 from worker.config.connector import ConnectorConfig, SinkConnectorConfig, SourceConnectorConfig
 from worker.config.file_access import refused_schema_file
+from worker.config.internal_topics import HANDED_KEY, InternalTopics
 from worker.config.plugin_versions import CONNECTOR_VERSION
 from worker.config.spark_policy import refused_spark_keys
 from worker.config.worker import WORKER_ID, DistributedConfig, WorkerConfig
@@ -38,7 +40,9 @@ __all__ = ["Assembly"]
 # Where plugins come from: a connector's configuration cannot change this, wherever the connector runs.
 _OF_THE_WORKER: Final = ("plugin.path", "plugin.import.allowlist")
 
+_HOST_RULES: Final = (ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY)
 _SPARK: Final = "spark"
+_CLASS: Final = "connector.class"
 
 B = TypeVar("B", SourceBatch, SinkBatch)
 R = TypeVar("R", SourceRecord, SinkRecord)
@@ -68,12 +72,18 @@ class Assembly:
     ) -> Assembly:
         """Resolve references to config providers; ``redaction`` hides the values from now on.
 
-        ``on_ttl`` is called if values in the configuration of the connector or its task expire.
+        ``on_ttl`` is called if values in the configuration of the connector or its task expire. In ``connector.class``
+        there are no references, as in Java: the roles in ``rest.authorization.file`` are decided by what is written.
         """
         providers = providers_of(worker, redaction)
-        resolved = _resolved(worker, providers)
+        try:
+            resolved = _resolved(worker, providers)
+        except RefusedReferenceError as error:
+            raise ConnectError(f"A reference in the worker's own properties cannot be resolved. {error}") from error
         redaction.add([*_passwords(WorkerConfig, resolved), *client_secrets(resolved)])
-        connector = _resolved(props, providers, on_ttl)
+        connector = _resolved({key: value for key, value in props.items() if key != _CLASS}, providers, on_ttl)
+        if _CLASS in props:
+            connector[_CLASS] = props[_CLASS]
         redaction.add(client_secrets(connector))
         return cls(resolved, connector, providers, redaction, on_ttl)
 
@@ -101,15 +111,16 @@ class Assembly:
     def with_worker_keys(self, config_class: type[Config], props: Mapping[str, str]) -> Mapping[str, str]:
         """The properties of a plugin, with the worker's values of its internal keys that are also keys of the worker.
 
-        Such keys limit what connectors may do, such as ``jdbc.allowed.drivers``. Values of them in a connector's
-        configuration are ignored.
+        Such keys limit what connectors may do, such as ``jdbc.allowed.drivers``; one has the worker's internal topics.
+        Values of them in a connector's configuration are ignored.
         """
         internal = {key.name for key in config_class.definitions() if key.internal}
-        ruled = internal & {key.name for key in WorkerConfig.definitions()}
+        ruled = internal & {HANDED_KEY, *(key.name for key in WorkerConfig.definitions())}
         if not ruled:
             return props
+        handed = {**self.worker_props, HANDED_KEY: ",".join(self.internal_topics.named)}
         own = {key: value for key, value in props.items() if key not in ruled}
-        return own | {key: self.worker_props[key] for key in ruled if key in self.worker_props}
+        return own | {key: handed[key] for key in ruled if key in handed}
 
     def check_spark(self, task_props: Mapping[str, str] | None = None) -> None:
         """Refuse Spark keys that the worker's file does not allow in a connector or its task.
@@ -123,6 +134,11 @@ class Assembly:
     def worker(self) -> WorkerConfig:
         """The worker's configuration."""
         return WorkerConfig.parse(self.worker_props)
+
+    @cached_property
+    def internal_topics(self) -> InternalTopics:
+        """The topics that the connector may not use."""
+        return InternalTopics(self.worker_props)
 
     @cached_property
     def distributed(self) -> DistributedConfig | None:
@@ -145,7 +161,11 @@ class Assembly:
     @cached_property
     def connector_entry(self) -> PluginEntry:
         """The plugin that ``connector.class`` names, in the requested version."""
-        name, version = self.props["connector.class"], self.props.get(CONNECTOR_VERSION)
+        name, version = self.props[_CLASS], self.props.get(CONNECTOR_VERSION)
+        if has_reference(name):
+            raise PluginError(
+                f"connector.class is {name}, and may not refer to a config provider: write the class itself."
+            )
         return self.plugins.find(PluginKind.CONNECTOR, name, version)
 
     @cached_property
@@ -231,6 +251,8 @@ class Assembly:
         Offsets in a transaction are on the cluster of the records, where the worker's topic name is another topic.
         """
         topic = self.source_config.offsets_storage_topic
+        for refused in self.internal_topics.refused_offsets("offsets.storage.topic", topic):
+            raise refused
         if self.distributed is None or topic not in (None, self.distributed.offset_storage_topic):
             return topic
         written_to = self.props.get("producer.override.bootstrap.servers", self.worker_props["bootstrap.servers"])
@@ -267,8 +289,21 @@ class Assembly:
                 inherited.setdefault(key, getattr(self.worker, f"{role}_converter"))
         ruled = {*_OF_THE_WORKER, *(f"{key}.{VERSION}" for key in inherited)}
         own = {name: value for name, value in self.props.items() if name not in ruled}
-        props = {**own, **inherited}
+        props = self._with_host_rules({**own, **inherited})
         return {**props, **self._chosen_versions(props)}
+
+    def _with_host_rules(self, props: Mapping[str, str]) -> dict[str, str]:
+        """Return the configuration with the worker's rules for hosts in each converter that it names or adds keys to.
+
+        The converters of the worker's file go where that file says.
+        """
+        ruled = {f"{role}.converter.{rule}": rule for role in ("key", "value", "header") for rule in _HOST_RULES}
+        kept = {name: value for name, value in props.items() if name not in ruled}
+        for name, rule in ruled.items():
+            converter = name.removesuffix(f".{rule}")
+            if rule in self.worker_props and any(_belongs(own, converter) for own in self.props):
+                kept[name] = self.worker_props[rule]
+        return kept
 
     def _chosen_versions(self, props: Mapping[str, str]) -> dict[str, str]:
         named = [(PluginKind.CONNECTOR, props["connector.class"], CONNECTOR_VERSION)]

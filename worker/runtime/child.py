@@ -8,16 +8,18 @@ from typing import Any, Final, Protocol
 
 from connect.bulk import BulkSinkTask
 from connect.bulk_source import BulkSourceTask
-from connect.chain.sink_context import SinkContext
-from connect.chain.tolerance import ErrorCounts, Reporter, StopRequested, Tolerance
 from connect.config import Config
 from connect.connector import Task
 from connect.errors import ConnectError
-from connect.plugins import class_name
+from connect.internals.chain.sink_context import SinkContext
+from connect.internals.chain.tolerance import ErrorCounts, Reporter, StopRequested, Tolerance
+from connect.internals.plugins import class_name
 from connect.sink import SinkTask
 from connect.source import SourceTask
 from worker.kafka.topics.admin import too_few_brokers
 from worker.kafka.topics.creation import NewTopic
+from worker.messages import messages
+from worker.processes.lease import watch_lease
 from worker.runtime.assembly import Assembly
 from worker.runtime.bulk.bad_records import BadRecords
 from worker.runtime.bulk.loads import Loads
@@ -33,15 +35,15 @@ from worker.runtime.household import Household
 from worker.runtime.inquiries.inquiries import answer
 from worker.runtime.link import Line, Link
 from worker.runtime.log import LogReporter, failure_trace, send_log, send_output
+from worker.runtime.losses import Losses
 from worker.runtime.metrics import TaskMetrics
 from worker.runtime.providers import reload_after_ttl
 from worker.runtime.sink.loop import SinkLoop
 from worker.runtime.source.guarantee import guarantee_of
 from worker.runtime.source.loop import SourceLoop, SourceTaskRuntimeContext
+from worker.runtime.waits import Waits
 from worker.runtime.watch import Watch
 from worker.security.redaction import Redaction
-from worker.supervisor.lease import watch_lease
-from worker.supervisor.messages import messages
 
 __all__ = ["main", "run"]
 
@@ -136,7 +138,10 @@ def _run_task(command: messages.RunTask, link: Link, redaction: Redaction, watch
     queue = _dead_letters(command, assembly, clients, control, counts)
     log = LogReporter(command.connector, command.task, assembly.config, counts)
     reporters: list[Reporter] = [log] if queue is None else [log, queue]
-    tolerance = Tolerance(assembly.config.error_policy, reporters, control.wait_unless_stopped, counts=counts)
+    topic = assembly.config.errors_deadletterqueue_topic_name or None
+    losses = Losses(control.send, counts, redaction.told, topic)
+    policy = assembly.config.error_policy
+    tolerance = Tolerance(policy, reporters, control.wait_unless_stopped, counts=counts, tell=losses.look)
     in_engine = assembly.engine_class is not None
     config = assembly.engine_config(command.config) if in_engine else assembly.task_config(command.config)
     try:
@@ -151,6 +156,7 @@ def _run_task(command: messages.RunTask, link: Link, redaction: Redaction, watch
         loop.run()
     finally:
         _stop(task, loop, tolerance, watch)
+        losses.look(ends=True)
 
 
 def _dead_letters(
@@ -161,6 +167,8 @@ def _dead_letters(
     topic = config.errors_deadletterqueue_topic_name
     if not topic:
         return None
+    for forbidden in assembly.internal_topics.refused("errors.deadletterqueue.topic.name", [topic]):
+        raise forbidden
     factor = config.errors_deadletterqueue_topic_replication_factor
     try:
         clients.dlq_topic(NewTopic(topic, 1, factor))
@@ -188,24 +196,25 @@ def _task_and_loop(
     """Make the task, without starting it, and the loop for its kind."""
     task_class = _task_class(assembly)
     name = class_name(task_class)
+    waits = Waits(control.send, assembly.redaction.told, assembly.config)
     if issubclass(task_class, SourceTask):
         guarantee = guarantee_of(assembly, control, clients, number)
         source_context = SourceTaskRuntimeContext(control, tolerance, name, guarantee)
         source = task_class(config, source_context)
-        return source, SourceLoop(assembly, control, clients, source, source_context, tolerance, guarantee)
+        return source, SourceLoop(assembly, control, clients, source, source_context, tolerance, guarantee, waits)
     if issubclass(task_class, BulkSinkTask):
-        metrics = TaskMetrics(control.send, tolerance.counts)
+        metrics = TaskMetrics(control.send, tolerance.counts, tell=tolerance.tell)
         loads = Loads(control.send, assembly.redaction.told, metrics)
         tells = assembly.config.errors_log_enable and assembly.config.tolerates_errors
         left_out = BadRecords(tolerance, queue if isinstance(queue, LoadDeadLetters) else None, tells=tells)
         bulk = task_class(config, BulkTaskRuntimeContext(control, assembly, clients, loads, left_out))
-        return bulk, BulkLoop(assembly, control, clients, bulk, loads, metrics)
+        return bulk, BulkLoop(assembly, control, clients, bulk, loads, metrics, waits)
     if issubclass(task_class, BulkSourceTask):
-        return _bulk_source(assembly, control, clients, tolerance, task_class, config, number)
+        return _bulk_source(assembly, control, clients, tolerance, task_class, config, number, waits)
     if issubclass(task_class, SinkTask):
         context = SinkContext(tolerance, name, Publisher(clients), control.wait, reports=assembly.config.reports_errors)
         sink = task_class(config, context)
-        return sink, SinkLoop(assembly, control, clients, sink, context, tolerance)
+        return sink, SinkLoop(assembly, control, clients, sink, context, tolerance, waits)
     raise ConnectError(
         f"{name}, the task_class of {class_name(assembly.connector_class)}, has to be a subclass of SourceTask, "
         "SinkTask, BulkSourceTask or BulkSinkTask."
@@ -225,13 +234,14 @@ def _bulk_source(
     task_class: type[BulkSourceTask[Any]],
     config: Config,
     number: int,
+    waits: Waits,
 ) -> tuple[Task[Any], Loop]:
-    metrics = TaskMetrics(control.send, tolerance.counts)
+    metrics = TaskMetrics(control.send, tolerance.counts, tell=tolerance.tell)
     loads = Loads(control.send, assembly.redaction.told, metrics)
     context = BulkSourceTaskRuntimeContext(assembly, control, clients, tolerance, loads, metrics, number)
     task = task_class(config, context)
     until_drained = assembly.config.runs_until_drained
-    return task, BulkSourceLoop(control, task, context, loads, metrics, until_drained=until_drained)
+    return task, BulkSourceLoop(control, task, context, loads, metrics, waits, until_drained=until_drained)
 
 
 def _stop(task: Task[Any], loop: Loop, tolerance: Tolerance, watch: Watch) -> None:

@@ -11,23 +11,24 @@ from typing import Final
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
-from connect.delivery.acknowledged_producer import AcknowledgedProducer
-from connect.kafka.auth.rights import ADMIN, CONSUMER, PRODUCER
-from connect.kafka.clients import librdkafka
-from connect.kafka.clients.librdkafka import fail_without_login
-from connect.kafka.clients.statistics import TakeStatistics
-from connect.kafka.settings.client import ClientKind, ClientProperties, PropertyValue
-from connect.kafka.settings.java_keys import CLIENT_KEYS
+from connect.internals.delivery.acknowledged_producer import AcknowledgedProducer
+from connect.internals.kafka.auth.rights import ADMIN, CONSUMER, PRODUCER
+from connect.internals.kafka.clients import librdkafka
+from connect.internals.kafka.clients.librdkafka import fail_without_login
+from connect.internals.kafka.clients.statistics import TakeStatistics
+from connect.internals.kafka.settings.client import ClientKind, ClientProperties, PropertyValue
+from connect.internals.kafka.settings.java_keys import CLIENT_KEYS
 from worker.kafka.clients import roles
+from worker.kafka.clients.shared_admin import shared_admin
 from worker.kafka.topics.admin import Creation, TopicCreator, create, describe, forbidden
 from worker.kafka.topics.batch_limits import BatchLimits
 from worker.kafka.topics.creation import NewTopic, TopicCreationGroups
+from worker.messages import messages
 from worker.runtime.assembly import Assembly
 from worker.runtime.reports import ToldStatistics
 from worker.runtime.source.producer import RestingProducer
 from worker.runtime.usage import starting_patient_threads
 from worker.security.redaction import Redaction
-from worker.supervisor.messages import messages
 
 __all__ = ["Clients", "Publisher"]
 
@@ -50,6 +51,20 @@ _OF_THE_JVM: Final = frozenset(
         "value.serializer",
     }
 )
+_OF_CONNECTIONS: Final = (
+    *(
+        "bootstrap.",
+        "broker.",
+        "client.",
+        "enable.sasl.",
+        "enable.ssl.",
+        "https.",
+        "metadata.broker.list",
+        "reconnect.",
+    ),
+    *("sasl.", "security.", "socket.", "ssl."),
+)
+"""How the settings begin that every kind of client has for its connections."""
 _JAVA_KEYS: Final = CLIENT_KEYS[ClientKind.CONSUMER].keys() - _OF_THE_JVM
 _PRODUCER_JAVA_KEYS: Final = CLIENT_KEYS[ClientKind.PRODUCER].keys() - _OF_THE_JVM
 _RESETS: Final = {
@@ -81,6 +96,7 @@ class Clients:
         self._shares = shares
         self._tell = None if tell is None else _telling(tell, assembly.redaction)
         self._creates_topics = assembly.worker.topic_creation_enable
+        self._internal_topics = assembly.internal_topics
         self._admin_client: AdminClient | None = None
 
     def source_producer(self) -> RestingProducer:
@@ -138,10 +154,16 @@ class Clients:
         with starting_patient_threads(_LATE_SECONDS):
             return _consumer(self._sink_consumer_properties, self._statistics())
 
+    def sink_admin(self) -> AdminClient:
+        """An admin client with the login and rights of the sink's consumer, shared by the sinks of this process."""
+        properties = self._sink_consumer_properties
+        kept = {key: value for key, value in properties.properties.items() if key.startswith(_OF_CONNECTIONS)}
+        return shared_admin(replace(properties, properties=kept, ignored={}), _admin)
+
     def topic_creator(self) -> TopicCreator:
         """The creator of a source task's topics, by ``topic.creation.*``."""
         groups = TopicCreationGroups.parse(self._props) if self._creates_topics else None
-        return TopicCreator(lambda: self.admin, groups)
+        return TopicCreator(lambda: self.admin, groups, self._internal_topics)
 
     def batch_limits(self) -> BatchLimits:
         """The batch limits of topics that take smaller batches than a source's producer sends."""

@@ -14,20 +14,20 @@ from typing import Final, TypeAlias
 
 from connect.connector import Connector
 from connect.errors import ConnectError
-from connect.plugins import class_name
+from connect.internals.plugins import class_name
 from connect.providers import has_reference, restore_references
-from worker.config.unknown_keys import suggest_known_keys
+from worker.messages import messages
 from worker.runtime.assembly import Assembly
 from worker.runtime.control import Control
-from worker.runtime.inquiries.connector_keys import known_keys
+from worker.runtime.inquiries.key_warnings import key_warnings
 from worker.runtime.link import ErrorRaised, Link
 from worker.runtime.offsets.offsets import WorkerOffsetReader
 from worker.runtime.offsets.topic import OffsetReader
 from worker.runtime.providers import reload_after_ttl
 from worker.runtime.source.guarantee import offset_reader
+from worker.runtime.waits import Waits
 from worker.runtime.watch import Watch
 from worker.security.redaction import Redaction
-from worker.supervisor.messages import messages
 
 __all__ = ["ConnectorRuntimeContext", "TaskConfigs", "checked_task_configs", "run_connector"]
 
@@ -41,11 +41,15 @@ TaskConfigs: TypeAlias = Sequence[Mapping[str, str | None]]
 class ConnectorRuntimeContext:
     """Gives a connector its part of the runtime; see :class:`connect.connector.ConnectorContext`.
 
-    Everything but the offset reader may be used from threads of the connector.
+    Everything but the offset reader may be used from threads of the connector. ``waits`` shows what it waits for,
+    which a connector that only divides its work does not show.
     """
 
-    def __init__(self, link: Link, control: Control, reader: OffsetReader | None = None) -> None:
+    def __init__(
+        self, link: Link, control: Control, waits: Waits | None = None, reader: OffsetReader | None = None
+    ) -> None:
         self._link = link
+        self._waits = waits
         self._stopped = threading.Event()
         self.offset_storage_reader: OffsetReader = reader or WorkerOffsetReader(control)
 
@@ -60,6 +64,11 @@ class ConnectorRuntimeContext:
     def wait(self, seconds: float) -> bool:
         """Wait, until the connector is stopped at the latest."""
         return not self._stopped.wait(seconds)
+
+    def show_wait(self, reason: str | None) -> None:
+        """Show what the connector waits for."""
+        if self._waits is not None:
+            self._waits.show(reason)
 
     def close(self) -> None:
         """End all waits."""
@@ -77,11 +86,12 @@ def run_connector(command: messages.RunConnector, link: Link, redaction: Redacti
     watch.begin(assembly.hang_limits)
     link.when_stopped = watch.stopping
     assembly.check_spark()
-    suggested = suggest_known_keys(assembly.props, known_keys(assembly))
-    for warning in (*suggested, *_unresolved(assembly, command.config), *assembly.connector_config.warnings()):
+    unresolved = _unresolved(assembly, command.config)
+    for warning in (*key_warnings(assembly), *unresolved, *assembly.connector_config.warnings()):
         logger.warning("%s", warning)
     reader = offset_reader(assembly, control, None) if assembly.is_source else None
-    context = ConnectorRuntimeContext(link, control, reader)
+    waits = Waits(link.send, assembly.redaction.told, assembly.config)
+    context = ConnectorRuntimeContext(link, control, waits, reader)
     with watch.call("start"):
         connector = assembly.connector_class(assembly.connector_config, context)
         connector.start()

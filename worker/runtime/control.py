@@ -15,10 +15,10 @@ from queue import Empty
 from typing import TypeAlias
 
 from connect.errors import ConnectError
+from worker.messages import messages
+from worker.messages.messages import Command, Report
 from worker.runtime.link import ErrorRaised, Link, Woken
 from worker.runtime.watch import Watch
-from worker.supervisor.messages import messages
-from worker.supervisor.messages.messages import Command, Report
 
 __all__ = ["Control", "Reply"]
 

@@ -20,13 +20,13 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Final, TypeAlias
 
+from worker.messages import messages
+from worker.messages.messages import Addressed
 from worker.runtime.link import Line, Link
 from worker.runtime.log import send_log, send_output
 from worker.runtime.usage import ThreadTimes, give_back, share_arenas
 from worker.runtime.watch import Lookout, Watch
 from worker.security.redaction import Redaction
-from worker.supervisor.messages import messages
-from worker.supervisor.messages.messages import Addressed
 
 __all__ = ["Household"]
 

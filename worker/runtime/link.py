@@ -12,9 +12,9 @@ from multiprocessing.connection import Connection
 from queue import SimpleQueue
 
 from worker.loggers import set_level
-from worker.supervisor.descendants import exit_with_descendants
-from worker.supervisor.messages import messages
-from worker.supervisor.messages.messages import Addressed, Command, Report, decode, encode
+from worker.messages import messages
+from worker.messages.messages import Addressed, Command, Report, decode, encode
+from worker.processes.descendants import exit_with_descendants
 
 __all__ = ["ErrorRaised", "Line", "Link", "Woken"]
 

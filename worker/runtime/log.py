@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final, Protocol, cast
 from weakref import WeakKeyDictionary
 
-from connect.chain.stack_trace import stack_trace
-from connect.chain.tolerance import ErrorCounts, Failure
 from connect.data import SourceRecord
 from connect.errors import ConnectError
+from connect.internals.chain.stack_trace import error_text, stack_trace
+from connect.internals.chain.tolerance import ErrorCounts, Failure
 from worker.config.connector import ConnectorConfig
+from worker.messages import messages
+from worker.processes.output import OUTPUT, Lines
 from worker.security.redaction import Redaction
-from worker.supervisor.messages import messages
-from worker.supervisor.output import OUTPUT, Lines
 
 __all__ = ["LogReporter", "PipeHandler", "Voice", "failure_trace", "send_log", "send_output"]
 
@@ -179,7 +179,7 @@ class LogReporter:
 
 def failure_trace(error: BaseException) -> str:
     """The trace of a failed connector or task: the error in one line, then the traceback."""
-    text, kind = str(error), type(error).__name__
+    text, kind = error_text(error), type(error).__name__
     told = text if isinstance(error, ConnectError) and text else f"{kind}: {text}" if text else kind
     return f"{' '.join(told.split())}\n\n{stack_trace(error)}"
 

@@ -11,13 +11,13 @@ from dataclasses import asdict, replace
 from itertools import chain
 from typing import Any, Final, TypeAlias
 
-from connect.chain.tolerance import ErrorCounts
+from connect.internals.chain.tolerance import ErrorCounts
 from connect.measurement import Measurement
 from connect.source import SourceTask
+from worker.messages import messages
 from worker.metrics.histograms import COMMIT
 from worker.runtime.reports import ReportPace
 from worker.runtime.timings import RATE, Rates, Timings
-from worker.supervisor.messages import messages
 
 __all__ = ["ActiveTopics", "OwnMeasurements", "TaskMetrics", "measurements_of", "remaining_gauges"]
 
@@ -64,7 +64,7 @@ _Series: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
 class TaskMetrics:
     """The counters and gauges of one task, and its ``timings``. Used by the task's thread alone.
 
-    ``cpu`` returns the CPU seconds of the task.
+    ``cpu`` returns the CPU seconds of the task; ``tell`` is called with each report.
     """
 
     def __init__(
@@ -73,8 +73,10 @@ class TaskMetrics:
         errors: ErrorCounts,
         cpu: Callable[[], float] = time.process_time,
         pace: ReportPace | None = None,
+        tell: Callable[[], None] = lambda: None,
     ) -> None:
         self._send = send
+        self._tell = tell
         self._pace = pace or ReportPace()
         self._cpu = cpu
         self._errors = errors
@@ -134,13 +136,17 @@ class TaskMetrics:
         self._pace.reported(changed=seen != self._seen or bool(report.own))
         self._seen = seen
         cpu = self._cpu()
-        self._send(messages.Unchanged(cpu) if report == self._sent else replace(report, cpu=cpu))
+        pause = max(0.0, self.next_report - now)
+        is_new = report != self._sent
+        self._send(replace(report, cpu=cpu, pause=pause) if is_new else messages.Unchanged(cpu, pause))
         self._sent = replace(report, own=[])
+        self._tell()
 
     def values(self) -> dict[str, float]:
         """All counters and gauges."""
-        errors: Mapping[str, int] = asdict(self._errors)
-        named = {name.replace("_", "-"): float(value) for name, value in errors.items() if value}
+        errors: Mapping[str, int | str] = asdict(self._errors)
+        counts = {name: value for name, value in errors.items() if isinstance(value, int)}
+        named = {name.replace("_", "-"): float(value) for name, value in counts.items() if value}
         return {**{name: float(value) for name, value in self._counters.items()}, **self._gauges, **named}
 
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final, TypeAlias
 
 from connect.errors import ConfigError
-from connect.plugins import PluginKind, PluginRegistry
+from connect.internals.plugins import PluginKind, PluginRegistry
 from connect.providers import ConfigData, ConfigProvider, DirectoryConfigProvider, FileConfigProvider
 from worker.config.file_access import own_files
+from worker.messages.messages import ConfigExpires
 from worker.runtime.link import Link
 from worker.security.redaction import Redaction
-from worker.supervisor.messages.messages import ConfigExpires
 
 __all__ = [
     "OnTtl",

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from connect.kafka.clients.statistics import ClientStatistics
-from worker.supervisor.messages import messages
+from connect.internals.kafka.clients.statistics import ClientStatistics
+from worker.messages import messages
 
 __all__ = ["ReportPace", "ToldStatistics"]
 

@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from types import FrameType, TracebackType
 from typing import Final, TypeAlias
 
-from worker.supervisor.messages import messages
-from worker.supervisor.messages.hangs import hang_trace
-from worker.supervisor.stacks import line_of_plugin
+from worker.messages import messages
+from worker.messages.hangs import hang_trace
+from worker.processes.stacks import line_of_plugin
 
 __all__ = ["CHAIN", "Limits", "Lookout", "Watch"]
 
@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 _LOOKS: Final = 12
 _OF_STOP: Final = 0.5
 _SHORTEST: Final = 0.02
-_LONGEST: Final = 5.0
+_LONGEST_SECONDS: Final = 5.0
 _FRAMES: Final = 100
 _GROWTH: Final = 2
 
@@ -122,7 +122,7 @@ class Watch:
         self._limits = limits
         if limits.shortest:
             self._say(messages.Watched(limits.warning, limits.timeout))
-            tick = min(max(limits.shortest / _LOOKS, _SHORTEST), _LONGEST)
+            tick = min(max(limits.shortest / _LOOKS, _SHORTEST), _LONGEST_SECONDS)
             if self._lookout is not None:
                 self._lookout.add(self, tick)
                 return

@@ -10,7 +10,7 @@ from typing import Final
 
 from connect.config.errors import ConfigRuleError
 from connect.errors import ConfigError, os_reason
-from connect.kafka.auth.jaas import LoginModule, parse_jaas_config
+from connect.internals.kafka.auth.jaas import LoginModule, parse_jaas_config
 
 __all__ = ["EXTENSIONS_KEY", "LOGIN_CONFIG_KEY", "asks_for_password", "users_file"]
 

@@ -7,14 +7,14 @@ names and plugins. A right denied by any role of a principal is denied, whatever
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, TypeAlias
 
 from connect.config.validators import matches_wildcard
 from connect.errors import ConfigError
-from connect.kafka.settings.client import ClientKind
+from connect.internals.kafka.settings.client import ClientKind
 from worker.security.principals import Principal
 
 __all__ = ["EVERYTHING", "OF_CONNECTORS", "OF_WORKER", "Permissions", "Right", "Roles", "Target", "parse_roles"]
@@ -196,10 +196,15 @@ class Roles:
 
 
 Table: TypeAlias = dict[str, Any]
+_KnowsPlugin: TypeAlias = Callable[[str], bool]
 
 
-def parse_roles(text: str) -> Roles:
-    """Parse roles from TOML. Raises :class:`~connect.errors.ConfigError` naming the place of a mistake."""
+def parse_roles(text: str, knows_plugin: _KnowsPlugin = lambda _: True) -> Roles:
+    """Parse roles from TOML. Raises :class:`~connect.errors.ConfigError` naming the place of a mistake.
+
+    ``knows_plugin`` says whether a pattern matches any plugin. One that matches none is a mistake: a misspelt denial
+    would deny nothing.
+    """
     try:
         document = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -208,23 +213,33 @@ def parse_roles(text: str) -> Roles:
     roles = document.get("roles", {})
     if not isinstance(roles, dict):
         raise _mistake("roles", "write each role as a table, [roles.NAME]")
-    return Roles(tuple(_role(f"roles.{name}", role) for name, role in roles.items()))
+    return Roles(tuple(_role(f"roles.{name}", role, knows_plugin) for name, role in roles.items()))
 
 
-def _role(where: str, role: object) -> _Role:
+def _role(where: str, role: object, knows_plugin: _KnowsPlugin) -> _Role:
     table = _table(where, role)
     _check_keys(where, table, {"users", "groups", "allow", "deny"})
     users, groups = _texts(where, table, "users", ()), _texts(where, table, "groups", ())
     if not users and not groups:
         raise _mistake(where, "name its members in users or groups")
-    return _Role(users, groups, _rules(where, table, "allow"), _rules(where, table, "deny"))
+    allowed, denied = (_rules(where, table, key, knows_plugin) for key in ("allow", "deny"))
+    return _Role(users, groups, allowed, denied)
 
 
-def _rules(where: str, table: Table, key: str) -> tuple[Rule, ...]:
+def _rules(where: str, table: Table, key: str, knows_plugin: _KnowsPlugin) -> tuple[Rule, ...]:
     rules = table.get(key, [])
     if not isinstance(rules, list):
         raise _mistake(f"{where}.{key}", f"write each rule as a table of its own, [[{where}.{key}]]")
-    return tuple(_rule(f"{where}.{key}[{number}]", rule, allows=key == "allow") for number, rule in enumerate(rules))
+    parsed = [_rule(f"{where}.{key}[{number}]", rule, allows=key == "allow") for number, rule in enumerate(rules)]
+    for number, rule in enumerate(parsed):
+        for pattern in rule.plugins:
+            if pattern != _ALL and not knows_plugin(pattern):
+                raise _mistake(
+                    f"{where}.{key}[{number}].plugins",
+                    f"no connector plugin of this worker matches {pattern}, so that the rule would be without effect: "
+                    "correct the name (sluice plugins list shows all), or remove it",
+                )
+    return tuple(parsed)
 
 
 def _rule(where: str, rule: object, *, allows: bool) -> Rule:

@@ -19,7 +19,7 @@ from connect.config import HIDDEN
 
 __all__ = ["Redaction", "sounds_secret"]
 
-_LONGEST: Final = 64 * 1024
+_MOST_CHARACTERS: Final = 64 * 1024
 _SHORT: Final = 4
 _LEAST_LINE: Final = 8
 # A complete "user:password", or one within a URL.
@@ -67,9 +67,9 @@ class Redaction:
     def told(self, text: str) -> str:
         """Return the text in a form that may leave the process: without secrets, in valid UTF-8, and at most 64 KiB."""
         hidden = self.hide(text)
-        if len(hidden) > _LONGEST:
-            left_out = len(hidden) - _LONGEST
-            half = _LONGEST // 2
+        if len(hidden) > _MOST_CHARACTERS:
+            left_out = len(hidden) - _MOST_CHARACTERS
+            half = _MOST_CHARACTERS // 2
             hidden = f"{hidden[:half]}\n... {left_out} characters are left out here ...\n{hidden[-half:]}"
         return hidden.encode("utf-8", "backslashreplace").decode()
 

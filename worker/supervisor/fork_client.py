@@ -25,7 +25,7 @@ from types import ModuleType
 from typing import Any, Final, NoReturn, Protocol
 
 from worker.supervisor import fork_server
-from worker.supervisor.fork_server import LONGEST
+from worker.supervisor.fork_server import MOST_BYTES
 
 __all__ = ["ForkClient", "Forked", "fork_client"]
 
@@ -143,7 +143,7 @@ class ForkClient:
             connection = self._running()
             try:
                 socket.send_fds(connection, [json.dumps(request).encode()], [pipe, output])
-                data, descriptors, _, _ = socket.recv_fds(connection, LONGEST, _DESCRIPTORS)
+                data, descriptors, _, _ = socket.recv_fds(connection, MOST_BYTES, _DESCRIPTORS)
             except (ConnectionError, TimeoutError) as error:
                 self._end()
                 raise EOFError(f"the fork server does not answer: {error!r}") from error

@@ -23,14 +23,14 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import ForkProcess
 from typing import Any, Final
 
-from connect.garbage_collection import collect_seldom, importing
-from connect.jvm.shared_process import SHARED_MARK
-from connect.plugins import PluginRegistry
-from worker.supervisor.descendants import adopt_orphans, end_orphans
+from connect.internals.garbage_collection import collect_seldom, importing
+from connect.internals.jvm.shared_process import SHARED_MARK
+from connect.internals.plugins import PluginRegistry
+from worker.processes.descendants import adopt_orphans, end_orphans
 
-__all__ = ["LAST_DESCRIPTOR", "LONGEST", "await_children", "main", "prepare"]
+__all__ = ["LAST_DESCRIPTOR", "MOST_BYTES", "await_children", "main", "prepare"]
 
-LONGEST: Final = 64 * 1024
+MOST_BYTES: Final = 64 * 1024
 """The maximum length of a request or answer, in bytes."""
 
 _LOOK: Final = 0.02
@@ -102,7 +102,7 @@ class _ForkServer:
 
     def _answer(self) -> None:
         """Fork the child that the worker asks for, and send the descriptors by which it is watched."""
-        data, descriptors, _, _ = socket.recv_fds(self._worker, LONGEST, 2)
+        data, descriptors, _, _ = socket.recv_fds(self._worker, MOST_BYTES, 2)
         if not data:
             raise EOFError
         passed: list[int] = []

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from worker.messages import messages
+from worker.messages.messages import Report
 from worker.supervisor.listener import Listener
-from worker.supervisor.messages import messages
-from worker.supervisor.messages.messages import Report
 from worker.supervisor.notices import Answered, AnsweredInPart, Notice
 from worker.supervisor.process import Child, Launcher, log_record
 

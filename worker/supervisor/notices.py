@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from worker.messages import messages
+from worker.messages.messages import Report
 from worker.metrics.histograms import BOUNDS
 from worker.metrics.snapshot import ClientSeen, OwnSeries, OwnValue, own_values
 from worker.supervisor.lifecycle import Phase
-from worker.supervisor.messages import messages
-from worker.supervisor.messages.messages import Report
 from worker.unit import Unit
 
 __all__ = [
@@ -23,8 +23,10 @@ __all__ = [
     "Launched",
     "Loaded",
     "Measured",
+    "Noted",
     "Notice",
     "OwnershipAsked",
+    "PassedUp",
     "Published",
     "Rested",
     "StillMeasured",
@@ -68,13 +70,17 @@ class Rested:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A unit has reported its metrics: for statuses, for scrapes, histograms, and the changed ones of its plugin."""
+    """A unit has reported its metrics: for statuses, for scrapes, histograms, and the changed ones of its plugin.
+
+    The next report is due in ``pause`` seconds.
+    """
 
     unit: Unit
     values: dict[str, float]
     details: dict[str, float] = field(default_factory=dict)
     histograms: dict[str, tuple[float, ...]] = field(default_factory=dict)
     own: dict[OwnSeries, OwnValue | None] = field(default_factory=dict)
+    pause: float = 0.0
 
     @classmethod
     def of(cls, unit: Unit, report: messages.Metrics) -> Measured:
@@ -84,14 +90,16 @@ class Measured:
             for name, kept in report.histograms.items()
             if name in BOUNDS and len(kept) == len(BOUNDS[name]) + 2
         }
-        return cls(unit, _numbers(report.values), _numbers(report.details), histograms, own_values(report.own))
+        own, pause = own_values(report.own), float(report.pause)
+        return cls(unit, _numbers(report.values), _numbers(report.details), histograms, own, pause)
 
 
 @dataclass(frozen=True, slots=True)
 class StillMeasured:
-    """The metrics of a unit are those of its last report."""
+    """The metrics of a unit are those of its last report; the next one is due in ``pause`` seconds."""
 
     unit: Unit
+    pause: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +122,14 @@ class Hangs:
 
     unit: Unit
     hanging: messages.Hanging | None
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """A task waits for something to exist, goes on, or has left out records."""
+
+    unit: Unit
+    note: messages.Waiting | messages.Skipped
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +190,7 @@ Notice: TypeAlias = (
     | ClientMeasured
     | Loaded
     | Hangs
+    | Noted
     | TopicsUsed
     | Expires
     | OwnershipAsked
@@ -182,25 +199,32 @@ Notice: TypeAlias = (
 )
 
 
-def noticed(
-    unit: Unit,
-    report: messages.Metrics
+PassedUp: TypeAlias = (
+    messages.Metrics
     | messages.Unchanged
     | messages.ClientMetrics
     | messages.Loads
     | messages.ActiveTopics
-    | messages.ConfigExpires,
-) -> Notice:
+    | messages.ConfigExpires
+    | messages.Waiting
+    | messages.Skipped
+)
+"""The reports that the supervisor only passes on."""
+
+
+def noticed(unit: Unit, report: PassedUp) -> Notice:  # noqa: PLR0911 - one for each kind
     """The notice of a report that the supervisor only passes on."""
     match report:
         case messages.Metrics():
             return Measured.of(unit, report)
         case messages.Unchanged():
-            return StillMeasured(unit)
+            return StillMeasured(unit, float(report.pause))
         case messages.ClientMetrics():
             return ClientMeasured.of(unit, report)
         case messages.Loads():
             return Loaded(unit, report)
+        case messages.Waiting() | messages.Skipped():
+            return Noted(unit, report)
         case messages.ActiveTopics(topics):
             return TopicsUsed(unit, tuple(topics))
         case messages.ConfigExpires(ttl_ms):

@@ -15,13 +15,13 @@ from multiprocessing.connection import Connection
 from typing import Final
 
 from connect.errors import ConnectError
-from worker.supervisor.messages.messages import Command, Failed, Report, decode, encode
+from worker.messages.messages import Command, Failed, Report, decode, encode
 
 __all__ = ["WorkerEnd"]
 
 _LENGTH: Final = struct.Struct("!i")
 _CHUNK: Final = 64 * 1024
-_LONGEST: Final = 64 * 1024 * 1024
+_MOST_BYTES: Final = 64 * 1024 * 1024
 
 
 class WorkerEnd:
@@ -57,7 +57,7 @@ class WorkerEnd:
         data = encode(command)
         self._outgoing += _LENGTH.pack(len(data)) + data
         self.flush()
-        if len(self._outgoing) > _LONGEST:
+        if len(self._outgoing) > _MOST_BYTES:
             self.closed = True
         if self._outgoing:
             self.when_touched()
@@ -91,7 +91,7 @@ class WorkerEnd:
     def drain(self) -> Iterator[Report]:
         """Yield the remaining reports of a child that is gone, after which nothing more is received."""
         # Processes that the child has started may hold the pipe too, and write to it forever.
-        for _ in range(_LONGEST // _CHUNK):
+        for _ in range(_MOST_BYTES // _CHUNK):
             if self.closed or not self._read():
                 break
             yield from self._messages()
@@ -130,10 +130,10 @@ class WorkerEnd:
         if len(self._incoming) < _LENGTH.size:
             return None
         length: int = _LENGTH.unpack_from(self._incoming)[0]
-        if not 0 <= length <= _LONGEST:
+        if not 0 <= length <= _MOST_BYTES:
             raise ConnectError(
-                f"A process of this worker sent a message of {length} bytes, and at most {_LONGEST} are allowed. Check "
-                "whether its plugin writes to file descriptors that it did not open"
+                f"A process of this worker sent a message of {length} bytes, and at most {_MOST_BYTES} are allowed. "
+                "Check whether its plugin writes to file descriptors that it did not open"
             )
         end = _LENGTH.size + length
         if len(self._incoming) < end:

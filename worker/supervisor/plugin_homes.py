@@ -15,11 +15,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from connect.chain.specs import VERSION, predicate_specs, transformation_specs
 from connect.errors import PluginError
-from connect.plugins import PluginEntry, PluginKind, PluginRegistry
-from worker.supervisor.messages import messages
-from worker.supervisor.messages.messages import Command
+from connect.internals.chain.specs import VERSION, predicate_specs, transformation_specs
+from connect.internals.plugins import PluginEntry, PluginKind, PluginRegistry
+from worker.messages import messages
+from worker.messages.messages import Command
 
 __all__ = ["PluginHomes", "code_state", "comes_with_sluice"]
 

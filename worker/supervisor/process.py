@@ -19,14 +19,15 @@ from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Final, Protocol
 
-from worker.supervisor.descendants import LET_GO, kill_descendants, kill_session_of
+from worker.messages.messages import Command, LogRecord, Report
+from worker.processes.descendants import LET_GO, kill_descendants, kill_session_of
+from worker.processes.output import Output
 from worker.supervisor.fork_client import ForkClient, Forked, fork_client
-from worker.supervisor.messages.messages import Command, LogRecord, Report
-from worker.supervisor.output import Output
 from worker.supervisor.pipe import WorkerEnd
 from worker.supervisor.plugin_homes import PluginHomes
 
 __all__ = [
+    "LOST_PLACE",
     "Child",
     "ChildMain",
     "ForkServerLauncher",
@@ -42,6 +43,9 @@ ChildMain = Callable[[Connection], None]
 
 LeasedMain = Callable[[Connection, str | None], None]
 """The same for a process, with the path of its worker's lease, if the worker has one."""
+
+LOST_PLACE: Final = "ended because its worker had lost its place in the cluster"
+"""How a process ends whose worker is no longer a member of its cluster."""
 
 _REAPED: Final = 5.0
 _OUT_OF: Final = "Is the machine out of memory, or at its limit of processes or of open files (ulimit -n)?"
@@ -225,7 +229,7 @@ class _Process(Piped):
         self.crash = self._output.crash
         self.was_let_go = self._code == LET_GO
         if self.was_let_go:
-            return "ended because its worker had lost its place in the cluster"
+            return LOST_PLACE
         if self._code is not None and self._code < 0:
             unsaid = " without having said why" if self.crash is None else ""
             return f"was killed by {_signal_name(-self._code)}{unsaid}"

@@ -33,16 +33,26 @@ from dataclasses import dataclass, field, replace
 from queue import Empty, SimpleQueue
 from typing import Final
 
+from worker.messages import messages
+from worker.messages.messages import Command, Report
+from worker.processes.stacks import Silence, last_words
 from worker.supervisor.hosts.hosts import Hosts, RunUnit
 from worker.supervisor.inquiries import Inquiries
 from worker.supervisor.lifecycle import LIVE, Event, Phase, next_phase
 from worker.supervisor.listener import Listener
 from worker.supervisor.memory_limit import MEMORY_LIMIT, MemoryLimit
-from worker.supervisor.messages import messages
-from worker.supervisor.messages.messages import Command, Report
-from worker.supervisor.notices import Changed, Hangs, Launched, Notice, OwnershipAsked, Published, Rested, noticed
+from worker.supervisor.notices import (
+    Changed,
+    Hangs,
+    Launched,
+    Notice,
+    OwnershipAsked,
+    PassedUp,
+    Published,
+    Rested,
+    noticed,
+)
 from worker.supervisor.process import Child, Launcher, log_record
-from worker.supervisor.stacks import Silence, last_words
 from worker.unit import Unit
 
 __all__ = ["Supervisor"]
@@ -475,14 +485,7 @@ class Supervisor:
         match report:
             case messages.LogRecord():
                 log_record(str(unit), report)
-            case (
-                messages.Metrics()
-                | messages.Unchanged()
-                | messages.ClientMetrics()
-                | messages.Loads()
-                | messages.ActiveTopics()
-                | messages.ConfigExpires()
-            ):
+            case _ if isinstance(report, PassedUp):
                 self._pass_up(unit, report)
             case messages.ReadOffsets() | messages.CommitOffsets() | messages.ConfirmOwnership():
                 self._pass_on(unit, running, report)
@@ -522,16 +525,7 @@ class Supervisor:
         elif running.phase in LIVE and not running.moves:
             self._move(unit, running, self._graceful_timeout)
 
-    def _pass_up(
-        self,
-        unit: Unit,
-        report: messages.Metrics
-        | messages.Unchanged
-        | messages.ClientMetrics
-        | messages.Loads
-        | messages.ActiveTopics
-        | messages.ConfigExpires,
-    ) -> None:
+    def _pass_up(self, unit: Unit, report: PassedUp) -> None:
         if isinstance(report, messages.Metrics | messages.Unchanged):
             self._hosts.spent(unit, report.cpu)
         self._notify(noticed(unit, report))

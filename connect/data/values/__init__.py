@@ -1,8 +1,8 @@
 """Conversions between values and text and among values, by the rules of Kafka Connect's ``Values``.
 
-The SimpleHeaderConverter and transformations with literals use these rules. Like Kafka Connect's, they are lenient in
-places: :func:`parse_string` of ``1,2`` is 1, and :func:`convert_to_int8` of 300 is 44. Use
-:func:`connect.data.validate` for strict checks.
+Like Kafka Connect's, these rules are lenient in places: :func:`parse_string` of ``1,2`` is 1, and
+:func:`convert_to_int8` of 300 is 44. The SimpleHeaderConverter and InsertHeader use :func:`parse_exactly` and
+:func:`parse_literal`, which leave such text as it is. Use :func:`connect.data.validate` for strict checks.
 """
 
 from connect.data.values.convert import (
@@ -23,7 +23,7 @@ from connect.data.values.convert import (
 )
 from connect.data.values.format import convert_to_string, escape
 from connect.data.values.infer import infer_schema
-from connect.data.values.parse import parse_string
+from connect.data.values.parse import parse_exactly, parse_literal, parse_string
 
 __all__ = [
     "convert_to_boolean",
@@ -43,5 +43,7 @@ __all__ = [
     "convert_to_timestamp",
     "escape",
     "infer_schema",
+    "parse_exactly",
+    "parse_literal",
     "parse_string",
 ]

@@ -12,7 +12,7 @@ from connect.data.logical import EPOCH, instant_in_utc
 from connect.data.numerals import double_text, float_text, integer_text
 from connect.data.schema import Field, Schema, Type
 from connect.errors import DataError
-from connect.java.calendar_fields import calendar_day
+from connect.internals.java.calendar_fields import calendar_day
 
 __all__ = ["convert_to_string", "escape"]
 

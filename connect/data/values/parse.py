@@ -18,13 +18,14 @@ from connect.data.logical import (
     timestamp_from_milliseconds,
     timestamp_schema,
 )
-from connect.data.numerals import INT32_MAX, single, single_digits, to_single
+from connect.data.numerals import INT32_MAX, double_text, float_text, single, single_digits, to_single
 from connect.data.record import SchemaAndValue
 from connect.data.schema import INTEGER_RANGES, Schema, Type, validate
+from connect.data.values.format import convert_to_string
 from connect.errors import DataError
-from connect.java.calendar_fields import date_of
+from connect.internals.java.calendar_fields import date_of
 
-__all__ = ["exact_number", "parse_string"]
+__all__ = ["exact_number", "parse_exactly", "parse_literal", "parse_string"]
 
 _STRING: Final = Schema.string()
 _BOOLEAN: Final = Schema.boolean()
@@ -47,6 +48,7 @@ _TIMES: Final = {
     24: re.compile(r"(\d+)-(\d+)-(\d+)T" + _CLOCK),
 }
 _BLANKS: Final = "".join(map(chr, range(33)))
+_QUOTED_OR_BLANKS: Final = re.compile(r'("(?:[^"\\]|\\.)*")|[\x00-\x20]+', re.DOTALL)
 _STARTS: Final = frozenset(_BLANKS + "[{+-ntf")
 """The first characters, besides digits, of texts that may be something other than a string."""
 _NUMBERS: Final = (Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.FLOAT32, Type.FLOAT64)
@@ -67,6 +69,46 @@ def parse_string(text: str | None) -> SchemaAndValue:
         return SchemaAndValue(_STRING, text)
     parsed = _Parser(text).value(0)
     return SchemaAndValue(*parsed) if parsed is not None else SchemaAndValue(None, None)
+
+
+def parse_exactly(text: str | None) -> SchemaAndValue:
+    """Return what ``text`` represents if it is written back as the same text; otherwise the text as a string.
+
+    So ``10:30``, ``007``, ``+5`` and ``2024-01-01,x`` stay as they are, and no digit is lost (I5).
+    """
+    parsed = parse_string(text)
+    if text is None or parsed.schema is _STRING or convert_to_string(*parsed) == text:
+        return parsed
+    return _float_of(text) or SchemaAndValue(_STRING, text)
+
+
+def parse_literal(text: str) -> SchemaAndValue:
+    """Return what a header or a literal represents: as :func:`parse_exactly`, but arrays and maps may have blanks.
+
+    And ``null`` is null.
+    """
+    parsed = parse_string(text)
+    if parsed.value is None:
+        return parsed
+    if isinstance(parsed.value, (list, dict)):
+        written = convert_to_string(*parsed) or ""
+        return parsed if _without_blanks(written) == _without_blanks(text) else SchemaAndValue(_STRING, text)
+    return parse_exactly(text)
+
+
+def _without_blanks(text: str) -> str:
+    """Return a text without the blanks that are not in quotes."""
+    return _QUOTED_OR_BLANKS.sub(lambda found: found[1] or "", text)
+
+
+def _float_of(text: str) -> SchemaAndValue | None:
+    """Return the float that is written as ``text``: ``parse_string`` takes ``1.0`` for a whole number."""
+    number = exact_number(text)
+    if number is None:
+        return None
+    if float_text(as_single := to_single(number)) == text:
+        return SchemaAndValue(_FLOAT32, as_single)
+    return SchemaAndValue(_FLOAT64, as_double) if double_text(as_double := float(number)) == text else None
 
 
 def exact_number(text: str) -> Decimal | None:

@@ -17,7 +17,7 @@ from connect.config import (
     unique_list,
     validator,
 )
-from connect.extras import how_to_install
+from connect.internals.extras import how_to_install
 from connect.transforms.fields.field_path import FieldSyntax
 
 __all__ = [

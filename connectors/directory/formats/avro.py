@@ -12,12 +12,12 @@ from typing import Final
 
 from connect.data import ValueColumn
 from connect.errors import DataError, SchemaError
+from connect.kits.avro.avro_schema import parse_avro
+from connect.kits.avro.config import AvroDataConfig
+from connect.kits.avro.decode import block_decoder
+from connect.kits.avro.to_connect import connect_from_avro
 from connectors.directory.formats.avro_block import CODECS, SYNC_BYTES, Frame, Frames, read_long, unpacked
 from connectors.directory.formats.table import Block
-from converters.avro.avro_schema import parse_avro
-from converters.avro.config import AvroDataConfig
-from converters.avro.decode import block_decoder
-from converters.avro.to_connect import connect_from_avro
 
 __all__ = ["AvroTable"]
 

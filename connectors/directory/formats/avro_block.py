@@ -18,7 +18,7 @@ from connect.errors import DataError
 __all__ = ["CODECS", "SYNC_BYTES", "Frame", "Frames", "read_long", "unpacked"]
 
 SYNC_BYTES: Final = 16
-_LONGEST: Final = 10
+_MOST_BYTES: Final = 10
 _CRC_BYTES: Final = 4
 
 
@@ -71,7 +71,7 @@ class Frames:
 def read_long(file: IO[bytes]) -> int | None:
     """Read an Avro integer; ``None`` at the end of the file."""
     number = 0
-    for position in range(_LONGEST):
+    for position in range(_MOST_BYTES):
         byte = file.read(1)
         if not byte:
             if position:

@@ -19,10 +19,8 @@ from connect.config import (
     validator,
 )
 from connect.errors import ConfigError
-from connectors.jdbc.config import ConnectionConfig
-from connectors.jdbc.connection import dialect_of
-from connectors.jdbc.dialects.values import parse_zone
-from connectors.jdbc.drivers import missing_package
+from connect.kits.sql.registry import missing_package, writer_class
+from connectors.jdbc.config import ConnectionConfig, check_zone
 
 __all__ = ["Delivery", "InsertMode", "JdbcSinkConfig", "KeyMode", "NestedValues"]
 
@@ -64,14 +62,6 @@ class Delivery(StrEnum):
 
     AT_LEAST_ONCE = "at-least-once"
     EXACTLY_ONCE = "exactly-once"
-
-
-@validator("time zone, such as UTC, Europe/Berlin or +02:00")
-def _time_zone(key: str, value: str) -> None:
-    try:
-        parse_zone(value)
-    except ValueError as error:
-        raise invalid_value(key, value, str(error)) from error
 
 
 @validator("list of topic:table")
@@ -236,7 +226,7 @@ class JdbcSinkConfig(ConnectionConfig):
     db_timezone: str = option(
         default="UTC",
         importance=MEDIUM,
-        validator=_time_zone,
+        validator=validator("time zone, such as UTC, Europe/Berlin or +02:00")(check_zone),
         group=_MAPPING,
         doc="The time zone for writing timestamps to columns without a time zone.",
     )
@@ -263,12 +253,10 @@ class JdbcSinkConfig(ConnectionConfig):
         yield from self._check_tables()
 
     def _check_database(self) -> Iterable[ConfigError]:
-        from connectors.jdbc.sink.writers import writer_class  # noqa: PLC0415 - writers need this module
-
         try:
             if missing_package(self.address.driver) is not None:
                 return
-            dialect = dialect_of(self)
+            dialect = self.dialect()
         except (ValueError, LookupError):
             # The error has already been reported with the other connection options.
             return

@@ -15,14 +15,9 @@ from typing import Any, Final
 from connect.data import Schema, Type
 from connect.data.logical import EPOCH
 from connect.errors import DataError
+from connect.kits.sql.writer import JSON_NAME, PRECISE_NAME
 
-__all__ = ["JSON_NAME", "PRECISE_NAME", "json_schema", "json_writer", "precise_reader", "precise_schema"]
-
-JSON_NAME: Final = "sluice.jdbc.Json"
-"""The name of the schema of a column that holds JSON."""
-
-PRECISE_NAME: Final = "sluice.jdbc.PreciseTimestamp"
-"""The name of the schema of timestamps to the microsecond, whose values are aware ``datetime`` objects."""
+__all__ = ["json_schema", "json_writer", "precise_reader", "precise_schema"]
 
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
 _NANOS: Final = 1000

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from connect.data import SinkBatch
 from connect.errors import ConnectError, DataError
-from connectors.jdbc.dialects.column import TableId
-from connectors.jdbc.dialects.dialect import Dialect
+from connect.kits.sql.column import TableId
+from connect.kits.sql.dialect import Dialect
 from connectors.jdbc.sink.config import JdbcSinkConfig
 
 __all__ = ["Routing"]

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import Final
 
 from connect.data import Schema, SinkBatch, SinkRecord
 from connect.errors import ConnectError, DataError
-from connectors.jdbc.dialects.column import TableId
+from connect.kits.sql.column import TableId
+from connect.kits.sql.writer import Reached, Row
 from connectors.jdbc.sink.config import JdbcSinkConfig
 from connectors.jdbc.sink.layout import Layout, key_layout, row_layout
 from connectors.jdbc.sink.routing import Routing
 from connectors.jdbc.sink.tables import PreparedTable
-from connectors.jdbc.sink.write_plan import Row, isolate
+from connectors.jdbc.sink.write_plan import isolate
 
 __all__ = ["ErrantRecord", "Group", "RowMaker"]
 
 _LAYOUTS: Final = 1000
+_NOTHING: Final = frozenset[Hashable]()
 
 Prepare = Callable[[TableId, Layout], PreparedTable]
+Reach = Callable[[TableId], Reached]
+"""Tells what the rows of a table may concern."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +54,11 @@ class Group:
     batches: list[SinkBatch] = field(default_factory=list)
     _starts: list[int] = field(default_factory=list)
 
+    @property
+    def prepared(self) -> tuple[PreparedTable, ...]:
+        """The table as it is written to and deleted from."""
+        return tuple(each for each in (self.written, self.deleted) if each is not None)
+
     def add(self, batch: SinkBatch, rows: Sequence[Row], *, delete: bool) -> None:
         """Add the rows of a batch."""
         self._starts.append(len(self.rows))
@@ -64,29 +75,39 @@ class Group:
 
 
 class RowMaker:
-    """Converts batches to groups of rows, and collects records that cannot be converted in ``errant``."""
+    """Converts batches to groups of rows, and collects records that cannot be converted in ``errant``.
 
-    def __init__(self, config: JdbcSinkConfig, routing: Routing, prepare: Prepare, *, arrays: bool) -> None:
+    ``has_unfit`` tells whether there are some among them whose values do not fit the columns as they are known.
+    """
+
+    def __init__(
+        self, config: JdbcSinkConfig, routing: Routing, prepare: Prepare, reached: Reach, *, arrays: bool
+    ) -> None:
         self._config = config
+        self._reached = reached
         self._routing = routing
         self._prepare = prepare
         self._row_layout = lru_cache(_LAYOUTS)(lambda key, value: row_layout(config, key, value, arrays=arrays))
         self._key_layout = lru_cache(_LAYOUTS)(lambda key: key_layout(config, key))
         self.errant: list[ErrantRecord] = []
+        self.has_unfit = False
 
-    def groups(self, batches: Sequence[SinkBatch]) -> list[Group]:
-        """Yield the groups to write in order. Rows of one table keep their order."""
-        self.errant = []
+    def groups(self, batches: Sequence[SinkBatch], *, exact: bool = False) -> list[Group]:
+        """Return the groups to write in order.
+
+        Rows of one table keep their order, and so do rows of tables that depend on others; ``exact`` means that all do.
+        """
+        self.errant, self.has_unfit = [], False
         groups: list[Group] = []
         current: dict[TableId, Group] = {}
         for batch in batches:
-            for table, part in self._routed(batch):
+            for table, part in self._routed(batch, exact=exact):
                 for run, delete in self._runs(part):
-                    self._add(groups, current, table, run, delete=delete)
+                    self._add(groups, current, table, run, delete=delete, exact=exact)
         return [group for group in groups if group.rows]
 
-    def _routed(self, batch: SinkBatch) -> Sequence[tuple[TableId, SinkBatch]]:
-        """Yield the tables of a batch with their records."""
+    def _routed(self, batch: SinkBatch, *, exact: bool) -> Sequence[tuple[TableId, SinkBatch]]:
+        """Return the tables of a batch with their records; those that depend on each other alternate as they do."""
         try:
             routes = list(self._routing.tables(batch))
         except DataError:
@@ -94,7 +115,28 @@ class RowMaker:
             if good is None:
                 return []
             batch, routes = good, list(self._routing.tables(good))
-        return [(table, batch if indices is None else batch.take(indices)) for table, indices in routes]
+        tied = self._dependent([table for table, _ in routes], exact=exact) if routes[1:] else set()
+        if tied:
+            alone = [(table, places) for table, places in routes if table not in tied]
+            routes = alone + list(_alternating((table, places) for table, places in routes if table in tied))
+        return [(table, batch if places is None else batch.take(places)) for table, places in routes]
+
+    def _dependent(self, tables: Sequence[TableId], *, exact: bool) -> set[TableId]:
+        """Return the tables that depend on others among them, in either direction."""
+        if exact:
+            return set(tables)
+        reached = [(table, found) for table in tables if (found := self._reached(table)) is None or found]
+        if any(found is None for _, found in reached):
+            return {table for table, _ in reached} if reached[1:] else set()
+        times = Counter(each for _, found in reached for each in found or ())
+        return {table for table, found in reached if any(times[each] > 1 for each in found or ())}
+
+    def _depend(self, one: TableId, other: TableId) -> bool:
+        """Whether the order of rows of two tables may matter: they concern the same table."""
+        first, second = self._reached(one), self._reached(other)
+        if first is None or second is None:
+            return _NOTHING not in (first, second)
+        return not first.isdisjoint(second)
 
     def _runs(self, batch: SinkBatch) -> list[tuple[SinkBatch, bool]]:
         """Split a batch into runs of records that are all written, or all deleted."""
@@ -110,13 +152,24 @@ class RowMaker:
         return [(batch.slice(start, stop), empty[start]) for start, stop in pairwise(edges)]
 
     def _add(
-        self, groups: list[Group], current: dict[TableId, Group], table: TableId, batch: SinkBatch, *, delete: bool
+        self,
+        groups: list[Group],
+        current: dict[TableId, Group],
+        table: TableId,
+        batch: SinkBatch,
+        *,
+        delete: bool,
+        exact: bool,
     ) -> None:
         try:
             prepared = self._prepared(table, batch.key_schema, batch.value_schema, delete=delete)
         except DataError as error:
             self.errant += [ErrantRecord(record, error) for record in batch]
             return
+        if exact or self._reached(table) != _NOTHING:
+            # Rows of other tables that come later are written after these.
+            for other in [other for other in current if other != table and (exact or self._depend(table, other))]:
+                del current[other]
         group = current.get(table)
         if group is None or not _joins(group, prepared, delete=delete):
             group = current[table] = Group(table)
@@ -130,6 +183,7 @@ class RowMaker:
         except ConnectError:
             raise
         except Exception:
+            self.has_unfit = True
             good = self._each(batch, lambda part: _rows(prepared, part))
             if good is not None:
                 group.add(good, _rows(prepared, good), delete=delete)
@@ -155,6 +209,15 @@ class RowMaker:
         ]
         kept = [place for place in range(len(batch)) if place not in bad]
         return batch.take(kept) if kept else None
+
+
+def _alternating(
+    routes: Iterable[tuple[TableId, Sequence[int] | None]],
+) -> Iterator[tuple[TableId, Sequence[int] | None]]:
+    """Yield the tables of each run of adjacent records, in their order."""
+    places = sorted((place, table) for table, places in routes for place in places or ())
+    for table, run in groupby(places, key=itemgetter(1)):
+        yield table, [place for place, _ in run]
 
 
 def _joins(group: Group, prepared: PreparedTable, *, delete: bool) -> bool:

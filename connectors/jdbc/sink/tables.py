@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from connect.errors import ConnectError, DataError
-from connectors.jdbc.connection import Database
-from connectors.jdbc.dialects.column import Column, TableId
+from connect.kits.sql.column import Column, TableId
+from connect.kits.sql.connection import Database
+from connect.kits.sql.writer import Encode, Reached, Target, Writer, run
 from connectors.jdbc.sink.config import InsertMode, JdbcSinkConfig
 from connectors.jdbc.sink.layout import Layout, LayoutColumn
-from connectors.jdbc.sink.writers.writer import Encode, Target, Writer, run
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -43,6 +43,8 @@ class PreparedTable:
     target: Target
     layout: Layout
     encoders: tuple[Encode, ...]
+    shape: Hashable = None
+    """What :meth:`~connect.kits.sql.writer.Writer.shapes` said of it when it was looked up."""
 
 
 class Tables:
@@ -54,16 +56,52 @@ class Tables:
         self._config = config
         self._connection: Connection | None = None
         self._prepared: dict[tuple[TableId, Layout], PreparedTable] = {}
+        self._reached: dict[TableId, Reached] = {}
+        self._seen: dict[TableId, tuple[Column, ...]] = {}
+        self._told: set[tuple[TableId, str]] = set()
 
     def connection(self) -> Connection:
         """Return the connection, prepared for writing."""
         connection = self._database.connection()
         if connection is not self._connection:
-            self._prepared.clear()
+            self._forget()
             self._writer.prepare(connection)
             connection.commit()
             self._connection = connection
         return connection
+
+    def look_again(self, *, is_sure: bool) -> bool:
+        """Whether others changed a table since it was looked up (``is_sure`` if they did): then all are forgotten.
+
+        Ends the transaction.
+        """
+        connection = self.connection()
+        connection.rollback()
+        dialect = self._database.dialect
+        changed = is_sure or any(dialect.columns(connection, table) != columns for table, columns in self._seen.items())
+        if changed:
+            self._forget()
+            self._writer.release_tables(connection)
+        connection.commit()
+        return changed
+
+    def _forget(self) -> None:
+        self._prepared.clear()
+        self._reached.clear()
+        self._seen.clear()
+
+    def reached(self, table: TableId) -> Reached:
+        """Return what a row of the table may concern, as :meth:`~connect.kits.sql.writer.Writer.reached`.
+
+        A table that does not exist yet concerns nothing.
+        """
+        connection = self.connection()
+        if table not in self._reached:
+            resolved = self._database.dialect.resolve(connection, table)
+            if len(self._reached) >= _KEPT:
+                self._reached.clear()
+            self._reached[table] = frozenset() if resolved is None else self._writer.reached(connection, resolved)
+        return self._reached[table]
 
     def prepare(self, table: TableId, layout: Layout) -> PreparedTable:
         """Return the table for rows of a layout, created or extended if necessary and allowed.
@@ -71,13 +109,15 @@ class Tables:
         Raises :class:`~connect.errors.ConnectError` if it cannot be written to as it is.
         """
         connection = self.connection()
-        known = self._prepared.get((table, layout))
+        given = layout
+        known = self._prepared.get((table, given))
         if known is not None:
             return known
         if not self._config.quotes_names:
             check_plain((table.name, table.schema, table.catalog, *layout.names))
         columns = self._columns(connection, table, layout)
         resolved = self._database.dialect.resolve(connection, table) or table
+        layout, columns = self._without_generated(resolved, layout, columns)
         target = Target(resolved, tuple(columns), layout.key_size)
         encoders = tuple(
             self._writer.encoder(mine.schema, column) for mine, column in zip(layout.columns, columns, strict=True)
@@ -85,12 +125,42 @@ class Tables:
         self._tell_of_other_keys(connection, target)
         if len(self._prepared) >= _KEPT:
             self._prepared.clear()
+            self._seen.clear()
             self._writer.release_tables(connection)
         self._writer.prepare_table(connection, target)
+        (shape,) = self._writer.shapes(connection, [target])
+        # A table that was prepared for another layout before is compared with what it was then.
+        self._seen.setdefault(resolved, self._database.dialect.columns(connection, resolved))
         connection.commit()
-        prepared = PreparedTable(target, layout, encoders)
-        self._prepared[table, layout] = prepared
+        prepared = self._prepared[table, given] = PreparedTable(target, layout, encoders, shape)
         return prepared
+
+    def _without_generated(
+        self, table: TableId, layout: Layout, columns: Sequence[Column]
+    ) -> tuple[Layout, Sequence[Column]]:
+        """Leave out the columns that the database computes: it would refuse to be given their values."""
+        pairs = list(zip(layout.columns, columns, strict=True))
+        kept = [
+            (mine, column)
+            for place, (mine, column) in enumerate(pairs)
+            if place < layout.key_size or not column.generated
+        ]
+        if len(kept) == len(pairs):
+            return layout, columns
+        left_out = sorted({column.name for _, column in pairs} - {column.name for _, column in kept})
+        if new := [name for name in left_out if (table, name) not in self._told]:
+            self._told |= {(table, name) for name in new}
+            _log.warning(
+                "Table %s computes the columns %s itself, so the values that records have for them are left out",
+                table,
+                ", ".join(new),
+            )
+        if not kept:
+            raise ConnectError(
+                f"Table {table} computes every column that the records have a field for, so there is nothing to "
+                "write. Write to another table, or give the records more fields."
+            )
+        return Layout(tuple(mine for mine, _ in kept), layout.key_size), [column for _, column in kept]
 
     def _columns(self, connection: Connection, table: TableId, layout: Layout) -> Sequence[Column]:
         """Return the columns of the table for those of the layout."""

@@ -1,45 +1,19 @@
 """The plan of writes: which rows to write and delete, and in which order, so that each key ends as its records say.
 
 Rows with the same key are never reordered. If a later record of the same transaction replaces an earlier one, only the
-later is written.
+later is written. An exact plan, for rows that depend on each other by other things than their key, writes each of them.
 """
 
 from __future__ import annotations
 
-import enum
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from connect.kits.sql.writer import Action, Row, Step
 from connectors.jdbc.sink.config import InsertMode
 
-__all__ = ["Action", "Row", "Step", "isolate", "plan_steps"]
-
-Row = tuple[Any, ...]
-"""The encoded cells of a row, those of the primary key first."""
-
-
-class Action(enum.Enum):
-    """What a step does with its rows."""
-
-    INSERT = "insert"
-    UPSERT = "upsert"
-    UPDATE = "update"
-    DELETE = "delete"
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One action for many rows; ``places`` are their indices in the input."""
-
-    action: Action
-    rows: Sequence[Row]
-    places: Sequence[int]
-
-    def slice(self, start: int, stop: int) -> Step:
-        """Return the rows from ``start`` up to ``stop``."""
-        return Step(self.action, self.rows[start:stop], self.places[start:stop])
+__all__ = ["isolate", "plan_exactly", "plan_steps"]
 
 
 def plan_steps(mode: InsertMode, rows: Sequence[Row], key_size: int, deletes: Sequence[bool] | None) -> list[Step]:
@@ -54,6 +28,26 @@ def plan_steps(mode: InsertMode, rows: Sequence[Row], key_size: int, deletes: Se
     if mode is InsertMode.INSERT:
         return list(_segments(rows, key_size, deletes))
     return _compacted(mode, rows, key_size, deletes)
+
+
+def plan_exactly(mode: InsertMode, rows: Sequence[Row], key_size: int, deletes: Sequence[bool] | None) -> list[Step]:
+    """Return the steps that write every row in its order; a step has no key twice, except for inserts."""
+    action = Action(mode.value)
+    steps: list[Step] = []
+    start, keys = 0, set[Row]()
+    for place, row in enumerate(rows):
+        key = row[:key_size]
+        turns = place > start and deletes is not None and deletes[place] is not deletes[start]
+        if turns or (key in keys and (mode is not InsertMode.INSERT or (deletes is not None and deletes[place]))):
+            steps.append(_exact(action, rows, deletes, range(start, place)))
+            start, keys = place, set()
+        keys.add(key)
+    return [*steps, _exact(action, rows, deletes, range(start, len(rows)))] if rows else steps
+
+
+def _exact(action: Action, rows: Sequence[Row], deletes: Sequence[bool] | None, places: range) -> Step:
+    is_delete = deletes is not None and deletes[places.start]
+    return Step(Action.DELETE if is_delete else action, rows[places.start : places.stop], places)
 
 
 def isolate(

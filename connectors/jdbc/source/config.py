@@ -22,15 +22,14 @@ from connect.config import (
     validator,
 )
 from connect.errors import ConfigError
-from connectors.jdbc.config import ConnectionConfig
-from connectors.jdbc.dialects.column import TableId
-from connectors.jdbc.dialects.dialect import Dialect
-from connectors.jdbc.dialects.values import NumericMapping, TimestampGranularity, TypeOptions, parse_zone
-from connectors.jdbc.source.tables import TableFilter, column_mapping, table_regexes
+from connect.kits.sql.column import TableId
+from connect.kits.sql.dialect import Dialect
+from connect.kits.sql.values import NumericMapping, TimestampGranularity, TypeOptions, parse_zone
+from connectors.jdbc.config import ConnectionConfig, check_zone
+from connectors.jdbc.source.tables import TableFilter, column_mapping, has_topic_form, table_regexes
 
 __all__ = ["Isolation", "JdbcSourceConfig", "JdbcTaskConfig", "LateCommits", "Mode"]
 
-_TOPIC_LENGTH: Final = 249
 _FILTERS: Final = ("table.whitelist", "table.blacklist", "table.include.list", "table.exclude.list")
 _NAMES: Final = re.compile(r'(?:"(?:[^"]|"")*"|`(?:[^`]|``)*`|[^,"`])+')
 _KEYS_AUTO: Final = ("auto",)
@@ -74,17 +73,8 @@ class LateCommits(StrEnum):
 
 @validator("letters, digits, '.', '_' and '-', at most 249")
 def _topic_prefix(key: str, value: str) -> None:
-    legal = all(each.isascii() and (each.isalnum() or each in "._-") for each in value)
-    if len(value) > _TOPIC_LENGTH or not legal:
+    if value and not has_topic_form(value):
         raise invalid_value(key, value, "Topic names consist of at most 249 letters, digits, '.', '_' and '-'")
-
-
-@validator("time zone, such as UTC or Europe/Berlin")
-def _time_zone(key: str, value: str) -> None:
-    try:
-        parse_zone(value)
-    except ValueError as error:
-        raise invalid_value(key, value, str(error)) from error
 
 
 @validator("list of valid regexes")
@@ -279,7 +269,7 @@ class JdbcSourceConfig(ConnectionConfig):
     db_timezone: str = option(
         default="UTC",
         importance=MEDIUM,
-        validator=_time_zone,
+        validator=validator("time zone, such as UTC or Europe/Berlin")(check_zone),
         doc="The time zone of database times without a time zone.",
     )
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from connectors.jdbc.dialects.column import Column
-from connectors.jdbc.dialects.dialect import Dialect
+from connect.kits.sql.column import Column
+from connect.kits.sql.dialect import Dialect
 from connectors.jdbc.source.config import Mode
+from connectors.jdbc.source.local_times import LocalTimes
 
 __all__ = ["Bounds", "Criteria"]
 
@@ -36,30 +37,41 @@ class Criteria:
     incrementing: str = ""
     timestamps: Sequence[Column] = ()
 
-    def statement(
-        self, select: str, bounds: Bounds, suffix: str = "", *, escape: bool = False
-    ) -> tuple[str, list[Any]]:
+    @property
+    def times(self) -> LocalTimes:
+        """The clock by which rows are ordered."""
+        return LocalTimes(self.dialect.time_zone(self.timestamps))
+
+    def statement(self, select: str, bounds: Bounds, suffix: str = "") -> tuple[str, list[Any]]:
         """Return ``select`` with condition and order, and its parameters.
 
-        ``escape`` is for SQL written by users, in which a per cent sign does not begin a parameter.
+        If there are parameters, per cent signs in names and in the user's SQL are doubled, so that none begins one.
         """
         condition, order, parameters = self._parts(bounds)
-        if escape and parameters:
-            select, suffix = self._escaped(select), self._escaped(suffix)
+        if parameters:
+            select, suffix = self.dialect.escaped(select), self.dialect.escaped(suffix)
         where = f" WHERE {condition} ORDER BY {order}" if condition else ""
         return f"{select}{where}{' ' + suffix if suffix else ''}", parameters
 
-    def last_statement(self, source: str, number: int, *, escape: bool = False) -> tuple[str, list[Any]]:
+    def early_statement(self, source: str, time: Any) -> tuple[str, list[Any]]:
+        """Return the query for whether there are rows before those that a pass after ``time`` finds."""
+        before = "<=" if self.mode is Mode.TIMESTAMP else "<"
+        found = f"SELECT 1 FROM {self.dialect.escaped(source)} WHERE {self._time()} {before} {self.dialect.placeholder}"  # noqa: S608
+        return f"{found} LIMIT 1", [time]
+
+    def unreadable_statement(self, select: str) -> str | None:
+        """Return the query for rows that no pass finds, since their time cannot be read; ``None`` if there are none."""
+        condition = self.dialect.unreadable_time(self._coalesced()) if self.timestamps else None
+        return None if condition is None else f"{select} WHERE {condition}"
+
+    def last_statement(self, source: str, number: int) -> tuple[str, list[Any]]:
         """Return the query for the greatest number after ``number`` in a table or parenthesized query."""
-        name, mark = self.dialect.quote(self.incrementing), self.dialect.placeholder
-        source = self._escaped(source) if escape else source
+        name, mark = self.dialect.escaped(self.dialect.quote(self.incrementing)), self.dialect.placeholder
+        source = self.dialect.escaped(source)
         return f"SELECT max({name}) FROM {source} WHERE {name} > {mark}", [number]  # noqa: S608 - names are quoted
 
-    def _escaped(self, text: str) -> str:
-        return text.replace("%", "%%") if self.dialect.placeholder == "%s" else text
-
     def _parts(self, bounds: Bounds) -> tuple[str, str, list[Any]]:
-        mark, number = self.dialect.placeholder, self.dialect.quote(self.incrementing)
+        mark, number = self.dialect.placeholder, self.dialect.escaped(self.dialect.quote(self.incrementing))
         time = self._time()
         match self.mode:
             case Mode.INCREMENTING if bounds.last is not None:
@@ -76,8 +88,8 @@ class Criteria:
                 return "", "", []
 
     def _time(self) -> str:
-        if not self.timestamps:
-            return ""
-        names = [self.dialect.quote(column.name) for column in self.timestamps]
-        whole = names[0] if len(names) == 1 else f"COALESCE({','.join(names)})"
-        return self.dialect.timestamp_expression(whole)
+        return self.dialect.timestamp_expression(self._coalesced()) if self.timestamps else ""
+
+    def _coalesced(self) -> str:
+        names = [self.dialect.escaped(self.dialect.quote(column.name)) for column in self.timestamps]
+        return names[0] if len(names) == 1 else f"COALESCE({','.join(names)})"

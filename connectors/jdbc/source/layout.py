@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import compress
 from types import NoneType
@@ -13,9 +14,9 @@ from typing import Any, Final
 from connect.data import Schema, StructColumn
 from connect.data.logical import EPOCH
 from connect.errors import ConnectError, DataError
-from connectors.jdbc.dialects.column import Column
-from connectors.jdbc.dialects.dialect import Dialect
-from connectors.jdbc.dialects.values import Reading
+from connect.kits.sql.column import Column
+from connect.kits.sql.dialect import Dialect
+from connect.kits.sql.values import Reading
 from connectors.jdbc.source.config import Mode
 
 __all__ = ["Block", "Layout", "UnfitRow", "layout_of"]
@@ -57,7 +58,7 @@ class Layout:
     number: int | None
     """The place of the incrementing column."""
     times: tuple[tuple[int, Callable[[Any], dt.datetime]], ...]
-    """The places of the timestamp columns, with what makes instants of their values."""
+    """The places of the timestamp columns, with what makes of their values the times that they are compared by."""
 
     def block(self, rows: Rows) -> Block:
         """Return the rows as columns: at once, or row by row if a value does not fit."""
@@ -79,14 +80,25 @@ class Layout:
             return numbers
         return [_whole(number, self.columns[place].name) for number in numbers]
 
-    def micros(self, rows: Rows) -> list[int]:
-        """Return the times of rows in microseconds since 1970: for each row the first that is not null."""
-        return [_micros(next(self._instants(row))) for row in rows]
+    def micros(self, rows: Rows) -> Sequence[int | None]:
+        """Return the times by which rows are ordered, in microseconds since 1970: the first that is not null.
 
-    def _instants(self, row: Sequence[Any]) -> Iterator[dt.datetime]:
-        for place, instant in self.times:
+        A row whose time cannot be read has ``None``; it is reported.
+        """
+        try:
+            return [_micros(next(self._times(row))) for row in rows]
+        except (DataError, ValueError, OverflowError, TypeError, ArithmeticError):
+            return list(map(self._readable, rows))
+
+    def _readable(self, row: Sequence[Any]) -> int | None:
+        with suppress(DataError, ValueError, OverflowError, TypeError, ArithmeticError):
+            return _micros(next(self._times(row)))
+        return None
+
+    def _times(self, row: Sequence[Any]) -> Iterator[dt.datetime]:
+        for place, time in self.times:
             if row[place] is not None:
-                yield instant(row[place])
+                yield time(row[place])
 
     def _struct_columns(self, values: Sequence[Sequence[Any]]) -> tuple[StructColumn, StructColumn | None]:
         fields = dict(zip(self.schema.field_names, values, strict=True))
@@ -149,7 +161,7 @@ def layout_of(
     if keys:
         members = [(_find(columns, key, name).name) for key in keys]
         key_schema = Schema.struct({member: fields[member] for member in members}, name=f"{name}.Key")
-    moments = []
+    moments: list[tuple[int, Reading]] = []
     for wanted in timestamps if mode.has_timestamp else ():
         column = _find(columns, wanted, name)
         reading = dialect.reading(column)
@@ -158,12 +170,14 @@ def layout_of(
                 f"Column {column.name} of {name} is of type {column.type}, which is not a time. Set "
                 "timestamp.column.name to another column."
             )
-        moments.append((columns.index(column), reading.instant))
+        moments.append((columns.index(column), reading))
     if len({columns[place].type.name for place, _ in moments}) > 1 and dialect.options.zone is not dt.UTC:
         raise ConnectError(
             f"The timestamp columns of {name} have different types, which are compared in UTC. Set db.timezone=UTC, "
             "or use columns of the same type."
         )
+    by_instant = dialect.time_zone([columns[place] for place, _ in moments]) is dt.UTC
+    times = [(place, reading.instant if by_instant else reading.local) for place, reading in moments]
     return Layout(
         name,
         tuple(columns),
@@ -172,7 +186,7 @@ def layout_of(
         schema,
         key_schema,
         columns.index(_find(columns, incrementing, name)) if mode.has_incrementing else None,
-        tuple(moments),
+        tuple((place, time) for place, time in times if time is not None),
     )
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
 from connect.errors import ConnectError, RetriableError
+from connect.kits.sql.column import TableId
+from connect.kits.sql.connection import Database
 from connect.source import SourceConnectorContext
-from connectors.jdbc.connection import Database
-from connectors.jdbc.dialects.column import TableId
 from connectors.jdbc.source.config import JdbcSourceConfig
+from connectors.jdbc.source.tables import has_topic_form
 
 __all__ = ["TableMonitor"]
 
@@ -36,7 +37,9 @@ class TableMonitor:
         self._answered = threading.Event()
         """The tables were listed once, or cannot be."""
         self._listed = False
+        self._told: set[tuple[TableId, bool]] = set()
         self._sizes: Mapping[TableId, int] = {}
+        self._missing: Sequence[str] = ()
         self._thread = threading.Thread(target=self._run, name="jdbc-tables", daemon=True)
 
     def start(self) -> None:
@@ -56,7 +59,7 @@ class TableMonitor:
 
     def _run(self) -> None:
         try:
-            database = Database(self._config, self._wait, self._config.type_options, reads=True)
+            database = self._config.database(self._wait, self._config.type_options, reads=True)
         except ConnectError as error:
             self._fail(error)
             return
@@ -76,7 +79,7 @@ class TableMonitor:
             if not self._listed and not self._stopped.is_set():
                 self._fail(ConnectError(str(error)))
             else:
-                logger.warning("%s; the tasks keep their current tables.", error)
+                self._context.show_wait(f"{error}; the tasks keep their current tables.")
         except Exception as error:
             self._fail(error)
         return self._listed
@@ -95,8 +98,14 @@ class TableMonitor:
             schema=config.schema_pattern,
         )
         chosen = config.table_filter.chosen(found)
-        for name in config.table_filter.missing(chosen):
-            logger.warning("Table %s in table.whitelist does not exist; checking again later.", name)
+        missing = config.table_filter.missing(chosen)
+        if missing and config.originals.get("run.until") == "drained":
+            raise ConnectError(
+                f"{_do_not_exist(missing)}, and the connector has run.until=drained. Create what is missing, or "
+                "correct the key table.whitelist."
+            )
+        self._missing = tuple(missing)
+        chosen = self._publishable(chosen)
         _refuse_same_topics(chosen)
         # Measured only once, so that a growing table stays with its task.
         known = self._sizes
@@ -104,22 +113,65 @@ class TableMonitor:
         database.close()
         return MappingProxyType(sizes)
 
+    def _publishable(self, tables: list[TableId]) -> list[TableId]:
+        """Return the tables whose rows Kafka can take, and tell once of each of the others.
+
+        Those are left out, so that they do not fail the task of their neighbours, unless a transformation may rename
+        their topics. If there is no other table, they are tried.
+        """
+        prefix = self._config.topic_prefix
+        publishable = [table for table in tables if has_topic_form(prefix + table.name)]
+        may_rename = bool(self._config.originals.get("transforms"))
+        is_kept = may_rename or not publishable
+        told = {(table, is_kept) for table in set(tables) - set(publishable)}
+        for table, _ in sorted(told - self._told):
+            logger.warning(
+                "%s: its topic would be %r, but topic names consist of at most 249 letters, digits, '.', '_' and '-'. "
+                "Rename the topic with the transformation RegexRouter, or exclude the table with table.blacklist or "
+                "table.exclude.list.",
+                f"Table {table} fails the task unless a transformation renames its topic"
+                if is_kept
+                else f"Table {table} is not read",
+                prefix + table.name,
+            )
+        self._told = told
+        return tables if is_kept else publishable
+
     def _note(self, sizes: Mapping[TableId, int]) -> None:
         before, first = self._sizes.keys(), not self._listed
         changed = before != sizes.keys()
         self._sizes = sizes
         self._listed = True
         self._answered.set()
-        if first and not sizes:
-            logger.warning("The configuration matches no table; checking again later.")
+        self._context.show_wait(self._awaited())
         if not changed:
             return
         if not first:
             logger.info("The list of tables has changed: %s.", ", ".join(map(str, sizes)) or "none")
         self._context.request_task_reconfiguration()
 
+    def _awaited(self) -> str | None:
+        """Say, for users, which tables the connector waits for; ``None`` if it waits for none."""
+        if self._missing:
+            until = "it does. Create it" if len(self._missing) == 1 else "they do. Create them"
+            return (
+                f"{_do_not_exist(self._missing)}; the source waits until {until}, or correct the key table.whitelist."
+            )
+        if not self._sizes:
+            return (
+                "The configuration matches no table; the source waits until it does. Create one, or correct the keys "
+                "that choose tables, such as table.blacklist, table.types and schema.pattern."
+            )
+        return None
+
     def _wait(self, seconds: float) -> bool:
         return not self._stopped.wait(seconds)
+
+
+def _do_not_exist(names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return f"Table {names[0]} in table.whitelist does not exist"
+    return f"The tables {', '.join(names)} in table.whitelist do not exist"
 
 
 def _refuse_same_topics(tables: list[TableId]) -> None:

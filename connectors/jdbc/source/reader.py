@@ -15,7 +15,7 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import time
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -23,14 +23,17 @@ from typing import Any, Final
 from connect.data import Constant, Offset, SourceBatch
 from connect.data.logical import EPOCH
 from connect.errors import ConnectError
-from connectors.jdbc.connection import Database
-from connectors.jdbc.dialects.column import Column, TableId
-from connectors.jdbc.dialects.dialect import Cursor
+from connect.kits.sql.column import Column, TableId
+from connect.kits.sql.connection import Database
+from connect.kits.sql.dialect import Cursor
 from connectors.jdbc.source.config import JdbcSourceConfig, JdbcTaskConfig, LateCommits, Mode
 from connectors.jdbc.source.criteria import Bounds, Criteria
+from connectors.jdbc.source.handed import HandedOut
 from connectors.jdbc.source.layout import Layout, UnfitRow, layout_of
-from connectors.jdbc.source.offsets import Position, RowOffsets, safe_times
+from connectors.jdbc.source.local_times import LocalTimes
+from connectors.jdbc.source.offsets import Position, RowOffsets, filled, safe_times
 from connectors.jdbc.source.tables import column_mapping
+from connectors.jdbc.source.unreadable import UnreadableRows
 
 __all__ = ["Polled", "TableReader", "incrementing_column"]
 
@@ -40,6 +43,7 @@ _RECHECK: Final = 0.1
 _MARGIN_MS: Final = 250
 """A transaction has the time of its beginning a moment before others can see that it is under way."""
 _NEWEST: Final = -1
+_LAST_NUMBER: Final = 2**63 - 1
 _NO_OFFSET: Final[Offset] = {}
 
 
@@ -70,6 +74,11 @@ class _Pass:
     names: tuple[str, tuple[str, ...]]
     transactions: Hashable | None
 
+    @property
+    def times(self) -> LocalTimes:
+        """The clock by which its rows are ordered."""
+        return self.criteria.times
+
 
 class TableReader:
     """Reads one table, or the query if ``table`` is ``None``. Used by the task's thread alone.
@@ -93,7 +102,13 @@ class TableReader:
         self._cursor: Cursor | None = None
         self._layout: Layout | None = None
         self._held: list[Any] = []
-        self._query_columns: list[Column] | None = None
+        self._local: int | None = None
+        """The time of the last row handed out, as rows are compared by it."""
+        self._handed = HandedOut()
+        self._unreadable = UnreadableRows()
+        self._skipped: int | None = None
+        """How many of the rows whose time cannot be read were reported before, while the others are reported."""
+        self._query_columns: tuple[Column, ...] | None = None
 
     @property
     def name(self) -> str:
@@ -104,6 +119,8 @@ class TableReader:
         """Return the next rows; ``None`` if there are none now. ``due`` is then the time of the next attempt."""
         if self._pass is None:
             self._begin()
+        if self._skipped is not None:
+            return self._read_unreadable(self._skipped)
         if self._pass is not None and self._cursor is None:
             self._open(self._pass)
         return self._read() if self._cursor is not None else None
@@ -116,10 +133,9 @@ class TableReader:
     def reset(self) -> None:
         """Abandon the pass when the connection is closed: the next begins after the last row handed out."""
         if self._cursor is not None:
-            # A cursor of PyMySQL complains that it cannot read to the end of its result.
             with suppress(Exception):
-                self._cursor.close()
-        self._pass, self._cursor, self._layout, self._held = None, None, None, []
+                self._database.dialect.abandon(self._cursor)
+        self._pass, self._cursor, self._layout, self._held, self._skipped = None, None, None, [], None
 
     # -- a pass begins -------------------------------------------------------------------------------------------
 
@@ -138,27 +154,34 @@ class TableReader:
         connection.commit()
 
     def _query_pass(self) -> _Pass:
-        config = self._config
-        if self._query_columns is None:
-            self._query_columns = self._query_times()
-        columns = self._query_columns
-        criteria = Criteria(self._database.dialect, config.mode, config.incrementing_column_name, columns)
+        config, dialect = self._config, self._database.dialect
+        if dialect.rewrites_queries or (self._query_columns is None and config.mode.has_timestamp):
+            self._query_columns = self._columns_of_query()
+        columns = self._query_columns or ()
+        times = self._query_times(columns)
+        criteria = Criteria(dialect, config.mode, config.incrementing_column_name, times)
         statement = config.statement
-        bounds, transactions = self._bounds(criteria, f"({statement}) sluice_rows")
+        select = dialect.selected_of(statement, columns)
+        bounds, transactions = self._bounds(criteria, f"({statement}\n) sluice_rows")
         names = (config.incrementing_column_name, config.timestamp_column_name)
-        return _Pass(criteria, statement, bounds, None, config.key_columns, names, transactions)
+        known = None if select == statement else columns
+        return _Pass(criteria, select, bounds, known, config.key_columns, names, transactions)
 
-    def _query_times(self) -> list[Column]:
-        """Return the timestamp columns of a query, whose types determine how times are compared with them."""
-        config, dialect, connection = self._config, self._database.dialect, self._database.connection()
-        if not config.mode.has_timestamp:
-            return []
-        nothing = f"SELECT * FROM ({config.statement}) sluice_rows WHERE 1 = 0"  # noqa: S608 - the query is the user's
+    def _columns_of_query(self) -> tuple[Column, ...]:
+        statement = self._config.statement
+        nothing = f"SELECT * FROM ({statement}\n) sluice_rows WHERE 1 = 0"  # noqa: S608 - the query is the user's
         cursor = self._executed(nothing)
         try:
-            found = {column.name.lower(): column for column in dialect.result_columns(connection, cursor, nothing)}
+            return self._database.dialect.result_columns(self._database.connection(), cursor, nothing)
         finally:
             cursor.close()
+
+    def _query_times(self, columns: Sequence[Column]) -> list[Column]:
+        """Return the timestamp columns of a query, whose types determine how times are compared with them."""
+        config = self._config
+        if not config.mode.has_timestamp:
+            return []
+        found = {column.name.lower(): column for column in columns}
         missing = [name for name in config.timestamp_column_name if name.lower() not in found]
         if missing:
             raise ConnectError(f"The query has no column {missing[0]}, which is in timestamp.column.name.")
@@ -198,19 +221,41 @@ class TableReader:
         if mode.has_timestamp:
             now = dialect.now(connection)
             self._start_at(now)
+            local, number = self._last(criteria.times)
             delay = max(config.timestamp_delay_interval_ms, _MARGIN_MS if waits else 0)
-            moments = (self._position.moment, now - dt.timedelta(milliseconds=delay))
+            moments = (criteria.times.moment(local), now - dt.timedelta(milliseconds=delay))
             after, before = (dialect.timestamp_parameter(criteria.timestamps, moment) for moment in moments)
-            bounds = replace(bounds, time=after, end=before)
+            self._warn_of_early(criteria, source, after)
+            bounds = replace(bounds, number=number, time=after, end=before)
+            self._handed.begin()
             return bounds, dialect.under_way(connection, None) if waits else None
         if not waits:
             return bounds, None
-        statement, parameters = criteria.last_statement(source, bounds.number, escape=self.table is None)
+        statement, parameters = criteria.last_statement(source, bounds.number)
         last = connection.exec_driver_sql(statement, tuple(parameters)).scalar()
         newest = bounds.number if last is None else int(last)
         bounds = replace(bounds, last=newest if bounds.last is None else min(newest, bounds.last))
         connection.commit()
         return bounds, dialect.under_way(connection, self.table)
+
+    def _last(self, times: LocalTimes) -> tuple[int, int]:
+        """Return the time and number to read after: in an hour that comes twice, those before its beginning."""
+        number = -1 if self._position.incrementing is None else self._position.incrementing
+        local = self._local = self._position.local_time(times) if self._local is None else self._local
+        start = None if self._handed.is_full else times.repeated_from(local)
+        return (local, number) if start is None else (start - 1, _LAST_NUMBER)
+
+    def _warn_of_early(self, criteria: Criteria, source: str, after: Any) -> None:
+        """Warn once, before the first row, of rows that are never read since reading begins in 1970."""
+        if self.passes or self._position.micros != 0 or self._config.timestamp_initial is not None:
+            return
+        statement, parameters = criteria.early_statement(source, after)
+        if self._database.connection().exec_driver_sql(statement, tuple(parameters)).first() is not None:
+            logger.warning(
+                "There are rows in %s with a time at or before 1970-01-01, where reading begins. They are not read: "
+                "copy them once with mode=bulk.",
+                self.name,
+            )
 
     def _start_at(self, now: Any) -> None:
         """Without an offset, start where ``timestamp.initial`` says."""
@@ -230,9 +275,7 @@ class TableReader:
             if not over:
                 self.due = time.monotonic() + _RECHECK
                 return
-        statement, parameters = each.criteria.statement(
-            each.select, each.bounds, self._config.query_suffix, escape=self.table is None
-        )
+        statement, parameters = each.criteria.statement(each.select, each.bounds, self._config.query_suffix)
         self._cursor = cursor = self._executed(statement, parameters)
         columns = each.columns if each.columns is not None else dialect.result_columns(connection, cursor, each.select)
         number, times = each.names
@@ -240,6 +283,50 @@ class TableReader:
         self._layout = layout_of(
             dialect, name, columns, self._config.mode, keys=each.keys, incrementing=number, timestamps=times
         )
+
+    def _begin_unreadable(self, each: _Pass) -> bool:
+        """Look for rows whose time cannot be read; return whether there are some to report.
+
+        That they come after the others of the pass lets those be published, even if one of these fails the task.
+        """
+        statement = each.criteria.unreadable_statement(each.select)
+        if statement is None:
+            return False
+        cursor = self._executed(statement)
+        try:
+            skipped = self._unreadable.known(self._blocks(cursor))
+        finally:
+            cursor.close()
+        if skipped is not None:
+            self._cursor, self._skipped = self._executed(statement), skipped
+        return skipped is not None
+
+    def _blocks(self, cursor: Cursor) -> Iterator[Sequence[Any]]:
+        while rows := cursor.fetchmany(self._config.batch_max_rows):
+            yield rows
+
+    def _read_unreadable(self, skipped: int) -> Polled | None:
+        """Report the next rows whose time cannot be read: their offset is the position at the end of the pass."""
+        assert self._cursor is not None
+        assert self._layout is not None
+        rows = self._cursor.fetchmany(self._config.batch_max_rows)
+        if not rows:
+            self._unreadable.reported()
+            self._end()
+            return None
+        self._skipped = max(0, skipped - len(rows))
+        rows = rows[skipped:]
+        if not rows:
+            return None
+        block, offset = self._layout.block(rows), self._position.to_offset()
+        batch = SourceBatch.of(
+            self._topic,
+            block.value,
+            key=block.key,
+            source_partition=self._partition,
+            source_offsets=Constant(offset, len(block.value)),
+        )
+        return Polled(batch, self._partition, block.good, [(row, offset) for row in block.unfit])
 
     def _executed(self, statement: str, parameters: Sequence[Any] = ()) -> Cursor:
         """Return a cursor with a result, in a transaction that SQLAlchemy's first statement begins."""
@@ -253,14 +340,14 @@ class TableReader:
         """Read the next block. One row is held back, to know whether more rows with the last time follow."""
         assert self._cursor is not None
         assert self._layout is not None
-        size = self._config.batch_max_rows
-        fetched = self._cursor.fetchmany(size + 1 - len(self._held))
-        rows = [*self._held, *fetched]
-        ended = len(rows) <= size
+        asked = self._config.batch_max_rows + 1 - len(self._held)
+        fetched = self._cursor.fetchmany(asked)
+        ended = len(fetched) < asked
+        rows = [*self._held, *self._handed.new(fetched)]
         self._held, rows = ([], rows) if ended else (rows[-1:], rows[:-1])
         polled = self._polled(self._layout, rows) if rows else None
         if ended:
-            self._end()
+            self._end_rows()
         return polled
 
     def _polled(self, layout: Layout, rows: list[Any]) -> Polled | None:
@@ -269,12 +356,12 @@ class TableReader:
         unfit = [(each, offsets[each.index] if offsets is not None else _NO_OFFSET) for each in block.unfit]
         if offsets is not None:
             self._position = offsets.position(len(rows) - 1)
+            self._local = offsets.time(len(rows) - 1)
             if block.good is not None:
                 offsets = offsets.take(block.good)
         count = len(block.value)
-        topic = self._config.topic_prefix + (self.table.name if self.table is not None else "")
         batch = SourceBatch.of(
-            topic,
+            self._topic,
             block.value,
             key=block.key,
             source_partition=self._partition if offsets is not None else _NO_OFFSET,
@@ -289,11 +376,52 @@ class TableReader:
         numbers = layout.numbers(rows) if mode.has_incrementing else None
         if not mode.has_timestamp:
             return RowOffsets(numbers, None)
-        times: Sequence[int | None] = layout.micros(rows)
+        assert self._pass is not None
+        read = layout.micros([*rows, *self._held])
+        if numbers is not None:
+            # A row without a readable time has no place of its own: one that comes later may be before it.
+            before = self._position.incrementing
+            numbers = filled(numbers, read, -1 if before is None else before)
+        known = filled(read, read, self._local or 0)
+        times: Sequence[int | None] = known[: len(rows)]
         if mode is Mode.TIMESTAMP:
-            following = layout.micros(self._held)[0] if self._held else None
-            times = safe_times(layout.micros(rows), following, self._position.micros)
-        return RowOffsets(numbers, times)
+            times = safe_times(read[: len(rows)], read[-1] if self._held else None, self._local)
+        self._remember(rows, read, known, self._pass.times)
+        return RowOffsets(numbers, times, self._pass.times)
+
+    def _remember(
+        self, rows: Sequence[Any], read: Sequence[int | None], known: Sequence[int], times: LocalTimes
+    ) -> None:
+        """Remember the rows that the position does not pass: of an hour that comes twice, or without a time."""
+        last = next((place for place in reversed(range(len(rows))) if read[place] is not None), None)
+        start = times.repeated_from(known[len(rows) - 1])
+        if start is not None:
+            first = next(place for place in range(len(rows)) if known[place] >= start)
+        else:
+            first = 0 if last is None else last + 1
+        if first:
+            self._handed.clear()
+        was_full = self._handed.is_full
+        self._handed.add(rows[first:])
+        if start is not None and self._handed.is_full and not was_full:
+            logger.warning(
+                "More rows of %s than can be remembered are in the hour before %s that comes twice. Rows of its second "
+                "pass are missed if their time is before that of a row already read. Use a column with a time zone.",
+                self.name,
+                times.moment(start).isoformat(),
+            )
+
+    @property
+    def _topic(self) -> str:
+        return self._config.topic_prefix + (self.table.name if self.table is not None else "")
+
+    def _end_rows(self) -> None:
+        assert self._cursor is not None
+        assert self._pass is not None
+        self._cursor.close()
+        self._cursor = None
+        if not self._begin_unreadable(self._pass):
+            self._end()
 
     def _end(self) -> None:
         if self._cursor is not None:

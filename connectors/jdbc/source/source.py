@@ -10,9 +10,9 @@ from typing import Final
 
 from connect.data import Offset, SourceBatch, SourceRecord
 from connect.errors import ConnectError, RetriableError
+from connect.kits.sql.column import TableId
+from connect.kits.sql.connection import Database
 from connect.source import ExactlyOnceSupport, SourceConnector, SourceTask
-from connectors.jdbc.connection import Database
-from connectors.jdbc.dialects.column import TableId
 from connectors.jdbc.source.config import Isolation, JdbcSourceConfig, JdbcTaskConfig, Mode
 from connectors.jdbc.source.monitor import TableMonitor
 from connectors.jdbc.source.offsets import Position, partitions_of_table, query_partition
@@ -41,8 +41,7 @@ class JdbcSourceTask(SourceTask[JdbcTaskConfig]):
         self._readers: deque[TableReader] = deque()
         config = self.config
         isolation = config.transaction_isolation_mode
-        self._database = Database(
-            config,
+        self._database = config.database(
             self.context.wait,
             config.type_options,
             reads=True,
@@ -78,8 +77,8 @@ class JdbcSourceTask(SourceTask[JdbcTaskConfig]):
     def stop(self) -> None:
         database, self._database = getattr(self, "_database", None), None
         if database is not None:
-            database.dispose()
             self._begin_again()
+            database.dispose()
 
     def _has_ended_round(self) -> bool:
         """Whether every table has been read to its end since the last time; a poll in between returns nothing."""
@@ -115,7 +114,7 @@ class JdbcSourceTask(SourceTask[JdbcTaskConfig]):
             raise
 
     def _begin_again(self) -> None:
-        """Reset the readers: the connection is gone, and with it the results being read."""
+        """Reset the readers: the connection is gone or about to be, and with it the results being read."""
         for each in self._readers:
             each.reset()
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
+from connect.kits.sql.column import TableId
 from connect.source import SPLIT_OF, OffsetStorageReader
-from connectors.jdbc.connection import Database
-from connectors.jdbc.dialects.column import TableId
 from connectors.jdbc.source.config import JdbcSourceConfig, Mode
 from connectors.jdbc.source.offsets import Position, partitions_of_table
 from connectors.jdbc.source.reader import incrementing_column
@@ -49,7 +48,7 @@ class TableSplits:
         self._config = config
         self._offsets = offsets
         self._a_range = a_range
-        self._database = Database(config, wait, config.type_options, reads=True)
+        self._database = config.database(wait, config.type_options, reads=True)
 
     def next(self, sizes: Mapping[TableId, int], max_splits: int) -> list[dict[str, str]]:
         """Return the keys that each split adds to the connector's configuration."""
@@ -85,9 +84,9 @@ class TableSplits:
         columns = dialect.columns(connection, table)
         if not columns:
             return None
-        name = dialect.quote(incrementing_column(self._config, table, columns))
+        name = dialect.escaped(dialect.quote(incrementing_column(self._config, table, columns)))
         after = -1 if position.incrementing is None else position.incrementing
-        source = dialect.quoted(table)
+        source = dialect.escaped(dialect.quoted(table))
         statement = f"SELECT min({name}), max({name}) FROM {source} WHERE {name} > {dialect.placeholder}"  # noqa: S608 - quoted
         first, last = connection.exec_driver_sql(statement, (after,)).one()
         return None if last is None else _News(table, max(after, int(first) - 1), int(last))

@@ -5,11 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from connect.java.regex import regex_from_java
-from connectors.jdbc.dialects.column import TableId
+from connect.internals.java.regex import regex_from_java
+from connect.kits.sql.column import TableId
 
-__all__ = ["ColumnMapping", "TableFilter", "column_mapping", "shares", "table_regexes"]
+__all__ = ["ColumnMapping", "TableFilter", "column_mapping", "has_topic_form", "shares", "table_regexes"]
+
+_PART: Final = re.compile(r"""\s*"(?:[^"]|"")+"\s*|\s*`(?:[^`]|``)+`\s*|[^.]+""")
+"""A part of a name: dots separate parts outside quotes, and a doubled quote stands for one."""
+
+_TOPIC: Final = re.compile(r"[a-zA-Z0-9._\-]{1,249}")
 
 ColumnMapping = Sequence[tuple[re.Pattern[str], tuple[str, ...]]]
 
@@ -68,6 +74,11 @@ def column_mapping(texts: Iterable[str]) -> ColumnMapping:
     return found
 
 
+def has_topic_form(text: str) -> bool:
+    """Whether Kafka allows all characters of a text in a topic name, and its length."""
+    return _TOPIC.fullmatch(text) is not None
+
+
 def shares(sizes: Mapping[TableId, int], most: int) -> list[list[TableId]]:
     """Return the tables of each of at most ``most`` tasks, so that all have about the same amount to read."""
     loads = [(0, index) for index in range(min(most, len(sizes)))]
@@ -79,8 +90,15 @@ def shares(sizes: Mapping[TableId, int], most: int) -> list[list[TableId]]:
     return [sorted(part) for part in parts]
 
 
+def _unquoted(part: str) -> str:
+    quote = part[:1]
+    if quote not in ('"', "`") or part[-1:] != quote:
+        return part
+    return part[1:-1].replace(quote * 2, quote)
+
+
 def _is_called(table: TableId, name: str) -> bool:
     """Whether a written name means a table: by its last parts, quoted or not."""
-    parts = [part.strip().strip('"`') for part in name.split(".")]
+    parts = [_unquoted(part.strip()) for part in _PART.findall(name)]
     own = [part for part in (table.catalog, table.schema, table.name) if part]
     return name in (table.name, str(table)) or own[-len(parts) :] == parts

@@ -41,7 +41,6 @@ class GroupMonitor:
         """Set once the groups have been listed, or cannot be."""
         self._has_topic = False
         self._groups: tuple[str, ...] | None = None
-        self._told: str | None = None
         self._thread = threading.Thread(target=self._run, name="mirror-groups", daemon=True)
 
     def start(self) -> None:
@@ -80,16 +79,14 @@ class GroupMonitor:
             self._answered.set()
 
     def _look(self, clients: Clients, groups: Groups) -> None:
-        """List the groups once; log a cluster that does not answer once."""
+        """List the groups once; show a cluster that does not answer."""
         try:
             self._create_topic(clients)
             self._note(tuple(self._found(groups)))
         except RetriableError as error:
-            if str(error) != self._told:
-                logger.warning("%s; asking again, while tasks keep their current groups.", error)
-            self._told = str(error)
+            self._context.show_wait(f"{error}; asking again, while tasks keep their current groups.")
         else:
-            self._told = None
+            self._context.show_wait(None)
 
     def _create_topic(self, clients: Clients) -> None:
         if self._has_topic:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from heapq import nlargest
 from typing import Final
 
 from connect.data import Schema, SourceRecord
@@ -13,9 +12,11 @@ from connect.errors import ConnectError, RetriableError
 from connect.measurement import Measurement
 from connect.source import SourceTask
 from connectors.mirror.checkpoint.group_sync import GroupSync
+from connectors.mirror.checkpoint.measurements import CheckpointLatencies, FailoverMeasurements
 from connectors.mirror.checkpoints import Checkpoints, FlowTopics, GroupOffset
 from connectors.mirror.clients import Clients, Cluster
 from connectors.mirror.config.checkpoint import MirrorCheckpointTaskConfig
+from connectors.mirror.extents import FlowExtents
 from connectors.mirror.filters import topic_filter
 from connectors.mirror.groups import Groups
 from connectors.mirror.offset_topics import OffsetTopics, patience_with, read_checkpoints
@@ -26,36 +27,9 @@ from connectors.mirror.shares import assigned_groups
 from connectors.mirror.source_offsets import NO_OFFSET, checkpoint_partition
 from connectors.mirror.verification.results import FollowedVerifications
 
-__all__ = ["FailoverMeasurements", "MirrorCheckpointTask"]
+__all__ = ["MirrorCheckpointTask"]
 
 logger = logging.getLogger(__name__)
-
-_MOST: Final = 200
-"""Most groups of a task that are reported: those that would read the most records again."""
-
-_AGAIN: Final = "Most records that the group would read again if it failed over now."
-_UNKNOWN: Final = "Partitions of the group whose offset cannot be translated."
-
-
-class FailoverMeasurements:
-    """Measures what a failover would mean for each group of one task. For one thread."""
-
-    def __init__(self, source_alias: str, target_alias: str) -> None:
-        self._labels = (("source", source_alias), ("target", target_alias))
-        self._found: dict[str, tuple[int, int]] = {}
-
-    def note(self, group: str, again: int, unknown: int) -> None:
-        """Set how many records a group would read again, and in how many partitions that is unknown."""
-        self._found[group] = again, unknown
-
-    def measurements(self) -> Iterator[Measurement]:
-        """Yield the measurements of the groups that would read the most records again."""
-        for group in nlargest(_MOST, self._found, key=self._found.__getitem__):
-            again, unknown = self._found[group]
-            labels = (*self._labels, ("group", group))
-            yield Measurement("mirror_failover_read_again", again, _AGAIN, labels)
-            yield Measurement("mirror_failover_unknown_partitions", unknown, _UNKNOWN, labels)
-
 
 _BYTES: Final = Schema.bytes()
 _MS: Final = 1000
@@ -76,6 +50,7 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointTaskConfig]):
         self._due = self._sync_due = 0.0
         self._untold: frozenset[str] = frozenset()
         self._numbers = FailoverMeasurements(config.source_cluster_alias, config.target_cluster_alias)
+        self._latencies = CheckpointLatencies(config.source_cluster_alias, config.target_cluster_alias)
         policy = replication_policy(config.originals)
         self._policy = policy
         self._topic = policy.checkpoints_topic(config.source_cluster_alias)
@@ -83,6 +58,7 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointTaskConfig]):
             topic_filter(config.originals), policy, config.source_cluster_alias, config.target_cluster_alias
         )
         self._clients = Clients(config.originals, config.task_index)
+        self._extents = FlowExtents(config, self._clients, self._flow.remote)
         wait = self.context.wait
         self._at_source = self._groups_at(Cluster.SOURCE)
         # One task of the connector measures it for all.
@@ -119,8 +95,13 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointTaskConfig]):
 
     def measurements(self) -> Iterable[Measurement]:
         yield from self._numbers.measurements()
+        yield from self._latencies.measurements(time.time())
         if self._verified is not None:
             yield from self._verified.measurements()
+
+    def commit_record(self, record: SourceRecord) -> None:
+        if record.timestamp is not None:
+            self._latencies.acknowledged(record.source_partition, record.timestamp / _MS, time.time())
 
     def stop(self) -> None:
         verified, self._verified = getattr(self, "_verified", None), None
@@ -177,14 +158,24 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointTaskConfig]):
         committed = self._at_source.committed(self._groups)
         self._due = time.monotonic() + self.config.emit_checkpoints_interval_seconds
         self._tell({group: found for group, found in committed.items() if isinstance(found, ConnectError)})
+        read = {group: found for group, found in committed.items() if not isinstance(found, ConnectError)}
+        self._look_at_unknown(offsets, [place for found in read.values() for place in found])
         timestamp = round(time.time() * _MS)
         return [
             self._record(checkpoint, timestamp)
-            for group, found in committed.items()
-            if not isinstance(found, ConnectError)
+            for group, found in read.items()
             for checkpoint in self._translated(offsets, group, found)
             if self._checkpoints.emit(checkpoint)
         ]
+
+    def _look_at_unknown(self, offsets: OffsetTopics, committed: Sequence[GroupOffset]) -> None:
+        """Look where partitions begin and end whose offsets cannot be translated: they may be empty."""
+        translator = offsets.translator
+        translator.extents = {}
+        try:
+            translator.extents = self._extents.of(self._flow.unknown(translator, committed))
+        except RetriableError as error:
+            logger.warning("Offsets of empty partitions cannot be translated now: %s", error)
 
     def _translated(self, offsets: OffsetTopics, group: str, found: Sequence[GroupOffset]) -> Iterator[Checkpoint]:
         translated = list(self._flow.checkpoints(offsets.translator, group, found))

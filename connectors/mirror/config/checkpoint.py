@@ -9,6 +9,7 @@ from connect.config import HIGH, LOW, ConfigRuleError, Long, PluginName, Short, 
 from connect.errors import ConfigError
 from connectors.mirror.config.flow import EMIT_OFFSET_SYNCS, TopicsConfig, extension
 from connectors.mirror.filters import GROUP_FILTERS, GroupFilter
+from connectors.mirror.old_names import old_name_warnings
 
 __all__ = ["MirrorCheckpointConfig", "MirrorCheckpointTaskConfig"]
 
@@ -88,6 +89,10 @@ class MirrorCheckpointConfig(TopicsConfig):
                 f"{EMIT_OFFSET_SYNCS}=false leaves nothing to translate offsets with. Remove it, or set enabled=false",
                 EMIT_OFFSET_SYNCS,
             )
+
+    def warnings(self) -> Iterable[str]:
+        """Warn about old names of options."""
+        return old_name_warnings(self.originals, ("topics.exclude", "groups.exclude"))
 
 
 class MirrorCheckpointTaskConfig(MirrorCheckpointConfig):

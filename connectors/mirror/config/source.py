@@ -7,10 +7,12 @@ from typing import Final, Literal
 
 from connect.config import HIGH, LOW, MEDIUM, ConfigRuleError, Long, PluginName, Short, at_least, option, unique_list
 from connect.errors import ConfigError
-from connect.kafka.settings.client import ClientKind
+from connect.internals.kafka.settings.client import ClientKind
 from connectors.mirror.clients import Cluster, Role, java_settings
 from connectors.mirror.config.flow import EMIT_OFFSET_SYNCS, TopicsConfig, extension
 from connectors.mirror.filters import CONFIG_PROPERTY_FILTERS, ConfigPropertyFilter
+from connectors.mirror.old_names import old_name_warnings
+from connectors.mirror.selection import INTERNAL_TOPICS
 
 __all__ = ["MirrorSourceConfig", "MirrorSourceTaskConfig"]
 
@@ -32,6 +34,13 @@ class MirrorSourceConfig(TopicsConfig):
         importance=HIGH,
         validator=unique_list,
         doc="Topics that are not mirrored although topics matches them, as names or Java regular expressions.",
+    )
+    internal_topics: tuple[str, ...] = option(
+        name=INTERNAL_TOPICS,
+        default=(),
+        importance=LOW,
+        internal=True,
+        doc="The topics in which the worker keeps its own state, which are never mirrored.",
     )
     config_properties_exclude: tuple[str, ...] = option(
         default=(
@@ -169,7 +178,8 @@ class MirrorSourceConfig(TopicsConfig):
             )
 
     def warnings(self) -> Iterable[str]:
-        """Warn about missing brokers, without which nothing can be mirrored."""
+        """Warn about missing brokers, without which nothing can be mirrored, and about old names of options."""
+        yield from old_name_warnings(self.originals, ("topics.exclude", "config.properties.exclude"))
         if not self.originals.get("source.cluster.bootstrap.servers"):
             yield "source.cluster.bootstrap.servers is not set. Nothing can be mirrored without brokers of the source."
         if not self.originals.get("target.cluster.bootstrap.servers"):

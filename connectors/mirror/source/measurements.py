@@ -9,6 +9,7 @@ from heapq import nlargest
 from typing import Final, cast
 
 from connect.data import SourceBatch, TopicPartition
+from connect.internals.kafka.clients.statistics import ClientStatistics
 from connect.measurement import Measurement
 
 __all__ = ["MirrorMeasurements", "Position", "Recent"]
@@ -16,6 +17,15 @@ __all__ = ["MirrorMeasurements", "Position", "Recent"]
 _WINDOW: Final = 30.0
 _MOST: Final = 200
 """Most partitions of a task that are reported: those with the largest lag."""
+
+_OF_CLIENT: Final = {
+    "connection-count": "Connections of the consumer to brokers of the source.",
+    "incoming-byte-total": "Bytes that the consumer has received.",
+    "outgoing-byte-total": "Bytes that the consumer has sent.",
+    "records-consumed-total": "Records that the consumer has received.",
+    "bytes-consumed-total": "Bytes of the records that the consumer has received.",
+}
+"""The statistics of the consumer that are reported."""
 
 
 @dataclass(slots=True)
@@ -52,6 +62,12 @@ class Recent:
         both.add(self._now.count, self._now.total, self._now.least, self._now.most)
         return both, max(1.0, now - self._before)
 
+    def bounds(self, now: float) -> Iterator[tuple[str, float]]:
+        """Yield the least, the greatest and the mean of the numbers, unless there are none."""
+        known, _ = self.look(now)
+        if known.count:
+            yield from (("min", known.least), ("max", known.most), ("avg", known.total / known.count))
+
     def _turn(self, now: float) -> None:
         if now - self._began >= 2 * _WINDOW:
             self._last, self._now, self._before, self._began = _Sum(), _Sum(), now - _WINDOW, now
@@ -68,6 +84,8 @@ class _Batch:
     earliest: int
     latest: int
     total: int
+    newest: int
+    """The timestamp of the last record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,17 +107,25 @@ class _Partition:
     under_way: deque[_Batch] = field(default_factory=deque)
     records_total: int = 0
     bytes_total: int = 0
+    age: float | None = None
+    """The age of the last record when it was read, in seconds."""
+
+    latency: float | None = None
+    """The seconds that the last record took until it was acknowledged."""
 
 
 class MirrorMeasurements:
     """Counts what a task has read and what Kafka has acknowledged, a batch at a time. For the task's thread.
 
     Times are in seconds since 1970. ``labels`` are on every measurement; ``names`` has the target's name of each topic.
+    ``client`` is the name of the consumer, without what a configuration adds to it, which may be a secret.
     """
 
-    def __init__(self, labels: tuple[tuple[str, str], ...], names: Mapping[str, str]) -> None:
+    def __init__(self, labels: tuple[tuple[str, str], ...], names: Mapping[str, str], client: str) -> None:
         self._labels = labels
         self._names = names
+        self._client = (("client_id", client),)
+        self._of_client: Mapping[str, float] = {}
         self._partitions: dict[TopicPartition, _Partition] = {}
 
     def read(self, partition: TopicPartition, batch: SourceBatch, size: int, now: float) -> None:
@@ -108,10 +134,15 @@ class MirrorMeasurements:
         times = cast("Sequence[int]", batch.timestamps)
         first, last = batch.source_offsets[0]["offset"], batch.source_offsets[-1]["offset"]
         count, earliest, latest, total = len(times), min(times), max(times), sum(times)
-        kept.under_way.append(_Batch(first, last, count, earliest, latest, total))
+        kept.under_way.append(_Batch(first, last, count, earliest, latest, total, times[-1]))
         kept.ages.add(now, count, count * now - total / 1000, now - latest / 1000, now - earliest / 1000)
+        kept.age = now - times[-1] / 1000
         kept.bytes.add(now, count, size, 0, 0)
         kept.bytes_total += size
+
+    def take_statistics(self, seen: ClientStatistics) -> None:
+        """Keep the latest statistics of the consumer."""
+        self._of_client = {name: seen.values[name] for name in _OF_CLIENT if name in seen.values}
 
     def acknowledged(self, partition: TopicPartition, last: int, now: float) -> None:
         """Count all records up to an offset of the source as written to the target."""
@@ -120,6 +151,7 @@ class MirrorMeasurements:
             batch = kept.under_way.popleft()
             of_all = batch.count * now - batch.total / 1000
             kept.latencies.add(now, batch.count, of_all, now - batch.latest / 1000, now - batch.earliest / 1000)
+            kept.latency = now - batch.newest / 1000
             kept.records_total += batch.count
             kept.caught_up = max(kept.caught_up, batch.latest / 1000)
 
@@ -137,6 +169,15 @@ class MirrorMeasurements:
             kept = self._partition(partition, now)
             for name, value, text in self._of(kept, lags[partition], gaps.get(partition, 0), now):
                 yield Measurement(f"mirror_{name}", value, text, labels)
+            yield self._behind(partition, places[partition])
+        for name, value in self._of_client.items():
+            yield Measurement(f"mirror_consumer_{name.replace('-', '_')}", value, _OF_CLIENT[name], self._client)
+
+    def _behind(self, partition: TopicPartition, place: Position) -> Measurement:
+        """Return how far the consumer is behind, by the topic's name at the source, as a consumer has it."""
+        labels = (*self._client, ("topic", partition.topic), ("partition", str(partition.partition)))
+        behind = max(0, place.end - place.next)
+        return Measurement("mirror_consumer_records_lag", behind, "Records that the consumer is behind.", labels)
 
     def _lag(self, partition: TopicPartition, place: Position, now: float) -> int:
         kept = self._partition(partition, now)
@@ -162,18 +203,19 @@ class MirrorMeasurements:
             round(sizes.total / seconds, 1),
             "Bytes of values read per second, over the last 30 to 60 seconds.",
         )
-        for name, recent, text in (
-            ("record_age", kept.ages, "Age of records when they are read."),
+        for name, last, recent, text in (
+            ("record_age", kept.age, kept.ages, "Age of records when they are read."),
             (
                 "replication_latency",
+                kept.latency,
                 kept.latencies,
                 "Time from the timestamp of a record to its acknowledgement by the target.",
             ),
         ):
-            known, _ = recent.look(now)
-            if known.count:
-                for kind, value in (("min", known.least), ("max", known.most), ("avg", known.total / known.count)):
-                    yield f"{name}_{kind}_seconds", round(value, 3), text
+            if last is not None:
+                yield f"{name}_seconds", round(last, 3), f"{text} That of the last record."
+            for kind, value in recent.bounds(now):
+                yield f"{name}_{kind}_seconds", round(value, 3), text
 
     def _partition(self, partition: TopicPartition, now: float) -> _Partition:
         kept = self._partitions.get(partition)

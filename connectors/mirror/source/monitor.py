@@ -7,14 +7,14 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias, TypeVar
 from uuid import UUID
 
 from confluent_kafka.admin import AdminClient
 
 from connect.data import TopicPartition
-from connect.errors import RetriableError
+from connect.errors import ConfigError, RetriableError
 from connect.source import SourceConnectorContext
 from connectors.mirror.clients import Clients, Cluster
 from connectors.mirror.config.source import MirrorSourceConfig
@@ -30,6 +30,7 @@ __all__ = ["TopicMonitor"]
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
 Ids: TypeAlias = tuple[UUID | None, UUID | None]
 """The ids of a topic at the source and at the target."""
 
@@ -38,6 +39,11 @@ _RETRY: Final = 2.0
 _NEW_SECONDS: Final = 3.0
 """How long to wait for the ids of new topics; old brokers have none."""
 _NEW_LOOK: Final = 0.1
+_NO_TOPIC: Final = (
+    "No selected topic exists at both clusters; the source waits until one does. Create one at the source cluster, "
+    "correct the keys topics and topics.exclude, or see the log if one cannot be created at the target."
+)
+_ANY_TOPIC: Final = "topic"
 _NO_IDS: Final[Ids] = (None, None)
 _PATIENCE: Final = 10.0
 """Seconds for a first look. A cluster that is unreachable is asked again soon, not waited for longer."""
@@ -140,7 +146,7 @@ class TopicMonitor:
             Cluster.TARGET: clients.admin(Cluster.TARGET, "replication-target-admin"),
         }
         source, target = self._topics(admins, Cluster.SOURCE, seconds), self._topics(admins, Cluster.TARGET, seconds)
-        selection = TopicSelection.configured(props)
+        selection = self._on_one_cluster(source, target, TopicSelection.configured(props))
         alias, chosen = config.source_cluster_alias, config_property_filter(props)
         grace = config.mirror_topic_deletion_grace_ms / 1000
         deletions = Deletions(grace) if self._deletes else None
@@ -160,6 +166,40 @@ class TopicMonitor:
         if config.sync_topic_configs_enabled:
             jobs.append(_Job(upkeep.sync_settings, config.sync_topic_configs_interval_seconds))
         return jobs
+
+    def _on_one_cluster(
+        self, source: ClusterTopics, target: ClusterTopics, selection: TopicSelection
+    ) -> TopicSelection:
+        """Return the selection for a flow from a cluster to itself, which must not mirror its own copies.
+
+        Raises :class:`~connect.errors.ConfigError` if topics would keep their names: each would be copied onto itself
+        without end. Waits until both clusters have answered.
+        """
+        ids = self._answer(lambda: (source.cluster_id(), target.cluster_id()))
+        here = None if ids is None else ids[0]
+        if ids is None or here is None or here != ids[1]:
+            return selection
+        alias, policy = self._config.source_cluster_alias, selection.policy
+        if policy.format_remote_topic(alias, _ANY_TOPIC) == _ANY_TOPIC:
+            raise ConfigError(
+                "replication.policy.class",
+                self._config.replication_policy_class,
+                f"The clusters {alias} and {self._config.target_cluster_alias} are the same (id {here}), and with this "
+                "policy each topic would be copied onto itself endlessly: correct the bootstrap servers, or use "
+                "DefaultReplicationPolicy, which renames topics",
+            )
+        return replace(selection, source_of_itself=alias)
+
+    def _answer(self, ask: Callable[[], T]) -> T | None:
+        """Return the answer of the clusters, whenever they give it; ``None`` if the connector is to stop."""
+        while not self._stopped.is_set():
+            try:
+                return ask()
+            except RetriableError as error:
+                self._tell_away(f"{error}")
+                self._answered.set()
+                self._stopped.wait(_RETRY)
+        return None
 
     def _go_on(self, seconds: float) -> bool:
         return not self._stopped.wait(seconds)
@@ -190,10 +230,9 @@ class TopicMonitor:
             self._away = None
         self._partitions, self._ids = found, ids
         self._answered.set()
+        self._context.show_wait(None if found else _NO_TOPIC)
         if (found, ids) == before:
             return
-        if not found:
-            logger.warning("The configuration selects no topic. Check topics and topics.exclude; looking again later.")
         if before[0] is not None:
             logger.info("The selected topics or partitions have changed: %d partitions now.", len(found))
         self._context.request_task_reconfiguration()
@@ -213,6 +252,5 @@ class TopicMonitor:
 
     def _tell_away(self, error: str) -> None:
         self._source_away()
-        if error != self._away:
-            logger.warning("%s; asking again every few seconds.", error)
         self._away = error
+        self._context.show_wait(f"{error}; asking again every few seconds.")

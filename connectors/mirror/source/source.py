@@ -14,13 +14,14 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END
 
 from connect.data import Offset, SourceBatch, TopicPartition
 from connect.errors import RetriableError
-from connect.kafka.settings.client import ClientKind
+from connect.internals.kafka.settings.client import ClientKind
 from connect.measurement import Measurement
 from connect.source import SHARE_KEYS, Delivered, ExactlyOnceSupport, SourceConnector, SourceTask
 from connectors.mirror.clients import Clients, Cluster, Role, java_settings
 from connectors.mirror.config.source import MirrorSourceConfig, MirrorSourceTaskConfig
 from connectors.mirror.patience import StoppedError
 from connectors.mirror.policies import ReplicationPolicy, replication_policy
+from connectors.mirror.selection import INTERNAL_TOPICS
 from connectors.mirror.shares import (
     ASSIGNED_PARTITIONS,
     BYTES,
@@ -92,7 +93,8 @@ class MirrorSourceTask(SourceTask[MirrorSourceTaskConfig]):
         self._renewals = Renewals(config.source_cluster_alias, self.context.offset_storage_reader)
         self._names = self._remote_names()
         labels = ("source", config.source_cluster_alias), ("target", config.target_cluster_alias)
-        self._numbers = MirrorMeasurements(labels, self._names)
+        client = f"{aliases[0]}->{aliases[1]}|{config.originals.get('name')}-{config.task_index}|{_CONSUMER.name}"
+        self._numbers = MirrorMeasurements(labels, self._names, client)
         self._reader: SourceReader | None = None
         self._journal: OffsetJournal | None = None
         settings = java_settings(config.originals, _CONSUMER)
@@ -214,7 +216,7 @@ class MirrorSourceTask(SourceTask[MirrorSourceTaskConfig]):
     def _opened(self) -> SourceReader:
         """Return the reader, after finding out where to start in each partition."""
         starts = self._starts(self._share)
-        consumer = self._clients.consumer(Cluster.SOURCE, _CONSUMER.name, self._forced())
+        consumer = self._clients.consumer(Cluster.SOURCE, _CONSUMER.name, self._forced(), self._numbers.take_statistics)
         self._reader = SourceReader(consumer, self._gaps.meet)
         self._reader.assign(starts)
         return self._reader
@@ -296,7 +298,9 @@ class MirrorSourceConnector(SourceConnector[MirrorSourceConfig]):
         }
         if rate:
             own[BYTES] = str(max(1, rate // len(self._shares)))
-        return {**self.config.originals, **own}
+        # Each worker names its own internal topics.
+        given = {key: value for key, value in self.config.originals.items() if key != INTERNAL_TOPICS}
+        return {**given, **own}
 
     def stop(self) -> None:
         monitor, self._monitor = getattr(self, "_monitor", None), None

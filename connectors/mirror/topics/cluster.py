@@ -42,6 +42,7 @@ T = TypeVar("T")
 _TOPIC: Final = ConfigResource.Type.TOPIC
 _OffsetSpec: Any = OffsetSpec
 # Its stubs have no types.
+_EARLIEST: Final[Any] = _OffsetSpec.earliest()
 _LATEST: Final[Any] = _OffsetSpec.latest()
 _NOT_THERE: Final = frozenset(
     {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
@@ -70,6 +71,16 @@ class ClusterTopics:
         """Return all topics, with the number of their partitions."""
         metadata = self._asked("list its topics", lambda: self._admin.list_topics(timeout=self._seconds))
         return {name: len(topic.partitions) for name, topic in metadata.topics.items() if topic.error is None}
+
+    def cluster_id(self) -> str | None:
+        """Return the id of the cluster; ``None`` if it does not tell."""
+        try:
+            described = self._admin.describe_cluster(request_timeout=self._seconds).result()
+        except KafkaException as error:
+            if may_pass(error.args[0]):
+                raise self._failed("describe itself", error) from error
+            return None
+        return described.cluster_id or None
 
     def create(self, topics: Iterable[NewTopic]) -> list[str]:
         """Create topics; return the names of those that exist then."""
@@ -190,18 +201,25 @@ class ClusterTopics:
                 found[topic] = UUID(int=number)
         return found
 
+    def begins(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return the offset of the first record of each existing partition."""
+        return self._offsets(partitions, "beginning", _EARLIEST)
+
     def ends(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the end offset of each existing partition, open transactions included."""
+        return self._offsets(partitions, "end", _LATEST)
+
+    def _offsets(self, partitions: Collection[TopicPartition], what: str, at: Any) -> dict[TopicPartition, int]:
         if not partitions:
             return {}
-        asked = {Place(*partition): _LATEST for partition in partitions}
+        asked = {Place(*partition): at for partition in partitions}
         found: dict[TopicPartition, int] = {}
         for place, future in self._admin.list_offsets(asked, request_timeout=self._seconds).items():
             try:
                 found[TopicPartition(place.topic, place.partition)] = future.result().offset
             except KafkaException as error:
                 if error.args[0].code() not in _NOT_THERE:
-                    raise self._failed(f"report the end of {place.topic}-{place.partition}", error) from error
+                    raise self._failed(f"report the {what} of {place.topic}-{place.partition}", error) from error
         return found
 
     def _asked(self, what: str, ask: Callable[[], T]) -> T:

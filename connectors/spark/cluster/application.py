@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from connect.errors import ConfigError, ConnectError
-from connect.jvm.home import file_lock
+from connect.internals.jvm.home import file_lock
 
 __all__ = [
     "SESSION_KEY",
@@ -27,6 +27,7 @@ __all__ = [
     "ApplicationFolder",
     "Terms",
     "agree",
+    "application_name",
     "session_name",
     "split_settings",
 ]
@@ -38,6 +39,8 @@ _NAME: Final = re.compile(r"[\w.-]{1,100}")
 _OWN: Final = ("spark.sql.", "spark.databricks.delta.")
 _STATIC: Final = frozenset(
     {
+        # Delta looks for it in the application's first session, too.
+        "spark.sql.catalog.spark_catalog",
         "spark.sql.catalogImplementation",
         "spark.sql.extensions",
         "spark.sql.warehouse.dir",
@@ -147,6 +150,13 @@ def session_name(props: Mapping[str, str]) -> str | None:
     if name is not None and not _NAME.fullmatch(name):
         raise ConfigError(SESSION_KEY, name, "Use only letters, digits, dots, underscores and dashes.")
     return name
+
+
+def application_name(session: str, table_format: str) -> str:
+    """Return the name of the application for the connectors of a session with the same table format: Java has the
+    classes and the extensions of its first connector.
+    """
+    return session if table_format == "parquet" else f"{session}@{table_format}"
 
 
 def split_settings(settings: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:

@@ -16,8 +16,8 @@ from typing import Final
 
 import connect
 from connect.errors import ConfigError, os_reason
-from connect.jvm.home import file_lock
-from connect.plugins import built_in_file
+from connect.internals.jvm.home import file_lock
+from connect.internals.plugins import built_in_file
 
 __all__ = ["SHIPPED_VARIABLE", "is_local", "plugin_folders", "shipped_folders", "shipping_settings"]
 

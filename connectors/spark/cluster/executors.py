@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from connect.errors import ConnectError
+from connect.internals.chain.stack_trace import error_text
 from connectors.spark.cluster.code import is_local
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def check_executors(spark: SparkSession, packages: Sequence[str] = ()) -> None:
     try:
         answers = context.parallelize(range(count), count).mapPartitions(_question((*_NEEDED, *packages))).collect()
     except Exception as error:
-        if (reason := _unfit(str(error))) is None:
+        if (reason := _unfit(error_text(error))) is None:
             raise
         raise ConnectError(f"{reason} {_REMEDY}") from error
     if (reason := unfit_executors([Answer(*answer) for answer in answers])) is not None:

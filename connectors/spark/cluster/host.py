@@ -17,7 +17,7 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any, Final
 
-from connect.jvm.shared_process import has_members
+from connect.internals.jvm.shared_process import has_members
 from connectors.spark.cluster.application import Application, ApplicationFolder, Terms
 from connectors.spark.errors import root_cause
 from connectors.spark.gateway import launch_java

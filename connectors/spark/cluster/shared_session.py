@@ -20,8 +20,15 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession, SQLContext
 
 from connect.errors import ConfigError, ConnectError
-from connect.jvm.shared_process import SHARED_MARK, Membership
-from connectors.spark.cluster.application import SESSION_KEY, Application, ApplicationFolder, agree, split_settings
+from connect.internals.jvm.shared_process import SHARED_MARK, Membership
+from connectors.spark.cluster.application import (
+    SESSION_KEY,
+    Application,
+    ApplicationFolder,
+    agree,
+    application_name,
+    split_settings,
+)
 from connectors.spark.gateway import attach_gateway
 
 __all__ = ["SharedSession", "join_application"]
@@ -87,18 +94,24 @@ class _Wish:
 
 
 def join_application(
-    session: str, connector: str, settings: Mapping[str, str], besides: Mapping[str, str], home: Path
+    session: str,
+    table_format: str,
+    connector: str,
+    settings: Mapping[str, str],
+    besides: Mapping[str, str],
+    home: Path,
 ) -> SharedSession:
-    """Join the application that this worker's connectors call ``session``, or start it.
+    """Join the application that this worker's connectors with a table format call ``session``, or start it.
 
     ``besides`` are further values that all of its connectors must have in common. Raises
     :class:`~connect.errors.ConfigError` if they differ.
     """
-    whole, own = split_settings({**settings, "spark.app.name": f"sluice-session-{session}"})
+    name = application_name(session, table_format)
+    whole, own = split_settings({**settings, "spark.app.name": f"sluice-session-{name}"})
     whole = {"spark.scheduler.mode": "FAIR", **whole}
-    log = home / "spark" / "logs" / f"{session}.log"
-    wish = _Wish(session, connector, whole, {**whole, **besides}, log)
-    folder = ApplicationFolder.of(session)
+    log = home / "spark" / "logs" / f"{name}.log"
+    wish = _Wish(name, connector, whole, {**whole, **besides}, log)
+    folder = ApplicationFolder.of(name)
     with folder.turn():
         membership = Membership(folder.path)
         try:

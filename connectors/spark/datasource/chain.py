@@ -6,9 +6,9 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
-from connect.chain.steps import Step, Steps
-from connect.chain.tolerance import ErrorPolicy, Failure, StageError, Tolerance
 from connect.data import SinkBatch, SinkRecord, SourceBatch, SourceRecord
+from connect.internals.chain.steps import Step, Steps
+from connect.internals.chain.tolerance import ErrorPolicy, Failure, StageError, Tolerance
 from connectors.spark.datasource.contexts import sleep
 
 __all__ = ["RecordChain", "logging_tolerance"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, Literal
 
-from connect.chain.tolerance import ErrorPolicy
 from connect.config import HIGH, LOW, MEDIUM, Config, ConfigRuleError, Long, at_least, option
 from connect.errors import ConfigError
+from connect.internals.chain.tolerance import ErrorPolicy
 
 __all__ = ["DataSourceConfig"]
 

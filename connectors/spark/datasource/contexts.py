@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from connect.chain.sink_context import SinkContext
-from connect.chain.tolerance import Failure, Stage, Tolerance
 from connect.data import Offset, SourceRecord, TopicPartition
 from connect.errors import ConnectError
+from connect.internals.chain.sink_context import SinkContext
+from connect.internals.chain.tolerance import Failure, Stage, Tolerance
 
 __all__ = ["KnownOffsets", "NoTopics", "PlacelessContext", "PlainConnectorContext", "SourceContext", "sleep"]
 
+logger = logging.getLogger(__name__)
 _LOOK: Final = 0.05
 
 
@@ -65,6 +67,11 @@ class PlainConnectorContext(_Waiting):
     def raise_error(self, error: Exception) -> None:
         """Keep an error for :meth:`check`."""
         self._error = error
+
+    def show_wait(self, reason: str | None) -> None:
+        """Log what the connector waits for."""
+        if reason is not None:
+            logger.warning("%s", reason)
 
     def check(self) -> None:
         """Raise the error the connector has reported, if any."""

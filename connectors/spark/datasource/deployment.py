@@ -8,20 +8,19 @@ from typing import Any
 
 from connect.bulk import BulkSinkTask
 from connect.bulk_source import BulkSourceTask
-from connect.chain.specs import VERSION, PredicateSpec, TransformationSpec, transformation_specs
-from connect.chain.steps import Step, transformation_steps
 from connect.config import Config, ConfigRuleError, ConfigType
 from connect.config.errors import InvalidConfigError, keys_of, missing_value
 from connect.connector import Connector, Task
 from connect.errors import ConfigError, ConnectError
-from connect.plugins import PluginKind, PluginRegistry, PluginVersionError, class_name, load_class
-from connect.plugins.versions import VersionSpecError
+from connect.internals.chain.specs import VERSION, PredicateSpec, TransformationSpec, transformation_specs
+from connect.internals.chain.steps import Step, transformation_steps
+from connect.internals.plugins import PluginKind, PluginRegistry, PluginVersionError, class_name, load_class
+from connect.internals.plugins.versions import VersionSpecError
 from connect.providers import restore_references
 from connect.sink import SinkConnector
 from connect.source import SourceConnector
 from connectors.spark.datasource.config import DataSourceConfig
-from connectors.spark.datasource.option_names import alias_names, written_names
-from connectors.spark.datasource.references import resolved_options
+from connectors.spark.datasource.options import alias_names, resolved_options, written_names
 
 __all__ = ["Deployment"]
 

@@ -14,7 +14,7 @@ from connect.errors import ConnectError
 from connectors.spark.datasource.chain import RecordChain, logging_tolerance
 from connectors.spark.datasource.contexts import KnownOffsets, PlainConnectorContext
 from connectors.spark.datasource.deployment import Deployment
-from connectors.spark.datasource.references import secrets_hidden
+from connectors.spark.datasource.options import secrets_hidden
 from connectors.spark.datasource.rows import RowShape
 from connectors.spark.datasource.source_tasks import connector_started, polled_to_the_end, task_started
 

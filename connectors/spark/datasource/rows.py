@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from connect.chain.tolerance import Failure, Stage, Tolerance
 from connect.data import Column, Headers, Offset, Schema, SourceBatch, SourceRecord, ValueColumn
 from connect.data.arrow import schema_from_arrow
 from connect.data.logical import TIMESTAMP_NAME, timestamp_from_milliseconds
 from connect.errors import DataError, SchemaError
+from connect.internals.chain.tolerance import Failure, Stage, Tolerance
 from connectors.spark.arrow_types import table_type
 from connectors.spark.datasource.config import DataSourceConfig
 from connectors.spark.decoding.report import Report

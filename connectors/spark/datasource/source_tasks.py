@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from connect.chain.tolerance import Tolerance
 from connect.data import SourceBatch, SourceRecord
 from connect.errors import ConnectError, RetriableError
-from connect.plugins import class_name
+from connect.internals.chain.tolerance import Tolerance
+from connect.internals.plugins import class_name
 from connect.source import SourceConnector, SourceTask
 from connectors.spark.datasource.contexts import KnownOffsets, PlainConnectorContext, SourceContext
 from connectors.spark.datasource.deployment import Deployment

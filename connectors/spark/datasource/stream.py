@@ -10,14 +10,14 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import SimpleDataSourceStreamReader
 
-from connect.chain.tolerance import Tolerance
 from connect.data import SourceBatch, SourceRecord
+from connect.internals.chain.tolerance import Tolerance
 from connectors.spark.datasource.chain import RecordChain, logging_tolerance
 from connectors.spark.datasource.contexts import KnownOffsets
 from connectors.spark.datasource.deployment import Deployment
+from connectors.spark.datasource.options import secrets_hidden
 from connectors.spark.datasource.pollers import Pollers
 from connectors.spark.datasource.reader import joined
-from connectors.spark.datasource.references import secrets_hidden
 from connectors.spark.datasource.rows import RowShape
 from connectors.spark.datasource.source_tasks import PATIENCE
 from connectors.spark.datasource.stream_offsets import Replay, StreamOffset, advanced, known_offsets

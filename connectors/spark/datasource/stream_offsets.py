@@ -11,9 +11,9 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
-from connect.chain.source import by_source_partition
 from connect.data import Offset, SourceBatch
 from connect.errors import ConnectError
+from connect.internals.chain.source import by_source_partition
 
 __all__ = ["Replay", "StreamOffset", "advanced", "known_offsets"]
 

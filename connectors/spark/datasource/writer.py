@@ -27,16 +27,16 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from connect.chain.bounded_sink import BoundedSink
-from connect.chain.raw_records import ConsumedBatch
-from connect.chain.sink_context import SinkContext
 from connect.data import Constant, SinkBatch, SinkRecord, TopicPartition
 from connect.errors import ConfigError, ConnectError
+from connect.internals.chain.bounded_sink import BoundedSink
+from connect.internals.chain.raw_records import ConsumedBatch
+from connect.internals.chain.sink_context import SinkContext
 from connectors.spark.datasource.chain import RecordChain, logging_tolerance
 from connectors.spark.datasource.contexts import NoTopics, PlacelessContext, PlainConnectorContext, sleep
 from connectors.spark.datasource.deployment import Deployment
+from connectors.spark.datasource.options import secrets_hidden
 from connectors.spark.datasource.records import RecordShape
-from connectors.spark.datasource.references import secrets_hidden
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

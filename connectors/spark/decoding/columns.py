@@ -17,7 +17,7 @@ from pyarrow import types as kinds
 from connect.converter import Converter
 from connect.data import ArrowColumn, Schema
 from connect.data.arrow import arrow_type
-from connect.plugins import class_name
+from connect.internals.plugins import class_name
 from connectors.spark.decoding.column_reader import ColumnReader, Reading, UncertainReadingError
 from connectors.spark.decoding.envelopes import EnvelopeReader
 from connectors.spark.decoding.json_text import is_natural, parse_json, select

@@ -13,12 +13,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from connect.chain.sink import SinkChain
-from connect.chain.steps import Steps
-from connect.chain.tolerance import ErrorPolicy, Stage, Tolerance
-from connect.data import ArrowColumn, Column, Schema, SinkBatch, SinkRecord
+from connect.data import ArrowColumn, Column, Schema, SinkBatch, SinkRecord, Type
 from connect.errors import DataError
+from connect.internals.chain.sink import SinkChain
+from connect.internals.chain.steps import Steps
+from connect.internals.chain.tolerance import ErrorPolicy, Stage, Tolerance
 from connect.offset_set import OffsetSet
+from connectors.spark.decoding.changes import ChangePlan
 from connectors.spark.decoding.column_reader import Reading, UncertainReadingError
 from connectors.spark.decoding.field_names import adjust_column, adjusted_schema
 from connectors.spark.decoding.kafka_columns import read_kafka_columns, value_columns
@@ -26,9 +27,9 @@ from connectors.spark.decoding.placement import Placement
 from connectors.spark.decoding.plugins import executor_plugins
 from connectors.spark.decoding.raw_batch import RawBatch
 from connectors.spark.decoding.report import TASK, LoadStop, Rejection, Rejections, Report
+from connectors.spark.decoding.row_limits import RowLimits
 from connectors.spark.decoding.rows import Fitted, Rows
-from connectors.spark.schema import Evolution, KafkaColumns
-from connectors.spark.tables.changes import ChangePlan
+from connectors.spark.schema import Evolution, KafkaColumns, table_schema
 
 __all__ = ["DecodePlan", "Decoder", "Mode"]
 
@@ -74,10 +75,14 @@ class DecodePlan:
     """
     left_out: Mapping[int, OffsetSet] = field(default_factory=dict)
     """The bad records that have already been given up, by topic partition."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """The tables that there cannot be, with the reasons: their records are bad."""
     by_row: bool = False
     """Whether every record goes through the converters, even if a column reader could replace them."""
     placement: Placement | None = None
     """Adds the folder column to rows, if they are to have one."""
+    limits: Mapping[str, RowLimits] = field(default_factory=dict)
+    """What rows may not have, by table."""
 
 
 class Decoder:
@@ -108,8 +113,13 @@ class Decoder:
         offsets = raw.offset_array
         self._report.take(raw.partition, offsets[0].as_py(), offsets[-1].as_py(), len(raw))
         for rows in self._rows(raw):
+            if (reason := self._plan.refused.get(rows.table)) is not None:
+                for offset in rows.offsets.to_pylist():
+                    self._reject(offset, DataError(reason))
+                self._settle()
+                continue
             try:
-                found = self._placed(self._fitted(rows), raw.partition)
+                found = self._placed(self._limited(self._fitted(rows)), raw.partition)
             except DataError as error:
                 found = None
                 for offset in rows.offsets.to_pylist():
@@ -139,9 +149,23 @@ class Decoder:
             reading = plugins.reader(raw.value_array, value_columns(plan.schema, plan.kafka_columns))
             if plan.names != "none" and reading.column.schema is not None:
                 _check_names(reading.column.schema, plan.names)
-        except UncertainReadingError:
+            if reading.column.schema is not None:
+                if not self._is_free(reading.column.schema):
+                    return None
+                if plan.evolution.refuses is not None:
+                    plan.evolution.refuses(table_schema(reading.column.schema))
+        except (UncertainReadingError, DataError):
+            # Whatever is wrong with the values, the converter can tell which of the records it concerns.
             return None
         return reading
+
+    def _is_free(self, schema: Schema) -> bool:
+        """Whether the names of the fields are unlike each other, and unlike those of Kafka columns."""
+        plan = self._plan
+        taken = {plan.evolution.key(name) for name in plan.kafka_columns.names if name is not None}
+        if schema.type is Type.STRUCT and any(plan.evolution.key(name) in taken for name in schema.field_names):
+            return False
+        return not plan.evolution.folds or plan.evolution.without_twins(plan.schema or schema, schema) is schema
 
     def _of_batch(self, raw: RawBatch, batch: SinkBatch) -> Iterator[Rows]:
         if self._plan.changes is not None:
@@ -216,6 +240,16 @@ class Decoder:
     def _reject(self, offset: int, error: Exception, stage: Stage = Stage.TASK_PUT, executing: str = TASK) -> None:
         if self._plan.accounts:
             self._report.reject(offset, error, stage, executing)
+
+    def _limited(self, fitted: Fitted | None) -> Fitted | None:
+        """The rows within the limits of the table; the others are rejected."""
+        limits = self._plan.limits.get(self._plan.table)
+        mistakes = {} if fitted is None or limits is None else limits.mistakes(fitted.rows)
+        if fitted is None or not mistakes:
+            return fitted
+        for index, error in sorted(mistakes.items()):
+            self._report.reject(fitted.offsets[index].as_py(), error)
+        return fitted.without(mistakes)
 
     def _placed(self, fitted: Fitted | None, partition: int) -> pa.RecordBatch | None:
         """The rows with the folder column, if they are to have one; rows without a folder are rejected."""

@@ -12,7 +12,7 @@ from pyspark import SparkContext, TaskContext
 from pyspark.accumulators import Accumulator, AccumulatorParam
 
 from connect.data import Schema
-from connect.garbage_collection import collect_seldom
+from connect.internals.garbage_collection import collect_seldom
 from connect.offset_set import OffsetSet
 from connectors.spark.arrow_types import table_type
 from connectors.spark.decoding.decoder import DecodePlan, Decoder, Mode
@@ -56,7 +56,7 @@ class Passes:
     def begin(self, plan: DecodePlan, reader: KafkaReader, files: PartFiles | None = None) -> Pass:
         """Begin the next pass, whose input is the numbers of splits.
 
-        It yields the rows of the table, but only :data:`MARKS` if the rows are written to ``files`` or nowhere.
+        It yields the rows of the table, but only marks if the rows are written to ``files`` or nowhere.
         """
         self._number += 1
         self._accumulator.value.begin(self._number, Reports())

@@ -6,24 +6,27 @@ another pass goes over those alone, a few at a time, and describes each whole re
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, Never
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connect.chain.raw_records import RawRecord
-from connect.chain.tolerance import Failure, RaisedElsewhere, Stage
-from connect.data import Schema
-from connect.errors import DataError
+from connect.bulk import BulkSinkTaskContext, FailuresOf
+from connect.data import Schema, TopicPartition
+from connect.errors import ConnectError, DataError, RetriableError
+from connect.internals.chain.raw_records import RawRecord
+from connect.internals.chain.tolerance import Failure, RaisedElsewhere, Stage
 from connect.offset_set import OffsetSet
 from connectors.spark.decoding.decoder import DecodePlan, Decoder, Mode
 from connectors.spark.decoding.raw_batch import RawBatch
-from connectors.spark.decoding.report import TASK, Report
+from connectors.spark.decoding.report import TASK, Rejection, Report
 
-__all__ = ["FAILURE_ROWS", "Examiner", "failure_row", "failures_of", "size_of_row"]
+__all__ = ["FAILURE_ROWS", "Examiner", "failure_row", "failures_of", "refuse_record", "size_of_row", "told_failures"]
 
+_PORTION: Final = 10_000
+_END: Final = 2**63 - 1
 _COLUMNS: Final[Mapping[str, Any]] = {
     "topic": pa.string(),
     "partition": pa.int32(),
@@ -174,3 +177,44 @@ def _failure(row: Mapping[str, Any]) -> Failure:
         raw=raw,
         raised=RaisedElsewhere(row["error_class"], row["trace"]),
     )
+
+
+def told_failures(
+    topic: str, left: Mapping[int, OffsetSet], examined: Callable[[Mapping[int, OffsetSet]], pa.Table]
+) -> Iterator[Failure]:
+    """Yield the failures of these records of a topic, in batches that fit into memory (invariant I9).
+
+    ``examined`` returns rows that describe some of the records, for each partition in the order of its offsets; the
+    first ones if all are too large.
+    """
+    while left:
+        portion = {partition: offsets.least(_PORTION // len(left) + 1) for partition, offsets in left.items()}
+        rows: Any = examined(portion)
+        yield from failures_of(rows)
+        rest = dict(left)
+        for partition in portion:
+            told = rows.filter(pc.equal(rows["partition"], pa.scalar(partition, pa.int32())))["offset"]
+            if not len(told):
+                raise ConnectError(
+                    f"Bad records of topic {topic}, partition {partition} can no longer be read to report "
+                    "them: retention or compaction has removed them in the meantime. Nothing of the load is "
+                    "committed."
+                )
+            rest[partition] = left[partition].between(told[-1].as_py() + 1, _END)
+        left = {partition: offsets for partition, offsets in rest.items() if len(offsets)}
+
+
+def refuse_record(context: BulkSinkTaskContext, first: Rejection, failures: FailuresOf) -> Never:
+    """Fail a load because of its first bad record, after sending that to the log and the dead letter queue."""
+    bad = {TopicPartition(first.topic, first.partition): OffsetSet.of([first.offset])}
+    refusal = DataError(
+        f"Bad record in {str(first).rstrip('.')}. Correct it at its source, or set errors.tolerance=all to leave such "
+        "records out."
+    )
+    try:
+        context.leave_out(bad, failures)
+    except RetriableError:
+        raise
+    except ConnectError as error:
+        raise refusal from error
+    raise refusal

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from connect.bulk import OffsetRange
-from connect.chain.raw_records import ConsumedBatch
-from connect.consumption.ranges import RangeReader
 from connect.data import Constant, TimestampType, TopicPartition
+from connect.internals.chain.raw_records import ConsumedBatch
+from connect.internals.consumption.ranges import RangeReader
 
 __all__ = ["KafkaReader"]
 

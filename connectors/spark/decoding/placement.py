@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -13,13 +14,14 @@ import pyarrow as pa
 from pyarrow import compute, types
 
 from connect.errors import DataError
-from connectors.spark.time_folders import TimeFolders
+from connect.kits.files.time_folders import TimeFolders
 
-__all__ = ["FOLDER_COLUMN", "Extractor", "Placed", "Placement"]
+__all__ = ["FOLDER_COLUMN", "Extractor", "Placed", "Placement", "field_of"]
 
 FOLDER_COLUMN: Final = "sluice-folder"
 """A name that no field of a record has by accident."""
 
+_AFTER_MIDNIGHT: Final = re.compile(r"(:00(\.0+)?)?(Z|[+-]\d\d(:?\d\d)?)?")
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MILLISECOND: Final = dt.timedelta(milliseconds=1)
 
@@ -67,28 +69,30 @@ class Placement:
         if self.extractor is Extractor.RECORD:
             instants, refused = _instants(timestamps)
         else:
-            instants, refused = _instants(self._field(rows))
+            instants, refused = _instants(field_of(rows, self.time_field))
         if refused:
             kept = [index for index in range(len(rows)) if index not in refused]
             rows, instants = rows.take(pa.array(kept, pa.int64())), instants[kept]
         return Placed(_with_folders(rows, _folders(self.times, instants)), self._named(refused))
 
-    def _field(self, rows: pa.RecordBatch) -> Any:
-        array: Any = None
-        for name in self.time_field:
-            parent, array = array, None
-            if parent is None:
-                index = rows.schema.get_field_index(name)
-                array = rows.column(index) if index >= 0 else None
-            elif types.is_struct(parent.type) and parent.type.get_field_index(name) >= 0:
-                array = compute.struct_field(parent, name)
-            if array is None:
-                return pa.nulls(len(rows), pa.int64())
-        return array
-
     def _named(self, refused: Mapping[int, str]) -> dict[int, DataError]:
         where = f"timestamp.field={'.'.join(self.time_field)}"
         return {index: DataError(f"{where} {reason}") for index, reason in refused.items()}
+
+
+def field_of(rows: pa.RecordBatch, path: Sequence[str]) -> Any:
+    """Return the values of a field, which may be nested; nulls if no row has it."""
+    array: Any = None
+    for name in path:
+        parent, array = array, None
+        if parent is None:
+            index = rows.schema.get_field_index(name)
+            array = rows.column(index) if index >= 0 else None
+        elif types.is_struct(parent.type) and parent.type.get_field_index(name) >= 0:
+            array = compute.struct_field(parent, name)
+        if array is None:
+            return pa.nulls(len(rows), pa.int64())
+    return array
 
 
 def _with_folders(rows: pa.RecordBatch, folders: Any) -> pa.RecordBatch:
@@ -142,19 +146,22 @@ def _of_values(values: Sequence[Any], instant_of: Callable[[Any], int]) -> tuple
 
 def _parsed(text: str) -> int:
     """Parse an ISO 8601 date with or without a time, in UTC unless it names a zone."""
+    begin, midnight, rest = text.partition("T24:00")
+    if midnight and _AFTER_MIDNIGHT.fullmatch(rest):
+        # The end of a day, as ISO 8601 writes it.
+        return _parsed(f"{begin}T00:00{rest}") + 86_400_000
     moment = dt.datetime.fromisoformat(text)
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=dt.UTC)
-    return (moment - _EPOCH) // _MILLISECOND
+    offset = moment.utcoffset() or dt.timedelta()
+    return (moment.replace(tzinfo=dt.UTC) - _EPOCH - offset) // _MILLISECOND
 
 
-_FIRST: Final = (dt.datetime(2, 1, 1, tzinfo=dt.UTC) - _EPOCH) // _MILLISECOND
-_LAST: Final = (dt.datetime(9999, 1, 1, tzinfo=dt.UTC) - _EPOCH) // _MILLISECOND
+_FIRST: Final = (dt.datetime(1, 1, 1, tzinfo=dt.UTC) - _EPOCH) // _MILLISECOND
+_LAST: Final = (dt.datetime(9999, 12, 31, tzinfo=dt.UTC) - _EPOCH) // _MILLISECOND + 86_400_000
 
 
 def _check_year(instant: int) -> None:
     if not _FIRST <= instant < _LAST:
-        raise ValueError(f"{instant} ms is beyond the years 2 to 9998")
+        raise ValueError(f"{instant} ms is beyond the years 1 to 9999")
 
 
 def _refuse(reason: str) -> int:

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from connect.chain.converters import Converters, converter_plugin
-from connect.chain.specs import transformation_specs
-from connect.chain.steps import Step, transformation_steps
 from connect.config import Config
 from connect.converter import Converter, HeaderConverter
 from connect.data import Schema, SchemaAndValue
-from connect.plugins import PluginKind, PluginRegistry
+from connect.internals.chain.converters import Converters, converter_plugin
+from connect.internals.chain.specs import transformation_specs
+from connect.internals.chain.steps import Step, transformation_steps
+from connect.internals.plugins import PluginKind, PluginRegistry
 from connectors.spark.cluster.code import plugin_folders, shipped_folders
 from connectors.spark.decoding.column_reader import ColumnReader
 from connectors.spark.decoding.columns import column_reader

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from connect.chain.raw_records import ConsumedBatch, RawHeaders
 from connect.data import Constant, TimestampType
+from connect.internals.chain.raw_records import ConsumedBatch, RawHeaders
 
 __all__ = ["RawBatch"]
 

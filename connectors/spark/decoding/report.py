@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import astuple, dataclass, field
 from typing import Final, Generic, Protocol, Self, TypeVar
 
-from connect.chain.tolerance import Failure, Stage
 from connect.data import Schema
 from connect.errors import RetriableError
+from connect.internals.chain.stack_trace import error_text
+from connect.internals.chain.tolerance import Failure, Stage
 from connect.offset_set import OffsetSet
 
 __all__ = ["TASK", "LoadStop", "Mergeable", "PassReports", "Rejection", "Rejections", "Report", "Reports"]
@@ -36,7 +37,7 @@ class LoadStop(Exception):  # noqa: N818 - it says that the job has to end, not 
     @classmethod
     def found_in(cls, error: BaseException) -> LoadStop | None:
         """Find the stop in a Spark error, if there is one."""
-        match = cls._TEXT.search(str(error))
+        match = cls._TEXT.search(error_text(error))
         if match is None:
             return None
         rejection = json.loads(match[1])["rejection"]
@@ -106,7 +107,7 @@ class Report:
 
 
 class Rejections:
-    """Adds the records that the chain gives up to a report; a :class:`~connect.chain.tolerance.Reporter`."""
+    """Adds the records that the chain gives up to a report; a :class:`~connect.internals.chain.tolerance.Reporter`."""
 
     def __init__(self, reject: Callable[[int, Exception, Stage, str], None]) -> None:
         self._reject = reject

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
@@ -14,7 +14,7 @@ from connect.data.arrow import arrow_type, conform, to_array
 from connect.errors import DataError, SchemaError
 from connectors.spark.arrow_types import table_type
 from connectors.spark.decoding.field_columns import is_in_place, place_array, place_value
-from connectors.spark.decoding.inference import as_row, infer_rows, prune
+from connectors.spark.decoding.inference import as_row, infer_rows, inferred, prune
 from connectors.spark.decoding.report import Report
 from connectors.spark.schema import VALUE_COLUMN, Evolution, in_common, table_schema
 
@@ -38,21 +38,23 @@ class Rows:
 
     def survey(self, report: Report) -> None:
         """Note the schema these rows show."""
-        report.seen[self.table] = in_common(
-            report.seen.get(self.table, _EMPTY), self._schema(), branches=self.evolution.branches
-        )
+        seen, shows = self._shown(report)
+        if shows:
+            before = report.seen.get(self.table, _EMPTY)
+            report.seen[self.table] = in_common(before, seen, branches=self.evolution.branches)
 
     def fit(self, table: Schema, report: Report, *, may_grow: bool) -> Fitted | None:
         """The rows in the columns of the table; records that do not fit are rejected.
 
         With ``may_grow``, the result is ``None`` if the table would hold more of these rows with a wider schema.
         """
-        if may_grow and self._has_schemas() and self.evolution.grown(table, self._schema()) is not table:
+        if may_grow and self._has_schemas() and self._grows(table):
             return None
         try:
+            self._check_names()
             array = self._array(table, report)
         except DataError:
-            if may_grow and self.evolution.grown(table, self._schema()) is not table:
+            if may_grow and self._grows(table):
                 return None
             return self._one_by_one(table, report)
         return Fitted(table_type(table).record_batch(array), self.offsets, self.timestamps)
@@ -60,17 +62,51 @@ class Rows:
     def _has_schemas(self) -> bool:
         return all(column.schema is not None for column in (self.value, *dict(self.kafka_columns).values()))
 
-    def _schema(self) -> Schema:
-        """The schema of a table for these rows alone."""
-        seen = _schema_shown(self.value, self.evolution)
-        if not self.kafka_columns:
-            return seen
-        for name, _ in self.kafka_columns:
-            if seen.field(name) is not None:
+    def _grows(self, table: Schema) -> bool:
+        """Whether the table would hold more of these rows with a wider schema."""
+        seen, shows = self._shown(None)
+        return shows and self.evolution.grown(table, seen) is not table
+
+    def _shown(self, report: Report | None) -> tuple[Schema, bool]:
+        """The schema of a table for those rows that a table can hold, and whether there are any; the others are
+        rejected, if there is a report.
+        """
+        try:
+            return self._schema(), True
+        except DataError:
+            seen, shows = _EMPTY, False
+        for index, offset in enumerate(self.offsets.to_pylist()):
+            try:
+                alone = self._row(index)._schema()
+            except DataError as error:
+                if report is not None:
+                    report.reject(offset, error)
+            else:
+                seen, shows = in_common(seen, alone, branches=self.evolution.branches), True
+        return seen, shows
+
+    def _check_names(self) -> None:
+        """Raise :class:`~connect.errors.SchemaError` for a field whose name a Kafka column has taken."""
+        taken = {self.evolution.key(name): name for name, _ in self.kafka_columns}
+        if not taken:
+            return
+        for field, shown in _fields_of(self.value):
+            name = taken.get(self.evolution.key(field))
+            if name is not None and (shown is None or inferred(shown) is not None):
                 raise SchemaError(
-                    f"The values have a field {name}, but the table uses that column name for data from Kafka: "
+                    f"The values have a field {field}, but the table uses the column name {name} for data from Kafka: "
                     "set another column name (store.kafka.*.column), or rename the field (ReplaceField)."
                 )
+
+    def _schema(self) -> Schema:
+        """The schema of a table for these rows alone, which a table can have."""
+        self._check_names()
+        seen = _schema_shown(self.value, self.evolution)
+        table_type(seen)
+        if self.evolution.refuses is not None:
+            self.evolution.refuses(seen)
+        if not self.kafka_columns:
+            return seen
         fields = [
             field
             for name, column in self.kafka_columns
@@ -92,18 +128,34 @@ class Rows:
         together = pa.StructArray.from_arrays([child for array in arrays for child in array.flatten()], labels)
         return conform(together, table)
 
+    def _reason(self, table: Schema) -> DataError | None:
+        """Return why no table could hold these rows beside those of this one, if that is so."""
+        try:
+            seen = self._schema()
+        except DataError as error:
+            return error
+        if self.evolution.folds and (kept := self.evolution.without_twins(table, seen)) is not seen:
+            return SchemaError(
+                f"The target cannot distinguish {_twins(table, seen, kept)}, because their names differ only in the "
+                "case of letters: rename one (ReplaceField)."
+            )
+        return None
+
+    def _row(self, index: int) -> Rows:
+        kafka_columns = tuple((name, column.take([index])) for name, column in self.kafka_columns)
+        offsets = self.offsets.slice(index, 1)
+        return replace(self, value=self.value.take([index]), kafka_columns=kafka_columns, offsets=offsets)
+
     def _one_by_one(self, table: Schema, report: Report) -> Fitted:
         arrays: list[Any] = [to_array([], table)]
         fitting: list[int] = []
         for index, offset in enumerate(self.offsets.to_pylist()):
-            kafka_columns = tuple((name, column.take([index])) for name, column in self.kafka_columns)
-            row = replace(
-                self, value=self.value.take([index]), kafka_columns=kafka_columns, offsets=self.offsets.slice(index, 1)
-            )
+            row = self._row(index)
             try:
+                row._check_names()
                 arrays.append(row._array(table, report))
             except DataError as error:
-                report.reject(offset, error)
+                report.reject(offset, row._reason(table) or error)
             else:
                 fitting.append(index)
         kept = pa.array(fitting, pa.int64())
@@ -118,6 +170,30 @@ class Fitted:
     rows: pa.RecordBatch
     offsets: Any
     timestamps: Any
+
+    def without(self, indices: Container[int]) -> Fitted:
+        """Return the other rows."""
+        kept = pa.array([index for index in range(len(self.rows)) if index not in indices], pa.int64())
+        timestamps = None if self.timestamps is None else self.timestamps.take(kept)
+        return Fitted(self.rows.take(kept), self.offsets.take(kept), timestamps)
+
+
+def _twins(table: Schema, seen: Schema, kept: Schema) -> str:
+    """Name two fields, or a column and a field, that a target takes for one."""
+    for name in seen.field_names:
+        if kept.field(name) is None:
+            both = {other for other in (*table.field_names, *seen.field_names) if other.lower() == name.lower()}
+            return f"the fields {', '.join(sorted(both))}"
+    return "fields of a struct"
+
+
+def _fields_of(values: Column) -> Iterator[tuple[str, Any]]:
+    """The names of the columns that values have, with what they hold if they have no schema."""
+    if values.schema is not None:
+        yield from ((name, None) for name in _table_schema(values.schema).field_names)
+        return
+    for row in (as_row(value) for value in values if value is not None):
+        yield from ((name, item) for name, item in row.items() if item is not None and isinstance(name, str))
 
 
 def _schema_shown(values: Column, evolution: Evolution) -> Schema:
@@ -172,6 +248,6 @@ def _schemaless_array(values: Column, table: Schema, evolution: Evolution, repor
     except DataError:
         pass
     pruned = [prune(row, table, report.untyped) for row in rows]
-    if evolution != Evolution():
+    if evolution.branches or not evolution.adds:
         pruned = [place_value(row, table, evolution, report.unknown) for row in pruned]
     return to_array(pruned, table)

@@ -18,9 +18,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from connect.data import Schema
 from connect.data.logical import date_schema, decimal_schema, timestamp_schema
 from connect.errors import SchemaError
+from connect.kits.schema_json import schema_from_json, schema_to_json
 from connectors.spark.arrow_types import table_type
 from connectors.spark.schema import table_schema
-from connectors.spark.schema_json import schema_from_json, schema_to_json
 
 __all__ = [
     "SCHEMA_PROPERTY",

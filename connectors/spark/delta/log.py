@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, NamedTuple, ParamSpec
 from py4j.protocol import Py4JJavaError
 from pyspark.sql.types import StructType
 
-from connect.crash import crash_point
 from connect.errors import RetriableError
+from connect.internals.chain.stack_trace import error_text
+from connect.internals.crash import crash_point
 from connectors.spark.errors import root_cause
 
 if TYPE_CHECKING:
@@ -314,7 +315,7 @@ def table_names(spark: SparkSession, folder: str) -> list[str]:
 
 def is_conflict(error: BaseException) -> bool:
     """Whether a commit failed because of a simultaneous one, so that it may be retried."""
-    return any(name in str(error) for name in _CONFLICTS)
+    return any(name in error_text(error) for name in _CONFLICTS)
 
 
 def _quoted(name: str) -> str:

@@ -9,7 +9,7 @@ from connect.bulk_source import BulkSourceConfig
 from connect.config import LOW, Config, Long, at_least, option
 from connect.config.errors import ConfigRuleError
 from connect.errors import ConfigError
-from connect.extras import missing_extra
+from connect.internals.extras import missing_extra
 
 __all__ = ["SparkSinkEngineConfig", "SparkSourceEngineConfig"]
 

@@ -34,16 +34,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from connect.bulk import BulkSinkTask, BulkSinkTaskContext, FailuresOf, OffsetRange
-from connect.chain.tolerance import ErrorPolicy
 from connect.data import TopicPartition
 from connect.errors import ConnectError, RetriableError
+from connect.internals.chain.tolerance import ErrorPolicy
 from connect.offset_set import OffsetSet
 from connectors.spark.decoding.plugins import chain_properties
 from connectors.spark.engine.config import SparkSinkEngineConfig
-from connectors.spark.engine.publisher import InExecutorError
 from connectors.spark.engine.sink_accounts import Account, Accounts, Outcome
 from connectors.spark.engine.sink_orders import SinkOrders
 from connectors.spark.errors import is_lasting, load_error
+from connectors.spark.publishing.publisher import InExecutorError
 from connectors.spark.retries import LoadRetries
 from connectors.spark.stores.access import Access
 
@@ -95,6 +95,14 @@ class SparkSinkEngine(BulkSinkTask[SparkSinkEngineConfig]):
         """Return the next offsets after what the tasks flushed in this driver's loads, or where they want to
         continue."""
         return self._done
+
+    def begin_anew(self, topic: str) -> bool:
+        """Forget what was done of a topic that exists no more. Where its tasks want to continue no longer counts."""
+        gone = {tp for tp in self._done if tp.topic == topic}
+        for tp in gone:
+            del self._done[tp]
+        self._settled |= gone
+        return True
 
     def load(self, ranges: Sequence[OffsetRange]) -> None:
         """Let the tasks put and flush the records of the ranges.

@@ -18,17 +18,17 @@ from pyspark import TaskContext
 from pyspark.accumulators import Accumulator
 
 from connect.bulk import OffsetRange
-from connect.chain.bounded_sink import BoundedSink, GoesBackError
-from connect.chain.sink import SinkChain
-from connect.chain.sink_context import SinkContext
-from connect.chain.stack_trace import stack_trace
-from connect.chain.steps import Steps
-from connect.chain.tolerance import Failure, Tolerance
-from connect.consumption.ranges import RangeReader, RangesGoneError, RangesStalledError
 from connect.data import SinkBatch, SinkRecord, TopicPartition
 from connect.errors import ConnectError, RetriableError
+from connect.internals.chain.bounded_sink import BoundedSink, GoesBackError
+from connect.internals.chain.sink import SinkChain
+from connect.internals.chain.sink_context import SinkContext
+from connect.internals.chain.stack_trace import stack_trace
+from connect.internals.chain.steps import Steps
+from connect.internals.chain.tolerance import Failure, Tolerance
+from connect.internals.consumption.ranges import RangeReader, RangesGoneError, RangesStalledError
+from connect.internals.plugins import class_name
 from connect.offset_set import OffsetSet
-from connect.plugins import class_name
 from connect.sink import SinkTask
 from connectors.spark.decoding.executor import spare_the_collector
 from connectors.spark.decoding.failures import FAILURE_ROWS, failure_row
@@ -50,7 +50,7 @@ class _UntoldError(ConnectError):
 
 
 class _Reports:
-    """Collects the skipped records; a :class:`~connect.chain.tolerance.Reporter`."""
+    """Collects the skipped records; a :class:`~connect.internals.chain.tolerance.Reporter`."""
 
     def __init__(self, account: Account, given_up: Mapping[TopicPartition, OffsetSet]) -> None:
         self._account = account
@@ -138,6 +138,8 @@ class SinkRun:
         task_class: Any = connector.task_class
         context = SinkContext(tolerance, class_name(task_class), self._publisher, _sleep, reports=orders.reports)
         context.encode = chain.encode
+        ids = {item.topic: item.topic_id for item in self._ranges if item.topic_id is not None}
+        context.look_up_ids = lambda topics: {topic: ids[topic] for topic in topics if topic in ids}
         self._task = task_class(task_class.config_class.parse(orders.task), context)
         assert self._task is not None
         self._task.start()

@@ -14,19 +14,18 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from connect.bulk import BulkSinkTaskContext, FailuresOf, OffsetRange
-from connect.chain.tolerance import Failure
 from connect.data import TopicPartition
+from connect.internals.chain.tolerance import Failure
 from connect.offset_set import OffsetSet
 from connectors.spark.decoding.executor import ReportsParam
-from connectors.spark.decoding.failures import FAILURE_ROWS, size_of_row
+from connectors.spark.decoding.failures import FAILURE_ROWS, refuse_record, size_of_row, told_failures
 from connectors.spark.decoding.progress_marks import RECORDS_OF_MARK
 from connectors.spark.decoding.report import PassReports, Rejection
 from connectors.spark.engine.sink_accounts import Accounts
 from connectors.spark.engine.sink_executor import run_partition
 from connectors.spark.engine.sink_orders import SinkOrders, shares_of
-from connectors.spark.loading.bad_records import refuse_record, told_failures
-from connectors.spark.loading.jobs import Jobs
-from connectors.spark.loading.progress import LoadProgress
+from connectors.spark.jobs.jobs import Jobs
+from connectors.spark.jobs.progress import LoadProgress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

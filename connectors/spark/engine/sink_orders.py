@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from connect.bulk import OffsetRange
-from connect.chain.tolerance import ErrorPolicy
 from connect.data import TopicPartition
+from connect.internals.chain.tolerance import ErrorPolicy
 from connect.offset_set import OffsetSet
 
 __all__ = ["SinkOrders", "shares_of"]

@@ -17,7 +17,8 @@ after offsets are stored                    reading continues after them
 
 That is at least once. Where the worker supports exactly-once sources, and the source resumes exactly, a split is
 published in transactions with its offsets, one each ``engine.commit.interval.ms`` and one at its end, with a slot for
-each split (:mod:`connect.delivery.transaction`). Splits of one source partition then take turns, as their offsets do.
+each split (:mod:`connect.internals.delivery.transaction`). Splits of one source partition then take turns, as their
+offsets do.
 
 ==========================================  ========================================================================
 kill -9 here                                then
@@ -53,15 +54,15 @@ from connect.bulk_source import (
     ReachedOffsets,
     TransactionOrders,
 )
-from connect.chain.tolerance import Failure
 from connect.data import Offset
 from connect.errors import ConnectError, RetriableError
+from connect.internals.chain.tolerance import Failure
 from connect.source import SPLIT_OF, ExactlyOnceSupport, OffsetStorageReader, SourceConnector
 from connectors.spark.decoding.plugins import chain_properties, executor_connector
 from connectors.spark.engine.config import SparkSourceEngineConfig
-from connectors.spark.engine.publisher import Publication, Published, failure_digest, settle
-from connectors.spark.engine.transaction_slots import Slots
 from connectors.spark.errors import failure_cause
+from connectors.spark.publishing.publisher import Publication, Published, failure_digest, settle
+from connectors.spark.publishing.transaction_slots import Slots
 from connectors.spark.retries import LoadRetries
 from connectors.spark.stores.access import Access
 
@@ -69,7 +70,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from connectors.spark.engine.source_executor import KnownOffsets, SplitOutcome
-    from connectors.spark.loading.jobs import Jobs, Work
+    from connectors.spark.jobs.jobs import Jobs, Work
 
 __all__ = ["SparkSourceEngine", "SplitOrder"]
 
@@ -156,7 +157,7 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
         return connector_class(config, _ConnectorContext(self.context, self._known))
 
     def _start_spark(self) -> None:
-        from connectors.spark.loading.jobs import Jobs  # noqa: PLC0415 - as above
+        from connectors.spark.jobs.jobs import Jobs  # noqa: PLC0415 - as above
         from connectors.spark.session import start_session  # noqa: PLC0415
 
         access = Access(hadoop_conf_dir=self.config.hadoop_conf_dir)
@@ -345,6 +346,9 @@ class _ConnectorContext:
     def raise_error(self, error: Exception) -> None:
         """Note an error, which fails the task."""
         logger.warning("The connector reported an error: %s", error)
+
+    def show_wait(self, reason: str | None) -> None:
+        """Do nothing: the connector that the worker itself runs shows what it waits for."""
 
 
 class _RememberedOffsets:

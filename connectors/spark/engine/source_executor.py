@@ -21,16 +21,16 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from connect.bulk_source import ReachedOffsets
-from connect.chain.tolerance import Failure, Stage
 from connect.data import Offset, SourceBatch, SourceRecord
-from connect.delivery.transaction import SupersededError
 from connect.errors import ConnectError
-from connect.plugins import class_name
+from connect.internals.chain.tolerance import Failure, Stage
+from connect.internals.delivery.transaction import SupersededError
+from connect.internals.plugins import class_name
 from connect.source import SourceTask, TransactionContext
 from connectors.spark.decoding.executor import spare_the_collector
 from connectors.spark.decoding.plugins import executor_connector
-from connectors.spark.engine.publisher import Publication, Published, Publisher, TopicsMissing, UntoldError
 from connectors.spark.errors import TOO_LITTLE_MEMORY
+from connectors.spark.publishing.publisher import Publication, Published, Publisher, TopicsMissing, UntoldError
 
 __all__ = ["OUTCOME", "KnownOffsets", "SplitOrders", "SplitOutcome", "SplitRun", "outcome_of", "run_split"]
 

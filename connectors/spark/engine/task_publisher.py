@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Final, NamedTuple
 
-from connect.delivery.acknowledged_producer import AcknowledgedProducer
-from connectors.spark.engine.publisher import acknowledged_by
+from connect.internals.delivery.acknowledged_producer import AcknowledgedProducer
+from connectors.spark.publishing.publisher import acknowledged_by
 
 __all__ = ["Outgoing", "TaskPublisher"]
 
@@ -22,7 +22,7 @@ class Outgoing(NamedTuple):
 
 
 class TaskPublisher:
-    """Publishes for one sink task; a :class:`~connect.chain.sink_context.Publishing`. Used by one thread."""
+    """Publishes for one sink task; a :class:`~connect.internals.chain.sink_context.Publishing`. Used by one thread."""
 
     def __init__(self, settings: Mapping[str, str | int | bool], topics: Collection[str]) -> None:
         self._settings = settings

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from connect.data import Schema
 from connect.errors import ConnectError, SchemaError
+from connect.kits.objects.location import Location
+from connect.kits.schema_json import schema_to_json
 from connectors.spark.arrow_types import table_type
 from connectors.spark.errors import root_cause
 from connectors.spark.iceberg.commit import swap
 from connectors.spark.iceberg.metadata import SCHEMA_PROPERTY, TableMetadata
 from connectors.spark.iceberg.partitions import PartitionBy
-from connectors.spark.schema_json import schema_to_json
-from connectors.spark.stores.location import Location
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -199,11 +199,15 @@ class Change:
         """The table after the change."""
         return TableMetadata.from_json(_json_of(self._java, self._transaction.currentMetadata()), str(self.name))
 
-    def widen(self, schema: Schema) -> None:
-        """Add missing columns, and widen the types of others."""
+    def widen(self, schema: Schema, before: Schema) -> None:
+        """Add missing columns, and widen the types of others; all that are as ``before`` stay as they are.
+
+        Some have a type that Connect does not tell from another one, such as a UUID from a text.
+        """
+        changed = [field for field in schema.fields if before.field(field.name) != field]
         try:
             update = self._transaction.updateSchema()
-            update.unionByNameWith(_java_schema(self._java, schema))
+            update.unionByNameWith(_java_schema(self._java, Schema.struct(changed)))
             update.commit()
         except Exception as error:
             raise SchemaError(

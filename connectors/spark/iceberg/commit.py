@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-from connect.crash import crash_point
 from connect.errors import ConnectError, RetriableError
+from connect.internals.crash import crash_point
 from connectors.spark.errors import root_cause
 from connectors.spark.stores.local import LocalStore
 

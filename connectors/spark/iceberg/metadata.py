@@ -23,8 +23,8 @@ from typing import Any
 
 from connect.data import Schema
 from connect.errors import ConnectError
+from connect.kits.schema_json import schema_from_json
 from connectors.spark.iceberg.positions import Positions, parse_positions
-from connectors.spark.schema_json import schema_from_json
 
 __all__ = ["SCHEMA_PROPERTY", "TableMetadata", "claim_property", "offsets_property"]
 
@@ -58,6 +58,11 @@ class TableMetadata:
         """The properties of the table."""
         found: Mapping[str, str] = self.document.get("properties", {})
         return found
+
+    @property
+    def data_place(self) -> str:
+        """The folder below which the table's files are."""
+        return self.properties.get("write.data.path") or str(self.document.get("location", ""))
 
     @property
     def layout(self) -> tuple[str, int, int]:

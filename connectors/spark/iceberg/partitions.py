@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from connect.data import Schema
 from connect.errors import SchemaError
+from connectors.spark.folder_fields import FolderField
 
-__all__ = ["PartitionBy", "parse_partition_by"]
+__all__ = ["PartitionBy", "parse_partition_by", "partitions_in"]
 
 _TERM: Final = re.compile(r"(\w+)\s*\((.+)\)")
+_WIDE: Final = re.compile(r"truncate\[(\d+)\]")
 _OF_TIME: Final = {"year": "year", "month": "month", "day": "day", "date": "day", "hour": "hour", "date_hour": "hour"}
 _WITH_WIDTH: Final = ("bucket", "truncate")
 _REASON: Final = "use a field, or year, month, day, hour, bucket or truncate of one: day(at), bucket(16, id)"
@@ -31,10 +33,28 @@ class PartitionBy:
         arguments = [self.column] if self.width is None else [self.column, self.width]
         getattr(builder, self.transform)(*arguments)
 
+    @property
+    def label(self) -> str:
+        """The name of the field in the names of folders."""
+        return self.column if self.transform == "identity" else f"{self.column}_trunc"
+
+    @property
+    def tells_values(self) -> bool:
+        """Whether the names of folders have values of the column, or their beginnings."""
+        return self.transform in ("identity", "truncate")
+
+    def path(self, table: Schema) -> tuple[str, ...]:
+        """Return the names of the column and of the fields in it, for a table."""
+        return (self.column,) if table.field(self.column) is not None else tuple(self.column.split("."))
+
+    def folder_field(self, table: Schema) -> FolderField:
+        """Return the field of a table's rows whose values name folders."""
+        return FolderField(self.path(table), self.label, self.width)
+
     def check(self, table: Schema) -> None:
         """Raise :class:`~connect.errors.SchemaError` if the column does not exist."""
         found: Schema | None = table
-        for name in self.column.split("."):
+        for name in self.path(table):
             field = None if found is None or not found.fields else found.field(name)
             found = None if field is None else field.schema
         if found is None:
@@ -43,6 +63,30 @@ class PartitionBy:
                 f"have {', '.join(table.field_names)}. Use one of those, or declare the field with "
                 "value.schema."
             )
+
+
+def partitions_in(document: Mapping[str, Any]) -> tuple[PartitionBy, ...]:
+    """Return the transforms of identity and truncation by which a table is partitioned, given its metadata."""
+    number = document["current-schema-id"]
+    schema = next(item for item in document["schemas"] if item["schema-id"] == number)
+    names = dict(_names(schema, ""))
+    spec = next(item for item in document["partition-specs"] if item["spec-id"] == document["default-spec-id"])
+    found = []
+    for field in spec["fields"]:
+        match = _WIDE.fullmatch(field["transform"])
+        if field["transform"] == "identity":
+            found.append(PartitionBy(names[field["source-id"]]))
+        elif match is not None:
+            found.append(PartitionBy(names[field["source-id"]], "truncate", int(match[1])))
+    return tuple(found)
+
+
+def _names(struct: Mapping[str, Any], path: str) -> Iterator[tuple[int, str]]:
+    """Yield the identifiers of columns and of fields in them, with their full names."""
+    for field in struct["fields"]:
+        yield field["id"], f"{path}{field['name']}"
+        if isinstance(field["type"], dict) and field["type"]["type"] == "struct":
+            yield from _names(field["type"], f"{path}{field['name']}.")
 
 
 def parse_partition_by(text: str) -> tuple[PartitionBy, ...]:

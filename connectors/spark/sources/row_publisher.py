@@ -39,10 +39,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import pyarrow as pa
 
 from connect.bulk_source import BulkSourceTaskContext, ReachedOffsets
-from connect.chain.tolerance import Failure, Stage
 from connect.data import Offset, SourceRecord
 from connect.errors import ConnectError, RetriableError
-from connectors.spark.engine.publisher import (
+from connect.internals.chain.tolerance import Failure, Stage
+from connectors.spark.jobs.jobs import Jobs, Work
+from connectors.spark.jobs.progress import LoadProgress
+from connectors.spark.publishing.publisher import (
     Publication,
     Published,
     Publisher,
@@ -50,9 +52,7 @@ from connectors.spark.engine.publisher import (
     failure_digest,
     settle,
 )
-from connectors.spark.engine.transaction_slots import Slots
-from connectors.spark.loading.jobs import Jobs, Work
-from connectors.spark.loading.progress import LoadProgress
+from connectors.spark.publishing.transaction_slots import Slots
 from connectors.spark.sources.marks import MOST_SLOTS, Mark, marked_partition
 from connectors.spark.sources.record_frame import RecordFrame
 from connectors.spark.sources.rows import RowPlan

@@ -17,6 +17,7 @@ from pyarrow import types as kinds
 from connect.data import ArrowColumn, Column, Constant, Schema, SourceBatch, Type, ValueColumn
 from connect.data.arrow import arrow_type, check_ranges, conform
 from connect.errors import DataError
+from connect.internals.chain.stack_trace import error_text
 
 __all__ = ["KEY", "TIMESTAMP", "VALUE", "BadRow", "RowPlan", "Rows", "rows_of"]
 
@@ -140,7 +141,7 @@ def _in_milliseconds(data_type: Any) -> Any:
 
 
 def _reason(error: Exception) -> str:
-    text = str(error).rstrip(".")
+    text = error_text(error).rstrip(".")
     if "would lose data" not in text:
         return text
     return f"a time is finer than a millisecond ({text}); see fine.times"

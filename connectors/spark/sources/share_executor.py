@@ -15,11 +15,11 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from connect.bulk_source import ReachedOffsets
-from connect.chain.tolerance import Failure, Stage
 from connect.data import SourceRecord
-from connect.delivery.transaction import SupersededError
 from connect.errors import ConnectError, DataError
-from connectors.spark.engine.publisher import Publication, Published, Publisher, TopicsMissing, UntoldError
+from connect.internals.chain.tolerance import Failure, Stage
+from connect.internals.delivery.transaction import SupersededError
+from connectors.spark.publishing.publisher import Publication, Published, Publisher, TopicsMissing, UntoldError
 from connectors.spark.sources.rows import RowPlan, rows_of
 
 if TYPE_CHECKING:

@@ -29,17 +29,17 @@ after the mark         only descriptions of blocks                 deletes them
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import BinaryIO, Final
+from typing import Final
 
 from connect.errors import ConnectError
-from connectors.spark.stores.azure_account import AzureAccount
-from connectors.spark.stores.azure_blobs import AzureBlobs
+from connect.kits.objects.azure import AzureBlobs
+from connect.kits.objects.azure_account import AzureAccount
+from connect.kits.objects.location import Location
 from connectors.spark.stores.azure_parts import ATTEMPTS, AzurePlace, BlockUpload, staged_files
-from connectors.spark.stores.location import Location
 from connectors.spark.stores.parts import PartPlace
-from connectors.spark.stores.store import StagedFile, Upload
+from connectors.spark.stores.store import StagedFile, Store, Upload, is_seen
 
 __all__ = ["AzureStore"]
 
@@ -50,20 +50,16 @@ _PIECE: Final = 4 << 20
 _PART: Final = re.compile(r"part-(\d+)-")
 
 
-class AzureStore:
-    """A prefix of a container; a :class:`~connectors.spark.stores.store.Store`.
-
-    It relies on reads and lists that see every finished write, and on ``If-None-Match`` for puts and for committed
-    block lists.
-    """
+class AzureStore(AzureBlobs, Store):
+    """A prefix of a container; a :class:`~connectors.spark.stores.store.Store`."""
 
     names_when_staging = True
     concurrency = _PUBLISHED_AT_ONCE
 
     def __init__(self, account: AzureAccount, location: Location) -> None:
+        super().__init__(account, location.container, location.path)
         self._account = account
         self._location = location
-        self._connected: AzureBlobs | None = None
         self._java: dict[str, tuple[str, Mapping[int, str]]] = {}
         """The final folders of the files that Spark's Java writes into a folder."""
 
@@ -72,59 +68,13 @@ class AzureStore:
         """The URI of the prefix."""
         return self._location.uri
 
-    @property
-    def _blobs(self) -> AzureBlobs:
-        if self._connected is None:
-            self._connected = AzureBlobs(self._account, self._container, self._location.path)
-        return self._connected
-
-    @property
-    def _container(self) -> str:
-        return self._location.authority.partition("@")[0]
-
-    def create(self, path: str, data: bytes) -> None:
-        """Put a blob, unless it exists already."""
-        self._blobs.put_if_absent(path, data)
-
-    def read(self, path: str) -> bytes:
-        """Return the content of a blob."""
-        return self._blobs.get(path)
-
-    def open(self, path: str) -> BinaryIO:
-        """Open a blob for reading by ranges."""
-        return self._blobs.open(path)
-
-    def names(self, path: str) -> list[str]:
-        """List the names directly below a prefix."""
-        return self._blobs.names(path)
-
-    def files(self, path: str) -> Iterator[str]:
-        """List the blobs below a prefix."""
-        names = (name.removeprefix(f"{path}/" if path else "") for name, _ in self._blobs.below(path))
-        yield from filter(_is_seen, names)
-
-    def size(self, path: str) -> int | None:
-        """Return the size of a blob."""
-        return self._blobs.size(path)
-
-    def remove(self, path: str) -> None:
-        """Delete a blob."""
-        self._blobs.delete(path)
-
     def remove_tree(self, path: str) -> None:
         """Delete the blobs below a prefix, and the blobs with which Hadoop marks folders. The service drops blocks."""
-        self._blobs.delete_tree(path)
+        super().remove_tree(path)
         for folder in [folder for folder in self._java if folder.startswith(f"{path}/")]:
             del self._java[folder]
 
     # -- loads -----------------------------------------------------------------------------------------------
-
-    def staging(self, connector: str) -> str:
-        """Return a folder beside the manifests."""
-        return f"_sluice/{connector}/staging"
-
-    def begin(self, folder: str, table: str) -> None:
-        """Do nothing: blocks need no beginning."""
 
     def writer_options(self, folder: str, table: str, folders: Mapping[int, str]) -> Mapping[str, str]:
         """Return no options: Spark's own committer keeps failed attempts out of the folder."""
@@ -133,43 +83,29 @@ class AzureStore:
 
     def part_place(self, folder: str, table: str, folders: Mapping[int, str]) -> PartPlace:
         """Return the place for blocks of the files' final names."""
-        return AzurePlace(self._account, self._container, self._location.path, folder, table, folders)
-
-    def uri(self, path: str) -> str:
-        """An ``abfss:`` or ``abfs:`` URI."""
-        return f"{self._location.uri}/{path}"
+        return AzurePlace(self._account, self._location.container, self._location.path, folder, table, folders)
 
     def staged(self, folder: str) -> Iterator[StagedFile]:
         """Return the files of the Python attempts that count, and those of Java, whose content is sent again."""
-        found = [name.removeprefix(f"{folder}/") for name, _ in self._blobs.below(folder)]
+        found = [name.removeprefix(f"{folder}/") for name, _ in self.below(folder)]
         notes = [name for name in found if name.startswith(f"{ATTEMPTS}/")]
         with ThreadPoolExecutor(_PUBLISHED_AT_ONCE) as threads:
             contents = threads.map(lambda name: self.read(f"{folder}/{name}"), notes)
             yield from staged_files(dict(zip(notes, contents, strict=True)))
-        written = [name for name in found if _is_seen(name)]
+        written = [name for name in found if is_seen(name)]
         with ThreadPoolExecutor(_SENT_AT_ONCE) as threads:
             yield from threads.map(lambda name: self._sent_again(folder, name), written)
-
-    def sync_files(self, paths: Iterable[str]) -> None:
-        """Do nothing: a block is durable once the service has acknowledged it."""
 
     def publish(self, staged: str, target: str, upload: Upload | None = None) -> None:
         """Commit a file's block list, unless that is done already."""
         if upload is None:
             raise FileNotFoundError(staged)
         try:
-            self._blobs.commit_if_absent(target, upload.id, upload.parts)
+            self.commit_if_absent(target, upload.id, upload.parts)
         except (FileExistsError, FileNotFoundError):
             # Another driver rolling forward may have done so in the meantime.
-            if self._blobs.written_by(target) != upload.id:
+            if self.written_by(target) != upload.id:
                 raise
-
-    def sync_folders(self, paths: Iterable[str]) -> None:
-        """Do nothing: committed blobs are durable."""
-
-    def abandon(self, folder: str, check: Callable[[], None]) -> None:  # noqa: ARG002
-        """Delete the folder; the service drops the blocks it describes."""
-        self.remove_tree(folder)
 
     # -- what is staged --------------------------------------------------------------------------------------
 
@@ -183,14 +119,9 @@ class AzureStore:
                 "nothing else writes there, and restart the task to load the records again."
             )
         target = "/".join(filter(None, (table, folders.get(int(match[1]), ""), name)))
-        upload = BlockUpload(self._blobs, target)
+        upload = BlockUpload(self, target)
         with self.open(f"{folder}/{name}") as content:
             while piece := content.read(_PIECE):
                 upload.stream.write(piece)
         upload.stream.close()
         return upload.staged()
-
-
-def _is_seen(name: str) -> bool:
-    """Whether readers see a file, by its path in a folder."""
-    return not any(part.startswith(("_", ".")) for part in name.split("/"))

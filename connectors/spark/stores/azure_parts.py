@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-from connect.crash import crash_point
-from connectors.spark.stores.azure_account import AzureAccount
-from connectors.spark.stores.azure_blobs import AzureBlobs
-from connectors.spark.stores.parts import PartAttempt, PartStream, PieceStream
+from connect.internals.crash import crash_point
+from connect.kits.objects.azure import AzureBlobs
+from connect.kits.objects.azure_account import AzureAccount
+from connect.kits.objects.pieces import PieceStream
+from connectors.spark.stores.parts import PartAttempt, PartStream
 from connectors.spark.stores.store import StagedFile, Upload
 
 __all__ = ["ATTEMPTS", "AzurePlace", "BlockUpload", "staged_files"]
@@ -64,7 +65,7 @@ class _BlockAttempt:
         crash_point("mid-link")
         if self._uploads:
             files = [_described(upload.staged()) for upload in self._uploads]
-            self._blobs.put_if_absent(self._note, json.dumps(files).encode())
+            self._blobs.create(self._note, json.dumps(files).encode())
         self._uploads = []
 
     def discard(self) -> None:

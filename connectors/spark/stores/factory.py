@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any
 from connectors.spark.options.store import StoreOptions
 from connectors.spark.stores.azure import AzureStore
 from connectors.spark.stores.gcs import GcsStore
-from connectors.spark.stores.google_objects import google_service_of
 from connectors.spark.stores.hadoop import HadoopStore, Java
 from connectors.spark.stores.local import LocalStore
 from connectors.spark.stores.s3 import S3Store
-from connectors.spark.stores.s3_objects import service_of
 from connectors.spark.stores.store import Store
 
 if TYPE_CHECKING:
@@ -34,9 +32,9 @@ def open_store(config: StoreOptions, spark: Callable[[], SparkSession]) -> Store
         case "hdfs":
             return HadoopStore(lambda: _java_of(spark()), location)
         case "s3":
-            return S3Store(service_of(config), location, config.s3_part_size)
+            return S3Store(config.s3_account, location, config.s3_part_size)
         case "gcs":
-            return GcsStore(google_service_of(config), location)
+            return GcsStore(config.google_account, location)
         case "azure":
             return AzureStore(config.azure_account, location)
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from connect.crash import crash_point
-from connectors.spark.stores.google_objects import GoogleObjects, GoogleService, google_client
+from connect.internals.crash import crash_point
+from connect.kits.objects.gcs import GoogleAccount, GoogleObjects
 from connectors.spark.stores.parts import PartAttempt, PartStream
 
 __all__ = ["GooglePlace"]
@@ -21,14 +21,14 @@ class GooglePlace:
     Both have the same rows in the same files, so if an attempt is killed between two names, the next one completes it.
     """
 
-    service: GoogleService
+    account: GoogleAccount
     bucket: str
     prefix: str
     folder: str
 
     def begin(self, split: int, attempt: int) -> PartAttempt:  # noqa: ARG002
         """Begin an attempt that writes to its own hidden names."""
-        return _GoogleAttempt(_objects(self.service, self.bucket, self.prefix), self.folder, attempt)
+        return _GoogleAttempt(_objects(self.account, self.bucket, self.prefix), self.folder, attempt)
 
 
 class _GoogleAttempt:
@@ -51,7 +51,7 @@ class _GoogleAttempt:
             with suppress(FileExistsError):
                 self._objects.copy_if_absent(beside, path)
             crash_point("mid-link")
-        self._objects.delete(beside for beside, _ in self._written)
+        self._objects.remove_all(beside for beside, _ in self._written)
         self._written, self._streams = [], []
 
     def discard(self) -> None:
@@ -60,10 +60,10 @@ class _GoogleAttempt:
             with suppress(Exception):
                 stream.terminate()
         with suppress(Exception):
-            self._objects.delete(beside for beside, _ in self._written)
+            self._objects.remove_all(beside for beside, _ in self._written)
 
 
 @cache
-def _objects(service: GoogleService, bucket: str, prefix: str) -> GoogleObjects:
+def _objects(account: GoogleAccount, bucket: str, prefix: str) -> GoogleObjects:
     """The objects of a store. The process keeps the client: creating one costs more than writing a small file."""
-    return GoogleObjects(google_client(service), bucket, prefix, service.patience)
+    return GoogleObjects(account, bucket, prefix)

@@ -8,15 +8,15 @@ kill cuts short is a hidden file beside its final name, and is left there.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO, Final
 
 from connect.errors import ConnectError, RetriableError
+from connect.kits.objects.location import Location
+from connect.kits.objects.ranges import open_ranges
 from connectors.spark.errors import root_cause
-from connectors.spark.stores.location import Location
-from connectors.spark.stores.range_file import open_ranges
-from connectors.spark.stores.store import StagedFile, Upload
+from connectors.spark.stores.store import Store, Upload
 
 __all__ = ["HadoopStore", "Java"]
 
@@ -41,15 +41,12 @@ class Java:
         self.configuration = configuration
 
 
-class HadoopStore:
+class HadoopStore(Store):
     """A folder of HDFS; a :class:`~connectors.spark.stores.store.Store`.
 
     The data nodes hold what executors wrote, in as many copies as ``dfs.replication`` says. They write it through to
     their disks if ``dfs.datanode.synconclose`` is set.
     """
-
-    names_when_staging = False
-    concurrency = 1
 
     def __init__(self, java: Callable[[], Java], location: Location) -> None:
         self._start = java
@@ -113,9 +110,22 @@ class HadoopStore:
         except FileNotFoundError:
             return []
 
-    def files(self, path: str) -> Iterator[str]:
+    def below(self, path: str) -> Iterator[tuple[str, int]]:
         """List the files below a folder."""
-        yield from (name for name, _ in self._walk(path, ""))
+        try:
+            with self._hadoop(path):
+                found = [
+                    (status.getPath().getName(), bool(status.isDirectory()), int(status.getLen()))
+                    for status in self._files.listStatus(self._path(path))
+                ]
+        except FileNotFoundError:
+            return
+        for name, is_folder, size in sorted(found, key=lambda status: status[0] + "/" * status[1]):
+            inside = f"{path}/{name}" if path else name
+            if is_folder:
+                yield from self.below(inside)
+            else:
+                yield inside, size
 
     def size(self, path: str) -> int | None:
         """Return the size of a file."""
@@ -137,32 +147,6 @@ class HadoopStore:
 
     # -- loads -----------------------------------------------------------------------------------------------
 
-    def staging(self, connector: str) -> str:
-        """Return a folder beside the manifests."""
-        return f"_sluice/{connector}/staging"
-
-    def begin(self, folder: str, table: str) -> None:
-        """Do nothing: Spark creates the folder."""
-
-    def writer_options(self, folder: str, table: str, folders: Mapping[int, str]) -> Mapping[str, str]:  # noqa: ARG002
-        """Return no options: Spark's own committer keeps failed attempts out of the folder."""
-        return {}
-
-    def part_place(self, folder: str, table: str, folders: Mapping[int, str]) -> None:  # noqa: ARG002
-        """Return ``None``: the store is reached only through Hadoop."""
-        return
-
-    def uri(self, path: str) -> str:
-        """An ``hdfs:`` URI."""
-        return f"{self._location.uri}/{path}"
-
-    def staged(self, folder: str) -> Iterator[StagedFile]:
-        """Return the files below a folder, which get their names when they are published."""
-        yield from (StagedFile(name, size) for name, size in self._walk(folder, ""))
-
-    def sync_files(self, paths: Iterable[str]) -> None:
-        """Do nothing: the data nodes hold every closed file."""
-
     def publish(self, staged: str, target: str, upload: Upload | None = None) -> None:  # noqa: ARG002
         """Rename a file, unless that is done already."""
         with self._hadoop(target):
@@ -176,33 +160,7 @@ class HadoopStore:
             if self.size(staged) is not None:
                 raise
 
-    def sync_folders(self, paths: Iterable[str]) -> None:
-        """Do nothing: the name node has logged the names."""
-
-    def abandon(self, folder: str, check: Callable[[], None]) -> None:  # noqa: ARG002
-        """Delete the folder, which holds everything that was begun."""
-        self.remove_tree(folder)
-
     # -- Hadoop ----------------------------------------------------------------------------------------------
-
-    def _walk(self, top: str, folder: str) -> Iterator[tuple[str, int]]:
-        place = "/".join(filter(None, (top, folder)))
-        try:
-            with self._hadoop(place):
-                found = [
-                    (status.getPath().getName(), bool(status.isDirectory()), int(status.getLen()))
-                    for status in self._files.listStatus(self._path(place))
-                ]
-        except FileNotFoundError:
-            return
-        for name, is_folder, size in sorted(found):
-            if name.startswith(("_", ".")):
-                continue
-            path = f"{folder}/{name}" if folder else name
-            if is_folder:
-                yield from self._walk(top, path)
-            else:
-                yield path, size
 
     def _rename(self, source: str, target: str) -> None:
         with self._hadoop(target):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from connect.crash import crash_point
+from connect.internals.crash import crash_point
+from connect.kits.objects.local import sync_path
 
 __all__ = [
     "DataFolder",
@@ -18,8 +17,6 @@ __all__ = [
     "PartAttempt",
     "PartPlace",
     "PartStream",
-    "PieceStream",
-    "sync_path",
 ]
 
 
@@ -34,50 +31,6 @@ class PartStream(Protocol):
 
     def close(self) -> Any:
         """Finish the file: its whole content has reached its destination."""
-
-
-class PieceStream:
-    """Passes a file on to ``send`` in pieces of a fixed size, and finally the rest: at least one piece."""
-
-    def __init__(self, size: int, send: Callable[[bytes], None]) -> None:
-        self.sent = 0
-        """The number of bytes sent."""
-        self.closed = False
-        self._size = size
-        self._send = send
-        self._waiting = bytearray()
-
-    def write(self, data: Any, /) -> int:
-        """Send complete pieces; data written to a closed stream is dropped."""
-        if not self.closed:
-            self._waiting += data
-            while len(self._waiting) >= self._size:
-                self._send_piece(self._size)
-        return len(data)
-
-    def tell(self) -> int:
-        """Return the number of bytes written."""
-        return self.sent + len(self._waiting)
-
-    def flush(self) -> None:
-        """Do nothing: pieces have a fixed size."""
-
-    def close(self) -> None:
-        """Send the rest."""
-        if not self.closed:
-            self.closed = True
-            if self._waiting or not self.sent:
-                self._send_piece(len(self._waiting))
-
-    def drop(self) -> None:
-        """Send nothing more."""
-        self.closed = True
-
-    def _send_piece(self, size: int) -> None:
-        piece = bytes(self._waiting[:size])
-        del self._waiting[:size]
-        self._send(piece)
-        self.sent += size
 
 
 class PartAttempt(Protocol):
@@ -192,12 +145,3 @@ class _DataAttempt:
     def discard(self) -> None:
         for path in self._written:
             path.unlink(missing_ok=True)
-
-
-def sync_path(path: Path) -> None:
-    """Make a file or a folder's entries durable."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

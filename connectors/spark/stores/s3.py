@@ -40,14 +40,14 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import BinaryIO, Final
+from typing import Final
 
 from connect.errors import ConnectError, RetriableError
-from connectors.spark.stores.location import Location
+from connect.kits.objects.location import Location
+from connect.kits.objects.s3 import S3Account, S3Objects
 from connectors.spark.stores.parts import PartPlace
-from connectors.spark.stores.s3_objects import Objects, Service, client_for
 from connectors.spark.stores.s3_parts import UploadPlace
-from connectors.spark.stores.store import StagedFile, Upload
+from connectors.spark.stores.store import StagedFile, Store, Upload
 
 __all__ = ["S3Store"]
 
@@ -60,18 +60,14 @@ _COMMITTER: Final = "sluice.StagingCommitter"
 _THREADS: Final = 16
 
 
-class S3Store:
-    """A prefix of a bucket; a :class:`~connectors.spark.stores.store.Store`.
-
-    It relies on reads and lists that see every finished write, and on ``If-None-Match`` for puts.
-    """
+class S3Store(S3Objects, Store):
+    """A prefix of a bucket; a :class:`~connectors.spark.stores.store.Store`."""
 
     names_when_staging = True
     concurrency = _THREADS
 
-    def __init__(self, service: Service, location: Location, part_size: int) -> None:
-        self._service = service
-        self._connected: Objects | None = None
+    def __init__(self, account: S3Account, location: Location, part_size: int) -> None:
+        super().__init__(account, location.authority, location.path)
         self._location = location
         self._part_size = part_size
         self._owned: set[tuple[str, str]] = set()
@@ -81,53 +77,15 @@ class S3Store:
         """The URI of the prefix."""
         return self._location.uri
 
-    @property
-    def _objects(self) -> Objects:
-        if self._connected is None:
-            place = self._location
-            self._connected = Objects(client_for(self._service), place.authority, place.path)
-        return self._connected
-
-    def create(self, path: str, data: bytes) -> None:
-        """Put an object, unless it exists already."""
-        self._objects.put_if_absent(path, data)
-
-    def read(self, path: str) -> bytes:
-        """Return the content of an object."""
-        return self._objects.get(path)
-
-    def open(self, path: str) -> BinaryIO:
-        """Open an object for reading by ranges."""
-        return self._objects.open(path)
-
-    def names(self, path: str) -> list[str]:
-        """List the names directly below a prefix."""
-        return self._objects.names(path)
-
-    def files(self, path: str) -> Iterator[str]:
-        """List the objects below a prefix."""
-        for found, _ in self._objects.below(path):
-            name = found.removeprefix(f"{path}/" if path else "")
-            if not any(part.startswith(("_", ".")) for part in name.split("/")):
-                yield name
-
-    def size(self, path: str) -> int | None:
-        """Return the size of an object."""
-        return self._objects.size(path)
-
-    def remove(self, path: str) -> None:
-        """Delete an object."""
-        self._objects.delete([path])
-
     def remove_tree(self, path: str) -> None:
         """Delete the objects below a prefix, and abort the uploads that they describe."""
-        found = [name for name, _ in self._objects.below(path)]
-        open_ones = {upload for table in self._tables(found) for _, upload in self._objects.uploads(table)}
+        found = [name for name, _ in self.below(path)]
+        open_ones = {upload for table in self._tables(found) for _, upload in self.uploads(table)}
         if open_ones:
             for file in self._pending(path, [name for name in found if name.endswith(_PENDING)]):
                 if file.upload is not None and file.target is not None and file.upload.id in open_ones:
-                    self._objects.abort(file.target, file.upload.id)
-        self._objects.delete(found)
+                    self.abort(file.target, file.upload.id)
+        self.remove_all(found)
 
     # -- loads -----------------------------------------------------------------------------------------------
 
@@ -138,7 +96,7 @@ class S3Store:
     def begin(self, folder: str, table: str) -> None:
         """Claim the table, and record that uploads to it are about to begin."""
         self._claim(folder.split("/")[1], table)
-        self._objects.put(folder + _TABLE, table.encode())
+        self.put(folder + _TABLE, table.encode())
 
     def writer_options(self, folder: str, table: str, folders: Mapping[int, str]) -> Mapping[str, str]:  # noqa: ARG002
         """Return the options for the committer of all formats, and for where each of its tasks writes."""
@@ -152,15 +110,11 @@ class S3Store:
     def part_place(self, folder: str, table: str, folders: Mapping[int, str]) -> PartPlace:
         """Return the place for uploads, described in the same way as those of Spark's writers."""
         place = self._location
-        return UploadPlace(self._service, place.authority, place.path, folder, table, folders, self._part_size)
-
-    def uri(self, path: str) -> str:
-        """An ``s3a:`` URI."""
-        return f"{self._location.uri}/{path}"
+        return UploadPlace(self._account, place.authority, place.path, folder, table, folders, self._part_size)
 
     def staged(self, folder: str) -> Iterator[StagedFile]:
         """Return the uploads of the task attempts that count."""
-        found = [name.removeprefix(f"{folder}/") for name, _ in self._objects.below(folder)]
+        found = [name.removeprefix(f"{folder}/") for name, _ in self.below(folder)]
         # If two attempts committed, Spark lost the first and waited for the second.
         counting: dict[str, tuple[int, str]] = {}
         for match in filter(None, map(_COMMITTED.fullmatch, found)):
@@ -169,9 +123,6 @@ class S3Store:
         pending = [name for name in found if name.endswith(_PENDING) and name.partition("/")[0] in attempts]
         yield from self._pending(folder, [f"{folder}/{name}" for name in pending])
 
-    def sync_files(self, paths: Iterable[str]) -> None:
-        """Do nothing: an upload is durable once the service has acknowledged it."""
-
     def publish(self, staged: str, target: str, upload: Upload | None = None) -> None:
         """Complete an upload, unless that is done already."""
         if self.size(target) is not None:
@@ -179,26 +130,23 @@ class S3Store:
         if upload is None:
             raise FileNotFoundError(staged)
         try:
-            self._objects.complete(target, upload.id, upload.parts)
+            self.complete(target, upload.id, upload.parts)
         except (FileNotFoundError, RetriableError) as error:
             # Another driver rolling forward may have completed it in the meantime; some services then fail.
             if self.size(target) is not None:
                 return
-            if not self._objects.has_upload(target, upload.id):
+            if not self.has_upload(target, upload.id):
                 raise FileNotFoundError(target) from error
             raise
 
-    def sync_folders(self, paths: Iterable[str]) -> None:
-        """Do nothing: completed uploads are durable."""
-
     def abandon(self, folder: str, check: Callable[[], None]) -> None:
         """Abort all uploads to the tables for which something was staged, and delete the folder."""
-        found = [name for name, _ in self._objects.below(folder)]
-        uploads = [upload for table in self._tables(found) for upload in self._objects.uploads(table)]
+        found = [name for name, _ in self.below(folder)]
+        uploads = [upload for table in self._tables(found) for upload in self.uploads(table)]
         check()
         for path, upload in uploads:
-            self._objects.abort(path, upload)
-        self._objects.delete(found)
+            self.abort(path, upload)
+        self.remove_all(found)
 
     # -- what is staged --------------------------------------------------------------------------------------
 
@@ -208,7 +156,7 @@ class S3Store:
         for name in found:
             if name.endswith(_TABLE):
                 try:
-                    tables.add(self._objects.get(name).decode())
+                    tables.add(self.read(name).decode())
                 except FileNotFoundError:
                     continue
         return sorted(tables)
@@ -221,7 +169,7 @@ class S3Store:
 
     def _read_pending(self, path: str) -> bytes | None:
         try:
-            return self._objects.get(path)
+            return self.read(path)
         except FileNotFoundError:
             return None
 
@@ -229,7 +177,7 @@ class S3Store:
         try:
             document = json.loads(content)
             parts = tuple(part if isinstance(part, str) else part["etag"] for part in document["etags"])
-            target = self._objects.path(document["destinationKey"])
+            target = self.path_of(document["destinationKey"])
             return StagedFile(path, int(document["length"]), target, Upload(document["uploadId"], parts))
         except (ValueError, KeyError, TypeError) as error:
             raise ConnectError(
@@ -243,7 +191,7 @@ class S3Store:
             return
         path = f"{_OWNERS}/{table}"
         try:
-            self._objects.put_if_absent(path, connector.encode())
+            self.create(path, connector.encode())
         except FileExistsError:
             owner = self.read(path).decode()
             if owner != connector:

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from connectors.spark.stores.parts import PartAttempt, PartStream, PieceStream
-from connectors.spark.stores.s3_objects import Objects, Service, client_for
+from connect.kits.objects.pieces import PieceStream
+from connect.kits.objects.s3 import S3Account, S3Objects, S3Writer
+from connectors.spark.stores.parts import PartAttempt, PartStream
 
 __all__ = ["ObjectFolder", "UploadPlace"]
 
@@ -27,7 +28,7 @@ class UploadPlace:
     ``folders`` are the folders below ``table``, by split, where the splits have folders.
     """
 
-    service: Service
+    account: S3Account
     bucket: str
     prefix: str
     staging: str
@@ -39,11 +40,11 @@ class UploadPlace:
         """Begin an attempt with its own uploads; if several are finished, the last one counts."""
         folder = "/".join(filter(None, (self.table, self.folders.get(split, ""))))
         name = f"attempt_0_0000_m_{split:06d}_{attempt}"
-        return _UploadAttempt(_objects(self.service, self.bucket, self.prefix), self, folder, name)
+        return _UploadAttempt(_objects(self.account, self.bucket, self.prefix), self, folder, name)
 
 
 class _UploadAttempt:
-    def __init__(self, objects: Objects, place: UploadPlace, folder: str, name: str) -> None:
+    def __init__(self, objects: S3Objects, place: UploadPlace, folder: str, name: str) -> None:
         self._objects = objects
         self._place = place
         self._folder = folder
@@ -74,7 +75,7 @@ class _UploadAttempt:
 class _Upload:
     """A file that is sent part by part, from what is written to its ``stream``."""
 
-    def __init__(self, objects: Objects, path: str, part_size: int) -> None:
+    def __init__(self, objects: S3Objects, path: str, part_size: int) -> None:
         self.path = path
         self.stream = PieceStream(part_size, self._send)
         self._objects = objects
@@ -99,28 +100,28 @@ class _Upload:
 class ObjectFolder:
     """A folder of a bucket whose objects a table names; a :class:`~connectors.spark.stores.parts.DataPlace`."""
 
-    service: Service
+    account: S3Account
     bucket: str
     folder: str
     part_size: int
 
     def begin(self, split: int, attempt: int) -> PartAttempt:  # noqa: ARG002
         """Begin an attempt whose objects exist at its end."""
-        return _ObjectAttempt(_objects(self.service, self.bucket, self.folder), self.part_size)
+        return _ObjectAttempt(_objects(self.account, self.bucket, self.folder), self.part_size)
 
     def names(self, mark: str) -> list[str]:
         """The objects whose names begin with a mark."""
-        return _objects(self.service, self.bucket, self.folder).beginning(f"{mark}-")
+        return _objects(self.account, self.bucket, self.folder).beginning(f"{mark}-")
 
 
 class _ObjectAttempt:
-    def __init__(self, objects: Objects, part_size: int) -> None:
+    def __init__(self, objects: S3Objects, part_size: int) -> None:
         self._objects = objects
         self._part_size = part_size
-        self._written: list[_Object] = []
+        self._written: list[S3Writer] = []
 
     def open(self, name: str) -> PartStream:
-        written = _Object(self._objects, name, self._part_size)
+        written = S3Writer(self._objects, name, self._part_size)
         self._written.append(written)
         return written.stream
 
@@ -136,38 +137,7 @@ class _ObjectAttempt:
                 written.remove()
 
 
-class _Object:
-    """An object that is put whole if it fits into one part, and uploaded part by part otherwise."""
-
-    def __init__(self, objects: Objects, name: str, part_size: int) -> None:
-        self.stream = PieceStream(part_size, self._send)
-        self._objects = objects
-        self._name = name
-        self._upload: str | None = None
-        self._tags: list[str] = []
-
-    def complete(self) -> None:
-        """Create the object."""
-        if self._upload is not None:
-            self._objects.complete(self._name, self._upload, self._tags)
-
-    def remove(self) -> None:
-        """Abort or remove the object."""
-        self.stream.drop()
-        if self._upload is not None:
-            self._objects.abort(self._name, self._upload)
-        self._objects.delete([self._name])
-
-    def _send(self, piece: bytes) -> None:
-        if self._upload is None and self.stream.closed:
-            self._objects.put(self._name, piece)
-            return
-        if self._upload is None:
-            self._upload = self._objects.begin_upload(self._name)
-        self._tags.append(self._objects.upload_part(self._name, self._upload, len(self._tags) + 1, piece))
-
-
 @cache
-def _objects(service: Service, bucket: str, prefix: str) -> Objects:
+def _objects(account: S3Account, bucket: str, prefix: str) -> S3Objects:
     """The objects of a store. The process keeps the client: creating one costs more than writing a small file."""
-    return Objects(client_for(service), bucket, prefix)
+    return S3Objects(account, bucket, prefix)

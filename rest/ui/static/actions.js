@@ -9,7 +9,13 @@ const many = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 export const ACTIONS = {
   resume: {
     verb: "Resume",
-    says: (one) => (one.state === "RUNNING" ? "is already running: nothing changes" : "continues from its committed offsets"),
+    nothing: (one) => one.state === "RUNNING" || one.state === "FAILED",
+    says: (one) => {
+      if (one.state === "FAILED") return "the connector has failed, and resuming does not restart it: use Restart failed";
+      if (one.state !== "RUNNING") return "continues from its committed offsets";
+      if (one.failed) return `is not paused, but ${many(one.failed, "task")} of ${one.tasks} failed, and resuming does not restart them: use Restart failed`;
+      return "is already running: nothing changes";
+    },
     run: (one) => request("PUT", api("connectors", one.name, "resume")),
   },
   pause: {
@@ -24,7 +30,8 @@ export const ACTIONS = {
     run: (one) => request("PUT", api("connectors", one.name, "stop")),
   },
   "restart-failed": {
-    verb: "Restart failed parts of",
+    verb: "Restart what has failed of",
+    nothing: (one) => one.state !== "FAILED" && !one.failed,
     says: (one) => {
       const parts = [one.state === "FAILED" ? "the connector" : null, one.failed ? many(one.failed, "failed task") : null].filter(Boolean);
       return parts.length ? `restarts ${parts.join(" and ")}` : "nothing has failed: nothing is restarted";
@@ -37,7 +44,7 @@ export const ACTIONS = {
     run: (one) => request("POST", `${api("connectors", one.name, "restart")}?includeTasks=true`),
   },
   "restart-connector": {
-    verb: "Restart without tasks:",
+    verb: "Restart the connector only, not its tasks, of",
     says: () => "the connector restarts; its tasks continue unless it gives them new configurations",
     run: (one) => request("POST", api("connectors", one.name, "restart")),
   },
@@ -70,7 +77,7 @@ export function ask(action, connectors, done) {
   confirm({
     title,
     typed,
-    steps: connectors.map((one) => ({ name: one.name, says: may(one) ? what.says(one) : `you lack the right ${right}: this will be refused`, run: what.run(one) })),
+    steps: connectors.map((one) => ({ name: one.name, says: may(one) ? what.says(one) : `you lack the right ${right}: this will be refused`, run: what.nothing?.(one) ? null : what.run(one) })),
     button: what.verb.split(" ")[0],
     danger: Boolean(what.dangerous),
     ...(done ? { done } : {}),

@@ -6,7 +6,7 @@ import { refresh } from "./live.js";
 
 const dialog = document.getElementById("dialog");
 
-// `steps` are {name, says, run}; with `typed` the reader must type that text first.
+// `steps` are {name, says, run}, without `run` where nothing is to be done; with `typed` the reader must type that text first.
 export function confirm({ title, says = "", steps, typed = null, button, danger = false, done = () => refresh() }) {
   const list = element("ul", {}, ...steps.map((step) => element("li", {}, element("b", {}, step.name), ": ", element("span", {}, step.says))));
   const told = element("p", { role: "status", "aria-live": "polite" });
@@ -20,6 +20,7 @@ export function confirm({ title, says = "", steps, typed = null, button, danger 
     go.disabled = true;
     proof.addEventListener("input", () => { go.disabled = proof.value !== typed; });
   }
+  if (steps.every((step) => step.run === null)) go.disabled = true;
   const form = element(
     "form", { method: "dialog" },
     element("h2", { id: "dialog-title" }, title),
@@ -46,6 +47,7 @@ async function work(steps, list, told) {
   let failures = 0;
   for (const [number, step] of steps.entries()) {
     const outcome = list.children[number].querySelector("span");
+    if (step.run === null) continue;
     outcome.textContent = "running …";
     try {
       const said = await step.run((message) => { told.textContent = message; });

@@ -8,6 +8,7 @@ import { Fields } from "./fields.js";
 import { FORMS } from "./forms.js";
 import { show } from "./records.js";
 import { localTime } from "./times.js";
+import { guard, leave } from "./unsaved.js";
 
 const DELAY = 400;
 const LOOK = 4000;
@@ -29,6 +30,7 @@ let timer = 0;
 let checking = false;
 let again = false;
 let told = "";
+let broken = null;
 
 const fields = new Fields(document.getElementById("fields"), isNew, (key, value) => {
   if (value === "" || value === null) delete config[key];
@@ -59,10 +61,11 @@ async function check() {
     secrets = new Set(infos.configs.filter((one) => one.definition?.type === "PASSWORD").map((one) => one.definition.name));
     fields.show(infos, config);
     const count = infos.error_count;
-    mistakes.textContent = count ? `${count} ${count === 1 ? "error" : "errors"}` : "No errors";
-    save.disabled = count > 0;
+    mistakes.textContent = [many(count, "error"), ...warned(infos)].join(", ");
+    save.disabled = count > 0 || broken !== null;
     save.title = count ? "Correct the errors first" : "";
     showText();
+    if (broken !== null) tellBroken();
   } catch (error) {
     mistakes.textContent = error.message;
     save.disabled = true;
@@ -74,26 +77,62 @@ async function check() {
   }
 }
 
+const many = (count, noun) => `${count || "No"} ${noun}${count === 1 ? "" : "s"}`;
+
+// The number of warnings, and those that concern no field.
+function warned(infos) {
+  const warnings = infos.warnings ?? [];
+  const others = warnings.filter((one) => one.key === null).map((one) => one.message);
+  return warnings.length ? [[many(warnings.length, "warning"), ...others].join(": ")] : [];
+}
+
 const shownConfig = () => Object.fromEntries(Object.entries(config).map(([key, value]) => [key, secrets.has(key) && !/^\$\{[^{}]*\}$/.test(value) ? HIDDEN : value]));
+
+// Text that is no configuration stays as it is typed, whatever else changes, until it is corrected or discarded.
+function tellBroken() {
+  save.disabled = true;
+  save.title = "Correct or discard the text first";
+}
+
+function setBroken(why) {
+  const isBroken = why !== null;
+  broken = isBroken ? text.value : null;
+  text.toggleAttribute("aria-invalid", false);
+  if (isBroken) text.setAttribute("aria-invalid", "true");
+  const said = document.getElementById("text-said");
+  said.classList.toggle("refusal", isBroken);
+  said.classList.toggle("faint", !isBroken);
+  said.textContent = isBroken ? `Not applied: ${why} ` : "Secrets stay hidden; unchanged secrets are kept.";
+  if (isBroken) {
+    said.append(element("button", { type: "button", click: discard }, "Discard this text"));
+    tellBroken();
+  }
+}
+
+function discard() {
+  setBroken(null);
+  showText();
+  check();
+}
 
 function showText() {
   if (document.activeElement === text && formOf.value === "json") return;
   const target = config.name || name || "NAME";
-  text.value = FORMS[formOf.value](target, shownConfig(), new URL(api("connectors", target, "config"), location.href).href);
+  const isKept = broken !== null && formOf.value === "json";
+  text.value = isKept ? broken : FORMS[formOf.value](target, shownConfig(), new URL(api("connectors", target, "config"), location.href).href);
   text.readOnly = formOf.value !== "json";
 }
 
 text.addEventListener("input", () => {
-  const said = document.getElementById("text-said");
   try {
     const given = JSON.parse(text.value);
     const isConfig = given && typeof given === "object" && !Array.isArray(given) && Object.values(given).every((value) => ["string", "number", "boolean"].includes(typeof value));
     if (!isConfig) throw new Error("a configuration must be an object whose values are strings, numbers or booleans");
     config = Object.fromEntries(Object.entries(given).map(([key, value]) => [key, value === HIDDEN && config[key] !== undefined ? config[key] : String(value)]));
-    said.textContent = "Secrets stay hidden; unchanged secrets are kept.";
+    setBroken(null);
     changed(true);
   } catch (error) {
-    said.textContent = `Not applied: ${error.message}`;
+    setBroken(error.message);
   }
 });
 text.addEventListener("blur", showText);
@@ -135,7 +174,7 @@ function create() {
     title: `Create ${made}?`,
     steps: [{ name: made, says: `a connector of class ${config["connector.class"]}, initially ${state.toLowerCase()}`, run: async (waiting) => { await call("POST", api("connectors"), { name: made, config, initial_state: state }, { waiting }); } }],
     button: "Create",
-    done: (failures) => { if (!failures) location.assign(page("connectors", made)); },
+    done: (failures) => { if (!failures) leave(page("connectors", made)); },
   });
 }
 
@@ -160,7 +199,7 @@ function store() {
       },
     }],
     button: "Save",
-    done: (failures) => { if (!failures) location.assign(page("connectors", name)); else look(); },
+    done: (failures) => { if (!failures) leave(page("connectors", name)); else look(); },
   });
   const list = document.querySelector("#dialog ul");
   list.before(table("Changes", ["Key", "Before", "After"], differences(base, config, secrets).map(({ key, before, after }) => [
@@ -222,6 +261,7 @@ async function take() {
   check();
 }
 
+guard(() => broken !== null || Object.keys(changesOf(base, config)).length > 0);
 if (!isNew) setInterval(look, LOOK);
 showText();
 check();

@@ -5,6 +5,7 @@ import { element } from "./elements.js";
 const RANK = { HIGH: 0, MEDIUM: 1, LOW: 2 };
 const HIDDEN = "[hidden]";
 const OTHER = "Other keys";
+const UNKNOWN = "No option has this name, but the connector may use it.";
 
 export class Fields {
   constructor(form, isNew, changed) {
@@ -38,7 +39,10 @@ export class Fields {
       }
     }
     const ordered = told.sort((a, b) => (a.definition?.order_in_group ?? 1e6) - (b.definition?.order_in_group ?? 1e6));
-    for (const one of ordered) this.put(one, config[one.name], infos.groups);
+    for (const one of ordered) {
+      const warnings = (infos.warnings ?? []).filter((warning) => warning.key === one.name).map((warning) => warning.message);
+      this.put(one, config[one.name], infos.groups, warnings);
+    }
     this.least(this.shown, config);
   }
 
@@ -51,7 +55,7 @@ export class Fields {
     for (const group of this.groups.values()) group.hidden = ![...group.querySelectorAll(".field")].some((field) => !field.hidden);
   }
 
-  put({ name, definition, value }, given, order) {
+  put({ name, definition, value }, given, order, warnings) {
     let field = this.fields.get(name);
     if (!field || (field.place.dataset.type !== (definition?.type ?? ""))) {
       field?.place.remove();
@@ -63,6 +67,8 @@ export class Fields {
     field.errors = value.errors;
     field.said.textContent = value.errors.join("\n");
     field.said.hidden = !value.errors.length;
+    field.warned.textContent = warnings.join("\n");
+    field.warned.hidden = !warnings.length;
     field.input.toggleAttribute("aria-invalid", false);
     if (value.errors.length) field.input.setAttribute("aria-invalid", "true");
     if (document.activeElement !== field.input && !("secret" in field.input.dataset)) field.input.value = given ?? "";
@@ -75,8 +81,10 @@ export class Fields {
     const id = `key-${name}`;
     const type = definition?.type ?? "";
     const said = element("p", { class: "error", id: `${id}-error`, hidden: true });
-    const doc = definition?.documentation ? element("p", { class: "doc", id: `${id}-doc` }, definition.documentation) : null;
-    const described = [doc ? `${id}-doc` : null, `${id}-error`].filter(Boolean).join(" ");
+    const warned = element("p", { class: "warning", id: `${id}-warning`, hidden: true });
+    const about = definition ? definition.documentation : UNKNOWN;
+    const doc = about ? element("p", { class: "doc", id: `${id}-doc` }, about) : null;
+    const described = [doc ? `${id}-doc` : null, `${id}-error`, `${id}-warning`].filter(Boolean).join(" ");
     const list = type === "BOOLEAN" || type === "PASSWORD" ? null : element("datalist", { id: `${id}-list` });
     const input = this.input(id, name, definition, described);
     input.addEventListener(type === "BOOLEAN" ? "change" : "input", () => this.changed(name, type === "PASSWORD" && input.value === "" ? null : input.value));
@@ -84,9 +92,9 @@ export class Fields {
     const place = element(
       "div", { class: "field", "data-type": type, "data-field": name },
       element("label", { for: id }, label, definition?.required ? " (required) " : " ", label === name ? null : element("span", { class: "code" }, name)),
-      input, list, said, doc,
+      input, list, said, warned, doc,
     );
-    return { place, input, said, list, required: definition?.required ?? true, importance: definition?.importance ?? "HIGH", errors: [], visible: true };
+    return { place, input, said, warned, list, required: definition?.required ?? true, importance: definition?.importance ?? "HIGH", errors: [], visible: true };
   }
 
   input(id, name, definition, described) {

@@ -4,6 +4,7 @@ import { api, call } from "./api.js";
 import { confirm } from "./dialog.js";
 import { element, table } from "./elements.js";
 import { show } from "./records.js";
+import { guard } from "./unsaved.js";
 
 const NAMES = { text: "text", json: "JSON (through the converter)", base64: "base64", hex: "hexadecimal", null: "null" };
 
@@ -104,6 +105,9 @@ function tell(done) {
 }
 
 form.addEventListener("input", changed);
+const untouched = JSON.stringify(body(false));
+let delivered = untouched;
+guard(() => ![untouched, delivered].includes(JSON.stringify(body(false))));
 form.addEventListener("submit", (event) => event.preventDefault());
 document.getElementById("add").addEventListener("click", () => {
   rows.append(headerRow());
@@ -133,6 +137,7 @@ deliver.addEventListener("click", () => confirm({
     run: async () => {
       const done = await ask(false);
       if (!tell(done)) throw new Error(done.failed[0].error);
+      delivered = JSON.stringify(body(false));
       return `delivered to ${to.value === "task" ? "the connector" : done.replayed[0].topic}`;
     },
   }],

@@ -27,20 +27,21 @@ function listen(name) {
     const body = `{"to": "${to.value}", "selection": ${chosen}, "dry_run": ${dryRun}}`;
     let { document: done } = await call("POST", api("connectors", name, "dlq", "replay"), body);
     const whole = { replayed: [...done.replayed], failed: [...done.failed] };
-    while (done.next && !dryRun) {
+    while (done.next) {
       ({ document: done } = await call("POST", api("connectors", name, "dlq", "replay"), done.next));
       whole.replayed.push(...done.replayed);
       whole.failed.push(...done.failed);
     }
     tell(whole, dryRun);
-    return `${whole.replayed.length} ${dryRun ? "would be delivered" : "delivered"}, ${whole.failed.length} failed again`;
+    outcome.prepend(element("p", { class: whole.failed.length ? "refusal" : "hint" }, dryRun ? `${whole.replayed.length} would be delivered, ${whole.failed.length} would fail again.` : `${whole.replayed.length} delivered, ${whole.failed.length} failed again.`));
+    return `${whole.replayed.length} ${dryRun ? "would be delivered" : "delivered"}, ${whole.failed.length} ${dryRun ? "would fail again" : "failed again"}`;
   };
   const tell = (done, dryRun) => outcome.replaceChildren(table(
     dryRun ? "What a replay would do" : "Outcome of the replay",
     ["Position", "Outcome"],
     [
       ...done.replayed.map((one) => [`${one.partition}:${one.offset}`, `${dryRun ? "would be delivered" : "delivered"} to ${to.value === "task" ? "the connector" : one.topic}`]),
-      ...done.failed.map((one) => [`${one.partition}:${one.offset}`, `failed: ${one.error}`]),
+      ...done.failed.map((one) => [`${one.partition}:${one.offset}`, `${dryRun ? "would fail again" : "failed"}: ${one.error}`]),
     ],
   ));
   const ask = (chosen, title, typed) => confirm({

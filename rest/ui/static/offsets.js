@@ -3,10 +3,11 @@
 import { api, call } from "./api.js";
 import { confirm, request } from "./dialog.js";
 import { element, table } from "./elements.js";
+import { guard, leave } from "./unsaved.js";
 
 const { name, type } = document.getElementById("move").dataset;
 const outcome = document.getElementById("outcome");
-const reload = (failures) => { if (!failures) location.reload(); };
+const reload = (failures) => { if (!failures) leave(); };
 
 document.getElementById("forget").addEventListener("click", () =>
   confirm({
@@ -17,7 +18,7 @@ document.getElementById("forget").addEventListener("click", () =>
       says: type === "sink" ? "the consumer group's offsets are deleted; the connector begins where auto.offset.reset says" : "the connector starts over and reads everything again",
       run: request("DELETE", api("connectors", name, "offsets")),
     }],
-    button: "Forget",
+    button: "Delete all offsets",
     danger: true,
     done: reload,
   }),
@@ -81,9 +82,11 @@ function bodyOf(form) {
 }
 
 function setSource() {
+  const area = document.getElementById("offsets-text");
+  guard(() => area.value !== area.defaultValue);
   document.getElementById("alter").addEventListener("submit", (event) => {
     event.preventDefault();
-    const text = document.getElementById("offsets-text").value;
+    const text = area.value;
     let count;
     try {
       count = JSON.parse(text).length;

@@ -110,6 +110,7 @@ def scene(mortal: ProxiedBroker, tmp_path: Path) -> Iterator[Scene]:
 
 
 @pytest.mark.timeout(LONGEST)
+@pytest.mark.thorough
 def test_nothing_is_lost_and_nothing_doubled_that_may_not_be(scene: Scene, seed: int) -> None:
     conductor = scene.conductor
     steps = draw(seed, KILLS - SPARK_KILLS, VICTIMS)
@@ -128,6 +129,7 @@ def test_nothing_is_lost_and_nothing_doubled_that_may_not_be(scene: Scene, seed:
 
 @pytest.mark.spark
 @pytest.mark.timeout(LONGEST)
+@pytest.mark.thorough
 def test_spark_loads_everything_once(mortal: ProxiedBroker, tmp_path: Path, seed: int) -> None:
     allowed = {"connector.spark.config.override.allowlist": "spark.driver.extraJavaOptions"}
     cluster = Cluster(tmp_path / "lake", mortal.bootstrap, 2, **SHORT, **allowed)

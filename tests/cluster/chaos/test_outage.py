@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from connect.crash import CRASH_POINT_VARIABLE
+from connect.internals.crash import CRASH_POINT_VARIABLE
 from equipment.brokers.forgotten_marker import forget_last_marker
 from equipment.brokers.proxied_broker import ProxiedBroker
 from equipment.brokers.topics import create_topic, read_topic

@@ -8,8 +8,8 @@ from watched import Watch, watch
 
 from connect.bulk import BulkSinkTask
 from connect.sink import SinkConnector
-from connectors.spark.config import SparkSinkConfig
 from connectors.spark.sink import SparkSinkTask
+from connectors.spark.sink.config import SparkSinkConfig
 
 
 class LakeConfig(SparkSinkConfig, Watch):

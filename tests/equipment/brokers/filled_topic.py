@@ -7,11 +7,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from confluent_kafka import Producer
-
 from connect.bulk import OffsetRange
 from connect.data import TopicPartition
-from equipment.brokers.topics import create_topic
+from equipment.brokers.topics import create_topic, ordered_producer
 
 __all__ = ["FilledTopic"]
 
@@ -31,7 +29,7 @@ class FilledTopic:
         self.name = name
         self.ends: Counter[TopicPartition] = Counter()
         self._id = topic_id
-        self._producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+        self._producer = ordered_producer(bootstrap)
         create_topic(bootstrap, name, _PARTITIONS, **settings)
 
     def produce(self, values: Sequence[Any], keys: Sequence[Any] = (), **more: Sequence[Any]) -> None:

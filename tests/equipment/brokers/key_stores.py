@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from connect.jvm.java import find_java
+from connect.internals.jvm.java import find_java
 from equipment.brokers.certificates import Authority, Identity
 
 __all__ = ["KEY_PASSWORD", "PASSWORD", "write_stores"]

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from connect.jvm.home import sluice_home
-from connect.jvm.java import find_java
+from connect.internals.jvm.home import sluice_home
+from connect.internals.jvm.java import find_java
 from equipment.brokers.proxy import Proxy
 from equipment.ports import own_port
 from equipment.waiting import wait_until
@@ -77,6 +77,16 @@ class ProxiedBroker:
         with self._place.log.open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         wait_until("the broker is ready", lambda: is_ready(self._direct.broker), seconds=90)
+
+    def freeze(self) -> None:
+        """Let it hang: it keeps its connections, and answers nothing."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let a frozen broker go on."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
         """Kill it at once."""

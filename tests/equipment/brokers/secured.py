@@ -20,11 +20,12 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from connect.errors import ConnectError
-from connect.jvm.home import file_lock
+from connect.internals.jvm.home import file_lock
 from equipment.brokers.acls import Acl
 from equipment.brokers.certificates import Authority
 from equipment.brokers.key_stores import PASSWORD, write_stores
 from equipment.brokers.tokens import AUDIENCE, ISSUER, write_keys
+from equipment.brokers.topics import admin_client
 from equipment.ports import own_port
 from equipment.waiting import wait_until
 from worker.app.brokers import cluster_id_of
@@ -210,4 +211,4 @@ def _keys(stores: Path) -> str:
 
 @cache
 def _admin(bootstrap: str) -> AdminClient:
-    return AdminClient({"bootstrap.servers": bootstrap})
+    return admin_client(bootstrap)

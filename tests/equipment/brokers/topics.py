@@ -11,7 +11,17 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from equipment.waiting import wait_until
 
-__all__ = ["committed", "create_topic", "make_anew", "produce", "read_so_far", "read_topic"]
+__all__ = [
+    "admin_client",
+    "committed",
+    "create_topic",
+    "make_anew",
+    "make_at_once",
+    "ordered_producer",
+    "produce",
+    "read_so_far",
+    "read_topic",
+]
 
 _NOT_READY: Final = (
     KafkaError.NOT_COORDINATOR,
@@ -23,9 +33,22 @@ _COMMITTING: Final = 3.0
 """Seconds to wait for an open transaction: the broker shows it as committed a moment later."""
 
 
+def admin_client(bootstrap: str) -> AdminClient:
+    """An admin client that does not create a topic anew which it has just deleted, by looking it up."""
+    return AdminClient({"bootstrap.servers": bootstrap, "allow.auto.create.topics": False})
+
+
+def ordered_producer(bootstrap: str, **settings: Any) -> Producer:
+    """A producer whose records keep their order, whatever is sent again.
+
+    Idempotence would do the same, and has each producer wait half a second for its id at first.
+    """
+    return Producer({"bootstrap.servers": bootstrap, "max.in.flight.requests.per.connection": 1, **settings})
+
+
 def create_topic(bootstrap: str, topic: str, partitions: int = 1, **settings: str) -> None:
     """Create a topic and wait for it."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = admin_client(bootstrap)
     admin.create_topics([NewTopic(topic, partitions, 1, config=settings)])[topic].result(30)
     # The controller answers, and the broker may hear of it later.
     wait_until(f"{topic} is there", lambda: topic in admin.list_topics(timeout=30).topics)
@@ -33,14 +56,26 @@ def create_topic(bootstrap: str, topic: str, partitions: int = 1, **settings: st
 
 def make_anew(bootstrap: str, topic: str) -> None:
     """Delete a topic, and create another one of the same name."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = admin_client(bootstrap)
     admin.delete_topics([topic])[topic].result(30)
     wait_until("the topic is gone", lambda: topic not in admin.list_topics(timeout=30).topics)
     create_topic(bootstrap, topic)
 
 
+def make_at_once(bootstrap: str, topic: str, partitions: int = 1) -> None:
+    """Delete a topic and create it as soon as the controller allows it, unless a consumer of it was faster."""
+    admin = admin_client(bootstrap)
+    admin.delete_topics([topic])[topic].result(30)
+    error = admin.create_topics([NewTopic(topic, partitions, 1)])[topic].exception(30)
+    assert error is None or error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS
+
+
 def produce(bootstrap: str, topic: str, values: list[bytes], partition: int = 0) -> None:
-    """Produce values, in order."""
+    """Produce values, in order.
+
+    The half second until an idempotent producer has its id is that in which a broker learns of a topic that was created
+    again: sooner, records may be written to the former one.
+    """
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     for value in values:
         producer.produce(topic, value, partition=partition)
@@ -57,6 +92,7 @@ def read_topic(bootstrap: str, topic: str, seconds: float = 30.0, isolation: str
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
             "isolation.level": isolation,
+            "fetch.wait.max.ms": 20,
         }
     )
     try:

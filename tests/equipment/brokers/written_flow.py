@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import uuid4
 
-from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
 from connectors.mirror.records import OffsetSync
 from connectors.mirror.run_records import RunWriter
 from connectors.mirror.runs import Runs
-from equipment.brokers.topics import create_topic
+from equipment.brokers.topics import admin_client, create_topic, ordered_producer
 from equipment.waiting import wait_until
 
 __all__ = ["WrittenFlow", "commit", "write"]
@@ -66,9 +65,9 @@ class WrittenFlow:
 
 def write(bootstrap: str, topic: str, records: Sequence[tuple[bytes, bytes | None]]) -> None:
     """Write records to an internal topic, and create it if it is missing."""
-    if topic not in AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=30).topics:
+    if topic not in admin_client(bootstrap).list_topics(timeout=30).topics:
         create_topic(bootstrap, topic, **{"cleanup.policy": "compact"})
-    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+    producer = ordered_producer(bootstrap)
     for key, value in records:
         producer.produce(topic, value, key, partition=0)
     assert producer.flush(30) == 0
@@ -76,7 +75,7 @@ def write(bootstrap: str, topic: str, records: Sequence[tuple[bytes, bytes | Non
 
 def commit(bootstrap: str, group: str, topic: str, offset: int) -> None:
     """Commit an offset for a group without members."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = admin_client(bootstrap)
 
     def is_done() -> bool:
         place = TopicPartition(topic, 0, offset, "noted")

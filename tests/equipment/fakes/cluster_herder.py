@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 from connect.errors import AlreadyExistsError, ConnectError, NotFoundError
 from worker.errors import NotAssignedError, NotLeaderError
 from worker.herder.cluster.publishing import Publication
-from worker.herder.inbox import Request
+from worker.herder.cluster.standing import Trouble
+from worker.herder.requests import Request
 from worker.security.request_signatures import Nonces
 from worker.security.session_keys import SignedRequest, verify
 from worker.stores.config.store import ConnectorEntry, SessionKey, TargetState
@@ -49,6 +50,9 @@ class ClusterHerder:
 
     def ping(self) -> Request[None]:
         return answered(None) if self.broken is None else refused(self.broken)
+
+    def troubles(self) -> list[Trouble]:
+        return []
 
     def refusals(self) -> list[str]:
         return []

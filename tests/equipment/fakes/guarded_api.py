@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from typing import Any
 
-from connect.plugins import PluginEntry, PluginKind, PluginRegistry
+from connect.internals.plugins import PluginEntry, PluginKind, PluginRegistry
 from equipment.stores.versions import MemoryVersionStore
 from rest.access.access import Access
 from rest.access.guards import AllowedHosts, Guards
@@ -19,13 +19,13 @@ from worker.herder.herder import Herder
 from worker.herder.inbox import Inbox
 from worker.herder.settings import Stores, WorkerSettings
 from worker.membership.membership import SoloMembership
+from worker.messages import messages
+from worker.messages.messages import OffsetPairs, decode, encode
 from worker.security.permissions import Roles
 from worker.security.watched_file import WatchedFile
 from worker.stores.config.store import MemoryConfigStore
 from worker.stores.status.store import MemoryStatusStore
 from worker.stores.versions.service import VersionService
-from worker.supervisor.messages import messages
-from worker.supervisor.messages.messages import OffsetPairs, decode, encode
 from worker.supervisor.process import ThreadLauncher
 from worker.supervisor.supervisor import Supervisor
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
+from typing import TypeVar
 
 from worker.herder.inbox import Inbox
+from worker.herder.requests import Request, Requests, Steps
 from worker.membership.events import Event, Joined, Lost
 from worker.stores.config.store import ConfigSnapshot
 from worker.unit import Unit
 
 __all__ = ["Clock", "Place", "WorkedInbox"]
+
+T = TypeVar("T")
 
 
 class Clock:
@@ -29,6 +33,11 @@ class WorkedInbox(Inbox):
     def __init__(self) -> None:
         self.time = Clock()
         super().__init__(self.time)
+
+    def run(self, steps: Callable[[Request[T]], Steps[T]]) -> Request[T]:
+        """Run the steps of a new request now, as far as they come."""
+        request: Request[T] = Request()
+        return Requests(self).run(request, steps(request))
 
     def work(self, seconds: float = 0.0) -> None:
         """Advance the clock, then run all due actions and those that they post."""
@@ -54,6 +63,8 @@ class Place:
         self.held: frozenset[Unit] | None = None
         self.rejoined: list[tuple[str, int | None]] = []
         self.left: list[float | None] = []
+        self.members: frozenset[str] = frozenset()
+        self.draining: frozenset[str] = frozenset()
         self.run_elsewhere: set[str] = set()
         self.tell: Callable[[Event], None] = lambda _: None
 

@@ -14,10 +14,10 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
+from worker.messages import messages
+from worker.messages.messages import Command, Report, decode, encode
+from worker.processes.lease import watch_lease
 from worker.runtime.link import Line, Link
-from worker.supervisor.lease import watch_lease
-from worker.supervisor.messages import messages
-from worker.supervisor.messages.messages import Command, Report, decode, encode
 
 __all__ = ["main"]
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from connectors.spark.config import SparkSinkConfig
 from connectors.spark.session import start_session
+from connectors.spark.sink.config import SparkSinkConfig
 from connectors.spark.stores.access import store_access
 
 

@@ -21,10 +21,10 @@ from confluent_kafka import Consumer
 from pyspark.java_gateway import launch_gateway
 
 from connect.bulk import OffsetRange
-from connect.crash import crash_point
 from connect.data import TopicPartition
-from connectors.spark.config import SparkSinkConfig
+from connect.internals.crash import crash_point
 from connectors.spark.sink import SparkSinkTask
+from connectors.spark.sink.config import SparkSinkConfig
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import sys
 
-from connectors.spark.config import SparkSinkConfig
 from connectors.spark.session import start_session
+from connectors.spark.sink.config import SparkSinkConfig
 from connectors.spark.stores.access import store_access
 
 

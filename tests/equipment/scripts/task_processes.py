@@ -12,10 +12,10 @@ from multiprocessing.connection import Pipe
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from connect.crash import CRASH_POINT_VARIABLE
+from connect.internals.crash import CRASH_POINT_VARIABLE
 from equipment.waiting import wait_until
-from worker.supervisor.messages import messages
-from worker.supervisor.messages.messages import Command, Report, decode, encode
+from worker.messages import messages
+from worker.messages.messages import Command, Report, decode, encode
 
 __all__ = ["TaskProcess"]
 

@@ -11,10 +11,10 @@ from multiprocessing.connection import Pipe
 from typing import Any, TypeVar
 
 from equipment.waiting import wait_until
+from worker.messages import messages
+from worker.messages.messages import Command, Report, decode, encode
 from worker.runtime.child import run
 from worker.runtime.link import Line
-from worker.supervisor.messages import messages
-from worker.supervisor.messages.messages import Command, Report, decode, encode
 
 __all__ = ["RunningTask", "class_name"]
 
@@ -50,6 +50,8 @@ class RunningTask:
             "offset.flush.interval.ms": "50",
             "consumer.session.timeout.ms": "45000",
             "consumer.heartbeat.interval.ms": "200",
+            # Whoever waits for the end of a partition, or asks on the same connection, waits for so long.
+            "consumer.fetch.max.wait.ms": "50",
             # The connectors of tests are classes of their own modules and of the equipment.
             "plugin.import.allowlist": "test_*,equipment.scripts.*",
             **(worker or {}),

@@ -11,7 +11,7 @@ from typing import Final
 
 import pyspark
 
-from connect.jvm.java import find_java
+from connect.internals.jvm.java import find_java
 from equipment.waiting import wait_until
 
 __all__ = ["hive_metastore"]

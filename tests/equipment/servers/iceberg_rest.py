@@ -13,9 +13,9 @@ from typing import Final
 
 import pyspark
 
-from connect.jvm.home import sluice_home
-from connect.jvm.jars import read_lock, resolve_jars
-from connect.jvm.java import find_java
+from connect.internals.jvm.home import sluice_home
+from connect.internals.jvm.jars import read_lock, resolve_jars
+from connect.internals.jvm.java import find_java
 from equipment.waiting import wait_until
 
 __all__ = ["rest_catalog"]

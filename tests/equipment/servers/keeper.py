@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from connect.jvm.home import file_lock
+from connect.internals.jvm.home import file_lock
 from worker.embedded.leases import count_leases
 
 __all__ = ["LEASES", "LOCK", "STATE", "identity"]

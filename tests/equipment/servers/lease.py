@@ -22,7 +22,7 @@ import psycopg
 import pymysql
 
 from connect.errors import ConnectError
-from connect.jvm.home import file_lock, sluice_home
+from connect.internals.jvm.home import file_lock, sluice_home
 from equipment.ports import own_port
 from equipment.servers import keeper
 from equipment.servers.products import PASSWORD, RECIPE, USER, Product

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from connect.errors import ConnectError
-from connect.jvm.home import file_lock, sluice_home
+from connect.internals.jvm.home import file_lock, sluice_home
 
 __all__ = ["installed_package"]
 

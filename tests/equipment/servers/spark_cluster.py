@@ -13,8 +13,8 @@ from typing import Any, Final
 import pyspark
 import requests
 
-from connect.jvm.home import sluice_home
-from connect.jvm.java import find_java
+from connect.internals.jvm.home import sluice_home
+from connect.internals.jvm.java import find_java
 from connectors.spark.session import java_home
 from equipment.ports import own_port
 from equipment.waiting import wait_until
@@ -22,7 +22,7 @@ from equipment.workers.processes import descendants
 from equipment.workers.small_spark import SMALL_JAVA
 from equipment.workers.spark_classes import ARCHIVE_OPTIONS
 from worker.embedded.ports import HOST
-from worker.supervisor.descendants import kill_descendants
+from worker.processes.descendants import kill_descendants
 
 __all__ = ["SparkCluster", "running_spark_cluster"]
 

@@ -13,14 +13,14 @@ from typing import Final
 import pyspark
 import requests
 
-from connect.jvm.home import sluice_home
-from connect.jvm.jars import read_lock, resolve_jars
-from connect.jvm.java import find_java
+from connect.internals.jvm.home import sluice_home
+from connect.internals.jvm.jars import read_lock, resolve_jars
+from connect.internals.jvm.java import find_java
 from connectors.spark.session import java_home
 from equipment.ports import own_port
 from equipment.waiting import wait_until
 from worker.embedded.ports import HOST
-from worker.supervisor.descendants import kill_descendants
+from worker.processes.descendants import kill_descendants
 
 __all__ = ["YarnCluster", "running_yarn"]
 

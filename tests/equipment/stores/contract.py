@@ -1,25 +1,22 @@
-"""The contract of a store, as tests that every kind of store has to pass."""
+"""The contract of a store of tables, as tests that every kind of store has to pass."""
 
 from __future__ import annotations
 
-import io
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, ClassVar
-from uuid import uuid4
+from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from connect.data import Schema, TopicPartition
-from connectors.spark.ledger.ledger import FencedError, Ledger
-from connectors.spark.ledger.manifest import LedgerError, Move
+from connectors.spark.sink.ledger.ledger import Ledger
+from connectors.spark.sink.ledger.manifest import LedgerError, Move
+from connectors.spark.sink.target import FencedError
 from connectors.spark.stores.store import StagedFile, Store
+from equipment.stores.objects import RemovalContract
 
 __all__ = ["StoreContract"]
 
-RACERS = 12
 TABLE = "topics/t"
 TP = TopicPartition("t", 0)
 
@@ -28,109 +25,17 @@ def unchecked() -> None:
     """A fencing check that always passes."""
 
 
-class StoreContract:
+class StoreContract(RemovalContract):
     """Subclasses define the fixture ``store``, empty for each test, and how a file is staged in it."""
-
-    page: ClassVar[int] = 1000
-    """How many names the server lists at once."""
 
     def stage(self, store: Store, folder: str, name: str, data: bytes, attempt: int = 0) -> None:
         """Leave a file of a table in a folder as a successful attempt at a Spark task does."""
         raise NotImplementedError
 
-    # -- files -----------------------------------------------------------------------------------------------
-
-    def test_what_is_created_is_there(self, store: Store) -> None:
-        assert store.size("a/b.json") is None
-        store.create("a/b.json", b"whole")
-        assert (store.read("a/b.json"), store.size("a/b.json")) == (b"whole", 5)
-        assert store.names("a") == ["b.json"]
-        store.create("a/empty", b"")
-        assert (store.read("a/empty"), store.size("a/empty")) == (b"", 0)
-
-    def test_a_file_is_created_once(self, store: Store) -> None:
-        store.create("a", b"first")
-        with pytest.raises(FileExistsError):
-            store.create("a", b"second")
-        assert store.read("a") == b"first"
-
-    def test_of_many_that_create_a_file_one_succeeds(self, store: Store) -> None:
-        together = threading.Barrier(RACERS)
-
-        def create(number: int) -> bytes | None:
-            data = b"%d" % number * 1000
-            together.wait()
-            try:
-                store.create("manifests/0000000001.json", data)
-            except FileExistsError:
-                # The loser finds the complete file of the winner.
-                assert len(set(store.read("manifests/0000000001.json").decode())) <= 2
-                return None
-            return data
-
-        with ThreadPoolExecutor(RACERS) as threads:
-            won = [data for data in threads.map(create, range(RACERS)) if data is not None]
-        assert won == [store.read("manifests/0000000001.json")]
-        assert store.names("manifests") == ["0000000001.json"]
-
-    def test_what_is_not_there_is_told_so(self, store: Store) -> None:
-        assert store.size("none") is None
-        assert store.names("none") == []
-        assert list(store.files("none")) == []
-        for method in (store.read, store.open):
-            with pytest.raises(FileNotFoundError):
-                method("none")
-        store.remove("none")
-        store.remove_tree("none")
-
-    def test_names_are_those_directly_in_a_folder(self, store: Store) -> None:
-        for path in ("f/b", "f/a/x", "f/a/y/z", "fa/c"):
-            store.create(path, b"-")
-        assert store.names("f") == ["a", "b"]
-        assert store.names("f/a") == ["x", "y"]
-
     def test_files_are_those_that_a_reader_sees(self, store: Store) -> None:
         for path in ("t/b", "t/a/x", "t/_SUCCESS", "t/.b.crc", "t/_temporary/0/c", "ta/c"):
             store.create(path, b"-")
         assert list(store.files("t")) in (["a/x", "b"], ["b", "a/x"])
-
-    def test_a_removed_file_is_gone_and_others_are_not(self, store: Store) -> None:
-        for path in ("f/a", "f/b", "f/c/d", "fc/d"):
-            store.create(path, b"-")
-        store.remove("f/a")
-        assert store.names("f") == ["b", "c"]
-        store.remove_tree("f/c")
-        assert store.names("f") == ["b"]
-        assert store.read("fc/d") == b"-"
-        store.create("f/a", b"again")
-        assert store.read("f/a") == b"again"
-
-    def test_names_that_do_not_fit_on_a_page_are_all_listed(self, store: Store) -> None:
-        many = range(self.page * 11 // 10)
-        with ThreadPoolExecutor(16) as threads:
-            list(threads.map(lambda number: store.create(f"many/{number:05}", b""), many))
-        assert store.names("many") == [f"{number:05}" for number in many]
-        store.remove_tree("many")
-        assert store.names("many") == []
-
-    def test_pyarrow_reads_a_file(self, store: Store) -> None:
-        table = pa.table({"id": list(range(10_000)), "text": [f"{number:0100}" for number in range(10_000)]})
-        buffer = io.BytesIO()
-        pq.write_table(table, buffer, compression="none")
-        store.create("t.parquet", buffer.getvalue())
-        with store.open("t.parquet") as content:
-            assert pq.read_metadata(content).num_rows == 10_000
-        with store.open("t.parquet") as content:
-            assert pq.read_table(content).equals(table)
-
-    @pytest.mark.parametrize("name", ["a b", "a%20b", "a+b", "ü", "k=v", "a:b"])
-    def test_names_mean_themselves(self, store: Store, name: str) -> None:
-        if ":" in name and store.url.startswith("hdfs"):
-            pytest.skip("HDFS has no such names")
-        store.create(f"{name}/{name}", b"-")
-        assert store.names("") == [name]
-        assert store.names(name) == [name]
-        assert store.read(f"{name}/{name}") == b"-"
 
     # -- loads -----------------------------------------------------------------------------------------------
 
@@ -247,8 +152,3 @@ class StoreContract:
         assert committed
         assert list(store.files(TABLE)) == committed
         assert self.opened(store).offsets[TP] in {int(name.removeprefix("t+")) for name in committed}
-
-
-def unique_prefix() -> str:
-    """The name of a folder that no other test uses."""
-    return f"test-{uuid4().hex[:12]}"

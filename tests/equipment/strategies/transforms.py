@@ -26,6 +26,13 @@ from connect.data import (
 )
 from connect.errors import ConfigError
 from connect.transforms.cast import Cast
+from connect.transforms.community.change_case import ChangeCase
+from connect.transforms.community.concat_fields import ConcatFields
+from connect.transforms.community.drop import Drop
+from connect.transforms.community.hash import Hash
+from connect.transforms.community.key_to_value import KeyToValue
+from connect.transforms.community.make_tombstone import MakeTombstone
+from connect.transforms.debezium.header_to_value import HeaderToValue
 from connect.transforms.debezium_unwrap import DebeziumUnwrap
 from connect.transforms.drop_headers import DropHeaders
 from connect.transforms.expression import Expression
@@ -192,6 +199,7 @@ LIST = st.lists(NAME.filter(lambda name: "," not in name and name.strip() == nam
 NAME_LIST = LIST.map(",".join)
 BOOLEAN = st.sampled_from(["true", "false"])
 COMMON = {"replace.null.with.default": BOOLEAN, "field.syntax.version": st.sampled_from(["V1", "V2"])}
+CASES = ["LOWER_HYPHEN", "LOWER_UNDERSCORE", "LOWER_CAMEL", "UPPER_CAMEL", "UPPER_UNDERSCORE"]
 TARGETS = ["int8", "int16", "int32", "int64", "float32", "float64", "boolean", "string"]
 MARKED = st.tuples(NAME, st.sampled_from(["", "!", "?"])).map("".join)
 LITERALS = st.sampled_from(["1", "0.1", "[1,2]", '{"a":[]}', "x", "2024-02-29", "[0.1,true]"])
@@ -213,6 +221,18 @@ def options(
 
 OPTIONS: dict[str, tuple[list[Any], Options]] = {
     "Cast": ([Cast.Key, Cast.Value], options({"spec": pairs(TARGETS) | st.sampled_from(TARGETS)}, COMMON)),
+    "ChangeCase": (
+        [ChangeCase.Key, ChangeCase.Value],
+        options({"from": st.sampled_from(CASES), "to": st.sampled_from(CASES)}, {"passthrough.fields": NAME_LIST}),
+    ),
+    "ConcatFields": (
+        [ConcatFields.Key, ConcatFields.Value],
+        options({"field.names": NAME_LIST, "output.field.name": NAME.filter(bool)}, {"delimiter": NAME}),
+    ),
+    "Drop": (
+        [Drop.Key, Drop.Value],
+        options({"schema.behavior": st.sampled_from(["nullify", "retain", "validate", "force_optional"])}),
+    ),
     "DropHeaders": ([DropHeaders], options({"headers": NAME_LIST})),
     "ExtractField": ([ExtractField.Key, ExtractField.Value], options({"field": NAME}, COMMON)),
     "ExtractTimestamp": (
@@ -238,6 +258,24 @@ OPTIONS: dict[str, tuple[list[Any], Options]] = {
             )
         ),
     ),
+    "Hash": (
+        [Hash.Key, Hash.Value],
+        options({"function": st.sampled_from(["md5", "sha1"])}, {"field.name": NAME, "skip.missing.or.null": BOOLEAN}),
+    ),
+    "HeaderToValue": (
+        [HeaderToValue],
+        st.tuples(NAME.filter(bool), NAME.filter(bool)).flatmap(
+            lambda found: options(
+                {
+                    "headers": st.just(found[0]),
+                    "fields": st.just(found[1]),
+                    "operation": st.sampled_from(["move", "copy"]),
+                }
+            )
+        ),
+    ),
+    "KeyToValue": ([KeyToValue], options({"key.fields": st.just("*") | NAME_LIST})),
+    "MakeTombstone": ([MakeTombstone], options({})),
     "HoistField": ([HoistField.Key, HoistField.Value], options({"field": NAME})),
     "InsertField": (
         [InsertField.Key, InsertField.Value],

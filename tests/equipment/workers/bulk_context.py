@@ -9,9 +9,9 @@ from typing import Final
 from confluent_kafka import Producer
 
 from connect.bulk import FailuresOf, Progress
-from connect.chain.tolerance import ErrorCounts, Tolerance
 from connect.data import TopicPartition
-from connect.kafka.settings.client import PropertyValue
+from connect.internals.chain.tolerance import ErrorCounts, Tolerance
+from connect.internals.kafka.settings.client import PropertyValue
 from connect.offset_set import OffsetSet
 from worker.kafka.topics.creation import NewTopic
 from worker.runtime.assembly import Assembly
@@ -32,7 +32,7 @@ class BulkContext:
     def __init__(self, name: str, bootstrap: str, props: Mapping[str, str]) -> None:
         self.connector_name = name
         self.connector_properties = props
-        assembly = self._assembly(bootstrap)
+        assembly = self._assembly(bootstrap, name)
         clients = Clients(assembly, 0)
         self.consumer_properties: Mapping[str, str] = clients.sink_consumer_java_properties()
         self.consumer_settings: Mapping[str, PropertyValue] = clients.sink_consumer_settings()
@@ -42,22 +42,24 @@ class BulkContext:
         self.stop = False
         self.told = Progress("nothing yet")
         self.counts = ErrorCounts()
-        self._left_out = self._made(assembly)
+        self._left_out = self._made(assembly, bootstrap)
         self._producer = Producer(self.producer_settings)
 
-    def _assembly(self, bootstrap: str) -> Assembly:
-        own = {"name": self.connector_name, "connector.class": "SparkSink", "topics": "t"}
+    def _assembly(self, bootstrap: str, name: str) -> Assembly:
+        own = {"name": name, "connector.class": "SparkSink", "topics": "t"}
         worker = {"bootstrap.servers": bootstrap, **dict.fromkeys(("key.converter", "value.converter"), _BYTES)}
         return Assembly.resolve(worker, {**self.connector_properties, **own}, Redaction())
 
-    def _made(self, assembly: Assembly) -> BadRecords:
+    def _made(self, assembly: Assembly, bootstrap: str) -> BadRecords:
         config = assembly.config
         queues: list[LoadDeadLetters] = []
         if topic := config.errors_deadletterqueue_topic_name:
-            clients = Clients(assembly, 0)
+            # Connectors of one name would fence each other's queues: those of other tests are at the same broker.
+            alone = f"{self.connector_name}-{topic}"
+            clients = Clients(self._assembly(bootstrap, alone), 0)
             clients.dlq_topic(NewTopic(topic, 1, 1))
             headers = ErrorHeaders(self.connector_name, 0, assembly.redaction)
-            queues.append(LoadDeadLetters(clients, topic, headers, self.connector_name, self.stopping))
+            queues.append(LoadDeadLetters(clients, topic, headers, alone, self.stopping))
         tolerance = Tolerance(config.error_policy, queues, self.wait, counts=self.counts)
         return BadRecords(tolerance, next(iter(queues), None), tells=False)
 

@@ -12,10 +12,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from connect.bulk import Progress
 from connect.bulk_source import KafkaSettings, ReachedOffsets
-from connect.chain.tolerance import ErrorPolicy, Failure
-from connect.crash import crash_point
 from connect.data import Offset
 from connect.errors import ConnectError
+from connect.internals.chain.tolerance import ErrorPolicy, Failure
+from connect.internals.crash import crash_point
 from equipment.workers.claimed_offsets import ClaimedOffsets
 from worker.stores.offset.store import check_offset
 

@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 
 from connect.bulk_source import Claim, ReachedOffsets, TransactionOrders
 from connect.data import Offset
-from connect.delivery.stored_offsets import offset_key, offset_value, parse_offset, parse_offset_key
+from connect.internals.delivery.stored_offsets import offset_key, offset_value, parse_offset, parse_offset_key
 from equipment.brokers.topics import read_topic
 
 __all__ = ["ClaimedOffsets"]

@@ -138,11 +138,12 @@ class Cluster:
     # -- REST ----------------------------------------------------------------------------------------------------------
 
     def ask(self, method: str, path: str, body: Any = None, worker: ClusterWorker | None = None) -> Any:
-        """Send a request to a worker, by default to each in turn; retry while the cluster rebalances (409)."""
+        """Send a request to a worker, by default to each in turn; retry while the cluster rebalances (409), or a worker
+        is out of it (503)."""
 
         def answered() -> list[requests.Response]:
             response = self.request(method, path, body, worker)
-            if response.status_code == 409:
+            if response.status_code in (409, 503):
                 return []
             assert response.ok, f"{method} {path}: {response.status_code} {response.text}"
             return [response]

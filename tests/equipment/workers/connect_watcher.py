@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from connect.jvm.home import file_lock, sluice_home
+from connect.internals.jvm.home import file_lock, sluice_home
 
 __all__ = ["install_watcher", "watching"]
 

@@ -16,9 +16,9 @@ from typing import Any, Final
 
 import requests
 
-from connect.jvm.home import sluice_home
-from connect.jvm.jars import read_lock, resolve_jars
-from connect.jvm.java import Java, find_java
+from connect.internals.jvm.home import sluice_home
+from connect.internals.jvm.jars import read_lock, resolve_jars
+from connect.internals.jvm.java import Java, find_java
 from equipment.ports import own_port
 from equipment.waiting import wait_until
 from worker.embedded.broker.archive import ClassArchive, class_archive, keep_archive
@@ -122,10 +122,17 @@ class JavaConnect:
         return self
 
     def stop(self) -> None:
-        """Stop the process with SIGTERM, as an operator would."""
+        """Stop the process with SIGTERM, as an operator would, and kill it if it does not end.
+
+        Java's worker waits without limit for some of its own threads while it shuts down, and has been seen to wait for
+        over 90 s on a busy machine.
+        """
         assert self._process is not None
         self._process.send_signal(signal.SIGTERM)
-        self._process.wait(90)
+        try:
+            self._process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.kill()
         if self._archive is not None and self._archive.partial is not None:
             keep_archive(self._archive.partial, self._archive.path)
 

@@ -14,8 +14,8 @@ from worker.config.worker import DistributedConfig
 from worker.membership.events import Event, Joined, Lost, Refused
 from worker.membership.group import GroupMember
 from worker.membership.membership import GroupMembership
+from worker.processes.clock import Clock, Moment
 from worker.stores.config.store import ConfigSnapshot
-from worker.supervisor.clock import Clock, Moment
 from worker.unit import Unit
 
 __all__ = ["Configs", "MemberWorker", "distributed_props", "main"]

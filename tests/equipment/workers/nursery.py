@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import atexit
 import json
+import math
 import os
 import select
 import socket
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -19,32 +22,39 @@ __all__ = ["Forked", "Nursery"]
 
 _SCRIPT: Final = Path(scripts.__path__[0]) / "nursery.py"
 _ANSWERED: Final = 60.0
+_ANOTHER_THREADS_TURN: Final = 0.1
+"""Seconds until a thread that waits lets another one ask."""
 
 
 class Forked:
-    """A forked process, in the words of :class:`subprocess.Popen`."""
+    """A forked process, in the words of :class:`subprocess.Popen`; any thread may ask about it."""
 
     def __init__(self, pid: int, status: int) -> None:
         self.pid = pid
         self._told = open(status, "rb", buffering=0)  # noqa: SIM115 - until the process has ended
         self._status: int | None = None
+        self._asking = threading.Lock()
 
     def poll(self) -> int | None:
         """Its exit status, or the signal that ended it as a negative number; ``None`` while it runs."""
-        if self._status is None and select.select([self._told], [], [], 0)[0]:
-            told = self._told.read()
-            self._told.close()
-            assert told, "the process that forks others has ended"
-            self._status = int(told)
-        return self._status
+        return self._look(0)
 
     def wait(self, timeout: float | None = None) -> int:
         """Its exit status, once it has ended."""
-        if self._status is None:
-            select.select([self._told], [], [], timeout)
-        if (status := self.poll()) is None:
-            raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0.0)
+        deadline = math.inf if timeout is None else time.monotonic() + timeout
+        while (status := self._look(_ANOTHER_THREADS_TURN)) is None:
+            if time.monotonic() >= deadline:
+                raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0.0)
         return status
+
+    def _look(self, seconds: float) -> int | None:
+        with self._asking:
+            if self._status is None and select.select([self._told], [], [], seconds)[0]:
+                told = self._told.read()
+                self._told.close()
+                assert told, "the process that forks others has ended"
+                self._status = int(told)
+            return self._status
 
     def send_signal(self, sig: int) -> None:
         """Send it a signal, unless it has ended."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
@@ -15,7 +16,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, cast
 
-from connect.plugins import PluginRegistry
+from connect.internals.plugins import PluginRegistry
 from equipment.stores.versions import MemoryVersionStore
 from equipment.waiting import wait_until
 from rest.access.guards import NO_GUARDS, Guards
@@ -27,6 +28,8 @@ from worker.herder.herder import Herder
 from worker.herder.inbox import Inbox
 from worker.herder.settings import Stores, WorkerSettings
 from worker.membership.membership import SoloMembership
+from worker.messages import messages
+from worker.messages.messages import OffsetPairs, Report, decode, encode
 from worker.recent_log import RecentLog
 from worker.runtime.inquiries.inquiries import answer
 from worker.runtime.link import Link
@@ -34,8 +37,6 @@ from worker.security.redaction import Redaction
 from worker.stores.config.store import MemoryConfigStore, TargetState
 from worker.stores.status.store import MemoryStatusStore
 from worker.stores.versions.service import VersionService
-from worker.supervisor.messages import messages
-from worker.supervisor.messages.messages import OffsetPairs, Report, decode, encode
 from worker.supervisor.process import ThreadLauncher
 from worker.supervisor.supervisor import Supervisor
 
@@ -250,7 +251,7 @@ def _run(connection: Connection, config: Mapping[str, str], reports: list[Report
     _send(connection, messages.Started("1.0"))
     if paused:
         _send(connection, messages.Paused())
-    for report in reports:
+    for report in (*reports, *_troubles(config)):
         _send(connection, report)
     for second in itertools.count():
         if not connection.poll(1.0):
@@ -264,6 +265,17 @@ def _run(connection: Connection, config: Mapping[str, str], reports: list[Report
                 _send(connection, messages.Resumed())
             case messages.Stop():
                 return
+
+
+def _troubles(config: Mapping[str, str]) -> list[Report]:
+    """What a task reports that has left out records, or waits for something."""
+    troubles: list[Report] = []
+    if count := int(config.get("test.skips", "0")):
+        now = time.time()
+        troubles.append(messages.Skipped(count, count, now - 600, now, "the data is not valid <b>JSON</b>"))
+    if reason := config.get("test.waits"):
+        troubles.append(messages.Waiting(reason))
+    return troubles
 
 
 def _tasks(config: Mapping[str, str]) -> list[dict[str, str]]:

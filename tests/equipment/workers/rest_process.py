@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +19,23 @@ _HANGS_SECONDS = 600.0
 
 
 class RestProcess:
-    """Runs the server. ``/connectors/hang`` never answers, all other paths answer at once."""
+    """Runs the server. ``/connectors/hang`` never answers, all other paths answer at once.
 
-    def __init__(self) -> None:
+    It may open as many files as this process, or as it is given, and writes its log to ``log``.
+    """
+
+    def __init__(self, open_files: int | None = None, log: Path | None = None) -> None:
         paths = os.pathsep.join((str(_TESTS.parent), str(_TESTS)))
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "equipment.workers.rest_process"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": paths},
-            text=True,
-        )
+        command = [sys.executable, "-m", "equipment.workers.rest_process"]
+        with nullcontext() if log is None else log.open("wb") as errors:
+            self._process = subprocess.Popen(
+                command if open_files is None else ["prlimit", f"--nofile={open_files}", *command],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env={**os.environ, "PYTHONPATH": paths},
+                text=True,
+            )
         assert self._process.stdout is not None
         self.port = int(self._process.stdout.readline())
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import connectors.spark
-from connect.jvm.home import sluice_home
-from connect.jvm.jars import read_lock, resolve_jars
+from connect.internals.jvm.home import sluice_home
+from connect.internals.jvm.jars import read_lock, resolve_jars
 from connectors.spark.session import start_session
 from connectors.spark.stores.access import Access
 from equipment.workers.small_spark import SMALL_SPARK, end_spark

@@ -12,8 +12,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-from connect.jvm.home import sluice_home
-from connect.jvm.java import Java, find_java
+from connect.internals.jvm.home import sluice_home
+from connect.internals.jvm.java import Java, find_java
 from equipment.scripts import spark_archive
 
 __all__ = ["ARCHIVE_OPTIONS", "make_archive"]

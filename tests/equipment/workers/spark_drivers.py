@@ -13,7 +13,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Final
 
-from connect.crash import CRASH_POINT_VARIABLE
+from connect.internals.crash import CRASH_POINT_VARIABLE
 from equipment.scripts import spark_driver
 from equipment.workers.nursery import Nursery
 
@@ -26,15 +26,15 @@ _LATER: Final = (
     "pandas",
     "connectors.spark.cluster.executors",
     "connectors.spark.decoding.executor",
-    "connectors.spark.delta.target",
-    "connectors.spark.iceberg.target",
-    "connectors.spark.ledger.target",
-    "connectors.spark.loading.loader",
-    "connectors.spark.preview",
-    "connectors.spark.sql.query",
-    "connectors.spark.sql.window_output",
+    "connectors.spark.sink.delta.target",
+    "connectors.spark.sink.iceberg.target",
+    "connectors.spark.sink.ledger.target",
+    "connectors.spark.sink.loading.loader",
+    "connectors.spark.sink.preview",
+    "connectors.spark.sink.sql.query",
+    "connectors.spark.sink.sql.window_output",
     "connectors.spark.stores.factory",
-    "connectors.spark.tables.upsert",
+    "connectors.spark.sink.tables.upsert",
     "pyspark.testing",
 )
 _PATH: Final = "PYTHONPATH"

@@ -18,13 +18,13 @@ from threading import Thread
 import pytest
 
 from connect.errors import ConnectError
-from connect.jvm.jars import resolve_jars
-from connect.jvm.lock import Jar
+from connect.internals.jvm.jars import resolve_jars
+from connect.internals.jvm.lock import Jar
 
 RESOLVE = """
 import sys
 from pathlib import Path
-from connect.jvm.jars import read_lock, resolve_jars
+from connect.internals.jvm.jars import read_lock, resolve_jars
 resolve_jars(read_lock(Path(sys.argv[1])), home=Path(sys.argv[2]))
 """
 

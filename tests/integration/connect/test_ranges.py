@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import Producer
 
 from connect.bulk import OffsetRange
-from connect.consumption.ranges import RangeReader, RangesGoneError, RangesStalledError
+from connect.internals.consumption.ranges import RangeReader, RangesGoneError, RangesStalledError
 from equipment.brokers.topics import create_topic, produce
 
 pytestmark = pytest.mark.integration

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import logging
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 
 from connect.data import TopicPartition
-from connect.errors import ConnectError, RetriableError
+from connect.kits.objects.azure import AzureBlobs
 from connectors.spark.options.store import StoreOptions
 from connectors.spark.stores.azure import AzureStore
-from connectors.spark.stores.azure_blobs import AzureBlobs
 from connectors.spark.stores.azure_parts import AzurePlace
 from connectors.spark.stores.factory import open_store
 from connectors.spark.stores.store import Store
 from equipment.servers.azurite import AzureServer
-from equipment.stores.contract import TABLE, StoreContract, unique_prefix
+from equipment.stores.contract import TABLE, StoreContract
+from equipment.stores.objects import unique_prefix
 
 TP = TopicPartition("t", 0)
 
@@ -53,6 +50,7 @@ def attempt_at(store: Store, folder: str, split: int, attempt: int, name: str, d
     return written
 
 
+@pytest.mark.thorough
 class TestAzureStore(StoreContract):
     @pytest.fixture
     def store(self, azure: AzureServer, url: str) -> Iterator[Store]:
@@ -69,15 +67,6 @@ class TestAzureStore(StoreContract):
         assert move.upload is not None
         with pytest.raises(FileNotFoundError):
             store.publish(move.source, move.target, replace(move.upload, id="0" * 32))
-
-    def test_thousands_of_names_are_all_listed(self, store: Store, blobs: AzureBlobs) -> None:
-        """In pages of a few, for the service has 5,000 in one."""
-        for number in range(7):
-            store.create(f"many/{number}/x", b"")
-        blobs._container = _SmallPages(blobs._container)
-        assert blobs.names("many") == [str(number) for number in range(7)]
-        blobs.delete_tree("many")
-        assert store.names("many") == []
 
     def test_a_container_itself_is_a_store(self, azure: AzureServer) -> None:
         store = open_store(config_of(azure, azure.url("", azure.make_container())), _no_spark)
@@ -144,11 +133,6 @@ class TestAzureStore(StoreContract):
             store.publish(move.source, move.target, move.upload)
         assert store.read(move.target) == b"theirs"
 
-    def test_a_put_whose_answer_was_lost_succeeds(self, blobs: AzureBlobs) -> None:
-        blobs._container = _Forgetful(blobs._container)
-        blobs.put_if_absent("manifest", b"mine")
-        assert blobs.get("manifest") == b"mine"
-
     @pytest.mark.parametrize("credential", ["token", "connection string"])
     def test_tokens_and_connection_strings_open_it_too(self, azure: AzureServer, url: str, credential: str) -> None:
         keys = {"azblob.endpoint": azure.endpoint, "azblob.sas.token": f"?{azure.token()}"}
@@ -162,113 +146,7 @@ class TestAzureStore(StoreContract):
 def _replace(store: Store, path: str, data: bytes) -> None:
     """Put a blob as somebody does who does not look whether there is one."""
     assert isinstance(store, AzureStore)
-    store._blobs._blob(path).upload_blob(data, overwrite=True)
-
-
-class _SmallPages:
-    """A container whose lists come in pages of two."""
-
-    def __init__(self, container: Any) -> None:
-        self._container = container
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._container, name)
-
-    def list_blobs(self, **request: Any) -> Any:
-        return self._container.list_blobs(**request, results_per_page=2)
-
-    def walk_blobs(self, **request: Any) -> Any:
-        return self._container.walk_blobs(**request, results_per_page=2)
-
-
-class _Forgetful:
-    """A container to which each upload arrives twice, as when its answer is lost and the library tries again."""
-
-    def __init__(self, container: Any) -> None:
-        self._container = container
-
-    def get_blob_client(self, name: str) -> Any:
-        blob = self._container.get_blob_client(name)
-        upload = blob.upload_blob
-
-        def twice(*args: Any, **request: Any) -> None:
-            upload(*args, **request)
-            upload(*args, **request)
-
-        blob.upload_blob = twice
-        return blob
-
-
-# -- errors ------------------------------------------------------------------------------------------------------
-
-
-def test_a_container_that_is_not_there_is_named(azure: AzureServer) -> None:
-    store = open_store(config_of(azure, azure.url("lake", "no-such-container")), _no_spark)
-    for ask in (lambda: store.create("a", b""), lambda: store.names("a")):
-        with pytest.raises(ConnectError, match="There is no container no-such-container of account devstoreaccount1"):
-            ask()
-
-
-def test_a_wrong_key_is_refused_and_not_told(azure: AzureServer, url: str, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.DEBUG)
-    key = "aHVzaC1odXNo"
-    for keys in ({"azblob.account.key": key}, {"azblob.sas.token": f"sv=2021-06-08&ss=b&sig={key}"}):
-        config = StoreOptions.parse({"store.url": url, "azblob.endpoint": azure.endpoint, **keys})
-        assert key not in repr(config) + repr(config.azure_account)
-        store = open_store(config, _no_spark)
-        for ask in (store.names, store.read):
-            with pytest.raises(ConnectError, match="refuses") as caught:
-                ask("a")
-            assert key not in repr(caught.value) and caught.value.__suppress_context__
-    assert key not in caplog.text
-
-
-@pytest.fixture
-def busy(azure: AzureServer) -> Iterator[Callable[[int], str]]:
-    """Starts services that are too busy for so many requests and then have an empty list; their endpoint."""
-    servers: list[ThreadingHTTPServer] = []
-
-    def start(refused: int) -> str:
-        left = iter(range(refused))
-
-        class Busy(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                is_busy = next(left, None) is not None
-                body = b"" if is_busy else b"<EnumerationResults><Blobs/></EnumerationResults>"
-                self.send_response(503 if is_busy else 200)
-                self.send_header("x-ms-error-code", "ServerBusy")
-                self.send_header("Content-Type", "application/xml")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_request(self, *_: object) -> None:
-                """Nothing."""
-
-        servers.append(ThreadingHTTPServer(("127.0.0.1", 0), Busy))
-        threading.Thread(target=servers[-1].serve_forever, daemon=True).start()
-        return f"http://127.0.0.1:{servers[-1].server_port}/{azure.account}"
-
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
-
-
-def test_a_service_that_is_too_busy_is_asked_again(azure: AzureServer, busy: Callable[[int], str]) -> None:
-    def store(refused: int, tries: int) -> AzureStore:
-        config = StoreOptions.parse({"store.url": azure.url("x"), **azure.props, "azblob.endpoint": busy(refused)})
-        return AzureStore(replace(config.azure_account, tries=tries), config.location)
-
-    assert store(1, 2).names("a") == []
-    with pytest.raises(RetriableError, match="ServerBusy"):
-        store(2, 1).names("a")
-
-
-def test_a_service_that_does_not_answer_is_tried_again(azure: AzureServer) -> None:
-    config = config_of(azure, azure.url("x"), **{"azblob.endpoint": "http://127.0.0.1:1/devstoreaccount1"})
-    with pytest.raises(RetriableError, match="cannot be reached"):
-        AzureStore(replace(config.azure_account, tries=1), config.location).read("a")
+    store._blob(path).upload_blob(data, overwrite=True)
 
 
 def _no_spark() -> Any:

@@ -21,11 +21,13 @@ from deltalake import DeltaTable
 from connect.bulk import Progress, TablePreview
 from connect.data import TopicPartition
 from connect.errors import ConnectError, DataError, RetriableError
-from connectors.spark.config import SparkSinkConfig
 from connectors.spark.delta.log import DeltaLog, StaleLogError
-from connectors.spark.ledger.ledger import FencedError
 from connectors.spark.sink import SparkSinkTask
+from connectors.spark.sink.config import SparkSinkConfig
+from connectors.spark.sink.target import FencedError
+from equipment.brokers.dead_letters import dead_letters
 from equipment.brokers.filled_topic import FilledTopic
+from equipment.proofs import thorough
 from equipment.waiting import wait_until
 from equipment.workers.bulk_context import BulkContext
 from equipment.workers.small_spark import SMALL_DELTA, SMALL_SPARK
@@ -242,6 +244,7 @@ def test_a_table_is_what_a_stream_of_changes_says(sink: Sink) -> None:
         assert sink.rows() == expected
 
 
+@pytest.mark.thorough
 def test_a_preview_shows_the_columns_that_the_table_would_get_and_fences_nobody(sink: Sink) -> None:
     sink.records.produce([{"id": 0, "origin": "EWR"}, {"id": 1, "origin": "JFK"}])
     task = sink.task()
@@ -257,6 +260,7 @@ def test_a_preview_shows_the_columns_that_the_table_would_get_and_fences_nobody(
     assert [row["id"] for row in sink.rows()] == [0, 1, 2]
 
 
+@pytest.mark.thorough
 def test_a_preview_of_changes_shows_the_last_of_each_key(sink: Sink) -> None:
     sink.records.produce([{"id": 0, "n": 1}, {"id": 0, "n": 2}, None], [{"id": 0}, {"id": 0}, {"id": 1}])
     (table,) = sink.previewed(UPSERT)
@@ -266,6 +270,7 @@ def test_a_preview_of_changes_shows_the_last_of_each_key(sink: Sink) -> None:
     assert not sink.path().exists()
 
 
+@pytest.mark.thorough
 def test_columns_are_exact_or_refused(sink: Sink) -> None:
     logical = "org.apache.kafka.connect.data"
 
@@ -314,6 +319,112 @@ def test_columns_are_exact_or_refused(sink: Sink) -> None:
     assert len(sink.sql("SELECT * FROM {table}")) == 2
 
 
+def queue_of(sink: Sink) -> dict[str, str]:
+    """Properties of a task that sends bad records to a queue of its own."""
+    return {**JSON, "errors.tolerance": "all", "errors.deadletterqueue.topic.name": f"{sink.topic}-dlq"}
+
+
+def by_field(name: str) -> dict[str, str]:
+    """Properties of a table that is partitioned by a field."""
+    return {"partitioner.class": "FieldPartitioner", "partition.field.name": name}
+
+
+@pytest.mark.parametrize(("props", "bad"), [({}, b"not json"), ({}, None), ({}, {}), (by_field("k"), {"id": 1})])
+@pytest.mark.thorough
+def test_a_first_load_without_one_usable_record_has_its_dead_letters(
+    sink: Sink, props: dict[str, str], bad: Any
+) -> None:
+    sink.records.produce([bad, bad, bad])
+    with pytest.raises(DataError, match=r"Bad record in topic .*, partition 0, offset 0"):
+        sink.records.drain(sink.task({**JSON, **props}))
+    with pytest.raises(ConnectError, match=r"errors\.tolerance\.limit"):
+        sink.records.drain(sink.task({**JSON, **props, "errors.tolerance": "all", "errors.tolerance.limit": "2"}))
+    task = sink.task({**props, **queue_of(sink)})
+    sink.records.drain(task)
+    assert len(dead_letters(sink.bootstrap, f"{sink.topic}-dlq")) == 3
+    sink.records.produce([{"id": 2, "k": "a"}])
+    sink.records.drain(task)
+    assert sink.rows() == [{"id": 2, "k": "a"}]
+
+
+def test_records_whose_names_or_types_delta_cannot_take_are_bad_ones(sink: Sink) -> None:
+    task = sink.task(queue_of(sink))
+    sink.records.produce([{"id": 1, "old": "a", "of": {"x": 1}}])
+    sink.records.drain(task)
+    others = [{"id": 2, "OLD": "b"}, {"id": 3, "new": 1}, {"id": 4, "of": {"X": 1}}, {"id": 5, "NEW": 2}]
+    sink.records.produce(others)
+    sink.records.drain(task)
+    assert sink.rows() == [
+        {"id": 1, "old": "a", "of": {"x": 1}, "new": None},
+        {"id": 3, "old": None, "of": None, "new": 1},
+    ]
+    assert len(dead_letters(sink.bootstrap, f"{sink.topic}-dlq")) == 3
+    sink.records.produce([{"id": 6, "old": "x", "OLD": "y"}])
+    with pytest.raises(DataError, match=r"offset 3: The target cannot distinguish the fields OLD, old"):
+        sink.records.drain(sink.task())
+
+
+@pytest.mark.parametrize("name", ["_k", *thorough("k", ".k")])
+def test_a_value_that_a_partition_of_delta_cannot_tell_is_a_bad_record(sink: Sink, name: str) -> None:
+    task = sink.task({**by_field(name), **queue_of(sink)})
+    good, bad = [None, "null", "a/b", "y" * 230], ["", "__HIVE_DEFAULT_PARTITION__", "y" * 300]
+    for load in range(2):
+        sink.records.produce([{"id": 10 * load + number, name: value} for number, value in enumerate([*good, *bad])])
+        sink.records.drain(task)
+    assert sink.rows() == [{"id": 10 * load + at, name: value} for load in range(2) for at, value in enumerate(good)]
+    assert len(dead_letters(sink.bootstrap, f"{sink.topic}-dlq")) == 2 * len(bad)
+    sink.records.produce([{"id": 30, name: ""}])
+    with pytest.raises(DataError, match=r"Bad record in topic .* whose folder readers take for null"):
+        sink.records.drain(sink.task({**JSON, **by_field(name)}))
+
+
+@pytest.mark.thorough
+def test_a_value_that_a_table_of_others_requires_is_missed_in_a_bad_record(sink: Sink) -> None:
+    task = sink.task(queue_of(sink))
+    sink.sql("CREATE TABLE {table} (id BIGINT NOT NULL, v STRING NOT NULL, of STRUCT<a: BIGINT NOT NULL>) USING delta")
+    for load in range(2):
+        bad = [{"id": 2}, {"id": 3, "v": None}, {"v": "x", "of": {"a": 1}}, {"id": 4, "v": "x", "of": {"a": None}}]
+        sink.records.produce([*bad, {"id": 10 + load, "v": "a", "of": {"a": 1}}])
+        sink.records.drain(task)
+    assert [row["id"] for row in sink.rows()] == [10, 11]
+    assert len(dead_letters(sink.bootstrap, f"{sink.topic}-dlq")) == 8
+    sink.records.produce([{"id": 30}])
+    with pytest.raises(DataError, match=r"Bad record in topic .* v is null, which the table does not allow"):
+        sink.records.drain(sink.task())
+
+
+def test_a_table_that_grows_logs_no_error_of_spark(sink: Sink, caplog: pytest.LogCaptureFixture) -> None:
+    task = sink.task(queue_of(sink))
+    for values in ([{"id": 1}], [{"id": 2, "more": 1}], [{"id": 3, "more": 2, "again": 1.5}, b"not json"]):
+        sink.records.produce(values)
+        sink.records.drain(task)
+    assert [row["id"] for row in sink.rows()] == [1, 2, 3]
+    # What Java writes is read by another thread: a line of ours after it tells that all is there.
+    session = SparkSession.getActiveSession()
+    assert session is not None
+    session._jvm.java.lang.System.err.println("|WARN| Test: the end")
+    wait_until("Java's output is read", lambda: "Test: the end" in caplog.text)
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+@pytest.mark.thorough
+def test_a_value_for_which_delta_cannot_widen_a_column_is_a_bad_record(sink: Sink) -> None:
+    def typed(number: int, kind: str, value: Any) -> dict[str, Any]:
+        fields = [{"field": "id", "type": "int64"}, {"field": "v", "type": kind, "optional": True}]
+        return {"schema": {"type": "struct", "fields": fields}, "payload": {"id": number, "v": value}}
+
+    task = sink.task({**queue_of(sink), "value.converter.schemas.enable": "true"})
+    sink.records.produce([typed(1, "int16", 7)])
+    sink.records.drain(task)
+    sink.records.produce([typed(2, "float", 0.5)])
+    sink.records.drain(task)
+    sink.records.produce([typed(3, "int32", 2**20)])
+    sink.records.drain(task)
+    assert sink.sql("SELECT * FROM {table} ORDER BY id") == [{"id": 1, "v": 7}, {"id": 3, "v": 2**20}]
+    assert len(dead_letters(sink.bootstrap, f"{sink.topic}-dlq")) == 1
+
+
+@pytest.mark.thorough
 def test_routed_records_are_in_each_table_once_however_a_load_ends(sink: Sink) -> None:
     routed = {
         **JSON,
@@ -342,6 +453,7 @@ def test_routed_records_are_in_each_table_once_however_a_load_ends(sink: Sink) -
     assert dict(sink.task(routed).committed()) == dict(sink.records.ends)
 
 
+@pytest.mark.thorough
 def test_topics_are_loaded_at_once_into_tables_of_their_own(sink: Sink, bootstrap: str, tmp_path: Path) -> None:
     sinks = [sink, Sink(bootstrap, f"{sink.topic}-b", tmp_path)]
     task = sink.task()
@@ -356,8 +468,9 @@ def test_topics_are_loaded_at_once_into_tables_of_their_own(sink: Sink, bootstra
         assert each.rows() == [{"id": n, "number": number, "gate": n if n > 9 else None} for n in range(20)]
 
 
+@pytest.mark.thorough
 def test_of_two_drivers_the_later_one_has_the_table(sink: Sink) -> None:
-    from connectors.spark.delta.table import DeltaTable as Table  # noqa: PLC0415 - needs pyspark
+    from connectors.spark.sink.delta.table import DeltaTable as Table  # noqa: PLC0415 - needs pyspark
 
     sink.records.produce([{"id": 0}])
     first = sink.task()
@@ -404,7 +517,7 @@ def test_of_two_drivers_the_later_one_has_the_table(sink: Sink) -> None:
 
 def test_a_load_whose_commit_is_not_in_the_log_is_repeated(sink: Sink) -> None:
     """As where another writer has overwritten its version."""
-    from connectors.spark.delta.table import DeltaTable as Table  # noqa: PLC0415 - needs pyspark
+    from connectors.spark.sink.delta.table import DeltaTable as Table  # noqa: PLC0415 - needs pyspark
 
     sink.records.produce([{"id": 0}])
     sink.records.drain(sink.task())

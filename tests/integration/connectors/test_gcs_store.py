@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from connect.data import TopicPartition
-from connect.errors import ConnectError, RetriableError
+from connect.kits.objects.gcs import GoogleObjects
 from connectors.spark.options.store import StoreOptions
 from connectors.spark.stores.factory import open_store
-from connectors.spark.stores.gcs import GcsStore
-from connectors.spark.stores.google_objects import GoogleObjects, google_client, google_service_of
 from connectors.spark.stores.google_parts import GooglePlace
 from connectors.spark.stores.store import Store
 from equipment.servers.gcs import GcsServer
-from equipment.stores.contract import TABLE, StoreContract, unique_prefix
+from equipment.stores.contract import TABLE, StoreContract
+from equipment.stores.objects import unique_prefix
 
 
 def config_of(server: GcsServer, url: str, **more: str) -> StoreOptions:
@@ -34,9 +31,10 @@ def url(gcs: GcsServer) -> str:
 def bucket(gcs: GcsServer, url: str) -> GoogleObjects:
     """What is below the store, in plain requests."""
     config = config_of(gcs, url)
-    return GoogleObjects(google_client(google_service_of(config)), gcs.bucket, config.location.path)
+    return GoogleObjects(config.google_account, gcs.bucket, config.location.path)
 
 
+@pytest.mark.thorough
 class TestGcsStore(StoreContract):
     @pytest.fixture
     def store(self, gcs: GcsServer, url: str) -> Iterator[Store]:
@@ -89,64 +87,6 @@ class TestGcsStore(StoreContract):
         ledger.commit(staging, self.moves(staging, files), {TopicPartition("t", 0): 1}, {})
         assert store.read(f"{TABLE}/x") == large
         assert list(bucket.below(staging)) == []
-
-    def test_a_put_whose_answer_was_lost_succeeds(self, bucket: GoogleObjects) -> None:
-        bucket._bucket = _Forgetful(bucket._bucket)
-        bucket.put_if_absent("manifest", b"mine")
-        assert bucket.get("manifest") == b"mine"
-
-
-class _Forgetful:
-    """A bucket to which each upload arrives twice, as when its answer is lost and the library tries again."""
-
-    def __init__(self, bucket: Any) -> None:
-        self._bucket = bucket
-        self.name = bucket.name
-
-    def blob(self, name: str) -> Any:
-        blob = self._bucket.blob(name)
-        upload = blob.upload_from_string
-
-        def twice(*args: Any, **request: Any) -> None:
-            upload(*args, **request)
-            upload(*args, **request)
-
-        blob.upload_from_string = twice
-        return blob
-
-
-# -- errors ------------------------------------------------------------------------------------------------------
-
-
-def test_a_bucket_that_is_not_there_is_named(gcs: GcsServer) -> None:
-    store = open_store(config_of(gcs, "gs://no-such-bucket-here/lake"), _no_spark)
-    for ask in (lambda: store.create("a", b""), lambda: store.names("a")):
-        with pytest.raises(ConnectError, match="There is no bucket no-such-bucket-here"):
-            ask()
-
-
-def test_a_service_that_does_not_answer_is_tried_again() -> None:
-    config = StoreOptions.parse({"store.url": "gs://bucket", "gcs.endpoint": "http://127.0.0.1:1"})
-    store = GcsStore(replace(google_service_of(config), patience=0.1), config.location)
-    with pytest.raises(RetriableError, match="cannot be reached"):
-        store.read("a")
-
-
-def test_a_key_that_is_none_is_refused_without_a_word_of_it() -> None:
-    key = json.dumps(
-        {
-            "type": "service_account",
-            "client_email": "a@b",
-            "private_key_id": "1",
-            "private_key": "hush",
-            "token_uri": "-",
-        }
-    )
-    config = StoreOptions.parse({"store.url": "gs://bucket", "gcs.credentials.json": key})
-    assert "hush" not in repr(config) + repr(google_service_of(config))
-    with pytest.raises(ConnectError, match="Signing in to Google Cloud Storage failed") as caught:
-        open_store(config, _no_spark).read("a")
-    assert "hush" not in repr(caught.value) + repr(caught.value.__cause__)
 
 
 def _no_spark() -> Any:

@@ -19,11 +19,13 @@ from connectors.spark.stores.factory import open_store
 from connectors.spark.stores.store import Store
 from equipment.brokers.topics import read_topic
 from equipment.servers.hdfs import HDFS_PAGE, HdfsServer
-from equipment.stores.contract import TABLE, StoreContract, unique_prefix
+from equipment.stores.contract import TABLE, StoreContract
+from equipment.stores.objects import ObjectContract, unique_prefix
 from equipment.workers.bulk_source_context import BulkSourceContext
 from equipment.workers.small_spark import SMALL_SPARK
 
 pytestmark = [
+    pytest.mark.thorough,
     pytest.mark.spark,
     # PySpark leaves the socket by which it brings rows to the driver to the garbage collector.
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
@@ -50,8 +52,9 @@ def spark(conf_dir: Path) -> Iterator[SparkSession]:
     session.stop()
 
 
-class TestHadoopStore(StoreContract):
+class TestHadoopStore(ObjectContract, StoreContract):
     page = HDFS_PAGE
+    has_colons = False
 
     @pytest.fixture
     def store(self, hdfs: HdfsServer, spark: SparkSession) -> Store:

@@ -7,6 +7,7 @@ import socket
 import ssl
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -17,16 +18,10 @@ import pytest
 from connect.config import Password
 from connect.errors import ConfigError, ConnectError
 from connect.hosts import HostDeniedError, HostRules
-from connectors.http.client.client_config import ClientConfig
-from connectors.http.client.connections import Connections
-from connectors.http.client.http_client import HttpClient
-from connectors.http.client.messages import (
-    BrokenResponseError,
-    NoAnswerError,
-    Request,
-    TimedOutError,
-    UntrustedError,
-)
+from connect.kits.http.client import HttpClient
+from connect.kits.http.messages import BrokenResponseError, NoAnswerError, Request, TimedOutError, UntrustedError
+from connect.kits.http.transport import Connections
+from connectors.http.client_config import ClientConfig, http_client
 from equipment.brokers.certificates import Authority
 from equipment.fakes.http_api import Answer, Asked, HttpApi, serving_api
 
@@ -46,7 +41,7 @@ def client() -> Iterator[Callable[..., HttpClient]]:
 
     def make(**props: str) -> HttpClient:
         given = {key.replace("_", "."): value for key, value in props.items()}
-        made.append(HttpClient(ClientConfig.parse(given)))
+        made.append(http_client(ClientConfig.parse(given)))
         return made[-1]
 
     yield make
@@ -342,3 +337,25 @@ def test_connections_are_kept(api: HttpApi, client: Callable[..., HttpClient]) -
     assert [get(asking, f"{api.url}/ok").status for _ in range(20)] == [200] * 20
     assert api.connections == 1
     assert Password(SECRET).value not in repr(Request("GET", f"{api.url}/ok?{SECRET}", {"X": SECRET}))
+
+
+@pytest.mark.parametrize("length", [1, 2, 12, -1])
+def test_a_compressed_body_without_its_end_is_no_answer(
+    api: HttpApi, client: Callable[..., HttpClient], length: int
+) -> None:
+    text = b"".join(b"line %d\n" % number for number in range(2000))
+    for encoding, packed in (("gzip", gzip.compress(text)), ("deflate", zlib.compress(text))):
+        api.route("/cut", Answer(200, packed[:length], {"Content-Encoding": encoding}))
+        with pytest.raises(NoAnswerError, match=f"did not send its complete answer: its {encoding} data are cut off"):
+            get(client(), f"{api.url}/cut")
+        api.route("/whole", Answer(200, packed, {"Content-Encoding": encoding}))
+        assert get(client(), f"{api.url}/whole").body == text
+    api.route("/cut", Answer(200, gzip.compress(text)[:length], {"Content-Encoding": "gzip"}))
+    assert client().send(Request("POST", f"{api.url}/cut", body=b"x"), keep=10).status == 200
+
+
+def test_an_encoding_that_was_not_asked_for_is_named(api: HttpApi, client: Callable[..., HttpClient]) -> None:
+    api.route("/br", Answer(200, b"\x0b\x02\x80[]\x03", {"Content-Encoding": "br"}))
+    with pytest.raises(BrokenResponseError, match="Content-Encoding 'br', though gzip, deflate were asked for"):
+        get(client(), f"{api.url}/br")
+    assert client().send(Request("POST", f"{api.url}/br", body=b"x"), keep=10).status == 200

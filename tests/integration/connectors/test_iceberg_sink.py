@@ -12,29 +12,24 @@ from typing import Any
 import pytest
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.table import StaticTable
 
-import connectors.spark
 from connect.bulk import OffsetRange
 from connect.data import Schema, TopicPartition
-from connect.errors import ConnectError, DataError, RetriableError
-from connect.jvm.home import sluice_home
-from connect.jvm.jars import read_lock, resolve_jars
-from connectors.spark.compaction import compact
-from connectors.spark.config import SparkSinkConfig
+from connect.errors import DataError, RetriableError
+from connectors.spark.decoding.changes import CHANGE_COLUMN
 from connectors.spark.iceberg.catalog import Change, IcebergCatalog, TableName
-from connectors.spark.iceberg.layout import write_options
-from connectors.spark.iceberg.staging import Staged
-from connectors.spark.ledger.ledger import FencedError
-from connectors.spark.session import start_session
-from connectors.spark.sink import SparkSinkTask
-from connectors.spark.stores.access import Access
-from connectors.spark.tables.changes import CHANGE_COLUMN
-from connectors.spark.target import make_target
-from equipment.brokers.filled_topic import FilledTopic
+from connectors.spark.sink import SparkSinkTask, make_target
+from connectors.spark.sink.compaction import compact
+from connectors.spark.sink.config import SparkSinkConfig
+from connectors.spark.sink.iceberg.layout import write_options
+from connectors.spark.sink.iceberg.staging import Staged
+from connectors.spark.sink.target import FencedError
+from equipment.proofs import thorough
 from equipment.servers.iceberg_rest import rest_catalog
+from equipment.stores.iceberg_lake import ENVELOPED, IcebergLake, iceberg_session
 from equipment.workers.bulk_context import BulkContext
-from equipment.workers.small_spark import SMALL_SPARK
+
+SparkSession = pytest.importorskip("pyspark.sql").SparkSession
 
 pytestmark = [
     pytest.mark.integration,
@@ -44,92 +39,22 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
-JSON = {"value.converter": "converters.json.JsonConverter", "value.converter.schemas.enable": "false"}
 DIGITS = {"version": 1, "parameters": {"scale": "2", "connect.decimal.precision": "9"}}
-ENVELOPED = {"value.converter": "converters.json.JsonConverter"}
-
-
-class Lake:
-    """A topic of two partitions, and tasks that load it into Iceberg tables below a store."""
-
-    def __init__(self, bootstrap: str, topic: str, store: Path) -> None:
-        self.bootstrap = bootstrap
-        self.topic = topic
-        self.store = store
-        self.records = FilledTopic(bootstrap, topic)
-
-    def props(self, props: Mapping[str, str]) -> dict[str, str]:
-        """A configuration."""
-        return {
-            "name": "lake",
-            "topics": self.topic,
-            "store.url": str(self.store),
-            "table.format": "iceberg",
-            "key.converter": "converters.byte_array.ByteArrayConverter",
-            "header.converter": "converters.simple_header.SimpleHeaderConverter",
-            **JSON,
-            **SMALL_SPARK,
-            **props,
-        }
-
-    def task(self, props: Mapping[str, str] | None = None) -> SparkSinkTask:
-        """A task that has started, on the session that the tests share."""
-        whole = self.props(props or {})
-        task = SparkSinkTask(SparkSinkConfig.parse(whole), BulkContext(whole["name"], self.bootstrap, whole))
-        task.start()
-        return task
-
-    def table(self, name: str | None = None) -> StaticTable:
-        """The table as pyiceberg has it."""
-        folder = self.store / "topics" / (name or self.topic)
-        return StaticTable.from_metadata(folder.as_uri())
-
-    def rows(self, name: str | None = None) -> list[dict[str, Any]]:
-        """The rows that pyiceberg sees."""
-        found: list[dict[str, Any]] = self.table(name).scan().to_arrow().to_pylist()
-        return sorted(found, key=lambda row: row["id"])
-
-    def files(self) -> list[str]:
-        """The names of the files of the table."""
-        return [Path(item.file.file_path).name for item in self.table().scan().plan_files()]
-
-    def files_there(self) -> set[str]:
-        """The names of the data files that are there, whether the table has them or not."""
-        return {path.name for path in (self.store / "topics" / self.topic).rglob("*.parquet")}
-
-    def statistics(self) -> list[Any]:
-        """What the table knows of the columns of each file."""
-        files = [item.file for item in self.table().scan().plan_files()]
-        kinds = ("value_counts", "null_value_counts", "lower_bounds", "upper_bounds")
-        return sorted((file.record_count, [repr(dict(getattr(file, kind))) for kind in kinds]) for file in files)
-
-    def offsets(self, connector: str = "lake") -> dict[str, Any]:
-        """The offsets in the summary of the newest snapshot."""
-        snapshot = self.table().current_snapshot()
-        assert snapshot is not None
-        assert snapshot.summary is not None
-        found: dict[str, Any] = json.loads(snapshot.summary.additional_properties[f"sluice.offsets.{connector}"])
-        return found
 
 
 @pytest.fixture(scope="module", autouse=True)
 def session(table_java: None) -> Iterator[Any]:
-    """Spark with the drivers of all catalogs, kept for all tests of this file."""
-    folder = Path(connectors.spark.__file__).parent / "iceberg"
-    locks = [jar for name in ("sqlite", "postgresql") for jar in read_lock(folder / f"{name}.jars")]
-    drivers = ",".join(map(str, resolve_jars(locks, home=sluice_home())))
-    props = {"table.format": "iceberg", "spark.jars": drivers, "spark.sql.shuffle.partitions": "2"}
-    spark = start_session({**SMALL_SPARK, **props}, "lake", Access())
-    yield spark
-    spark.stop()
+    """Spark, kept for all tests of this file."""
+    with iceberg_session() as spark:
+        yield spark
 
 
 @pytest.fixture
-def lake(bootstrap: str, topic: str, tmp_path: Path) -> Lake:
-    return Lake(bootstrap, topic, tmp_path)
+def lake(bootstrap: str, topic: str, tmp_path: Path) -> IcebergLake:
+    return IcebergLake(bootstrap, topic, tmp_path)
 
 
-def test_a_table_grows_by_commits_that_carry_the_offsets(lake: Lake) -> None:
+def test_a_table_grows_by_commits_that_carry_the_offsets(lake: IcebergLake) -> None:
     first = [{"id": n, "origin": "EWR", "delay": n / 2, "tags": ["a"]} for n in range(20)]
     lake.records.produce(first)
     task = lake.task()
@@ -166,7 +91,8 @@ UPSERT = {
 }
 
 
-def test_what_the_first_records_of_a_large_load_do_not_show_is_found(lake: Lake) -> None:
+@pytest.mark.thorough
+def test_what_the_first_records_of_a_large_load_do_not_show_is_found(lake: IcebergLake) -> None:
     records: list[dict[str, Any]] = [{"id": n, "delay": n} for n in range(20_000)]
     records[-1] = {"id": 19_999, "delay": 0.5}
     lake.records.produce(records)
@@ -219,14 +145,15 @@ def declared_records() -> list[dict[str, Any]]:
     ]
 
 
-def test_the_files_of_executors_are_those_that_spark_would_write(lake: Lake, bootstrap: str, session: Any) -> None:
-    of_spark = Lake(bootstrap, f"{lake.topic}-spark", lake.store)
-    props = {**ENVELOPED, "value.converter.schemas.enable": "true"}
+def test_the_files_of_executors_are_those_that_spark_would_write(
+    lake: IcebergLake, bootstrap: str, session: Any
+) -> None:
+    of_spark = IcebergLake(bootstrap, f"{lake.topic}-spark", lake.store)
     # A property that says how files are written leaves them to Spark.
     ways = ((lake, {}), (of_spark, {"iceberg.tables.auto-create-props.write.parquet.page-size-bytes": "1048576"}))
     for each, own in ways:
         each.records.produce(declared_records())
-        each.records.drain(each.task({**props, **own, "topics": each.topic}))
+        each.records.drain(each.task({**ENVELOPED, **own, "topics": each.topic}))
     assert all("-c00" in name for name in lake.files())
     assert not any("-c00" in name for name in of_spark.files())
     assert repr(lake.rows()) == repr(of_spark.rows())
@@ -239,7 +166,7 @@ def test_the_files_of_executors_are_those_that_spark_would_write(lake: Lake, boo
     assert [frame.where("id = 3 AND at < timestamp_millis(0)").count() for frame in seen] == [1, 1]
 
 
-def test_a_column_that_others_have_renamed_keeps_its_values(lake: Lake, session: Any) -> None:
+def test_a_column_that_others_have_renamed_keeps_its_values(lake: IcebergLake, session: Any) -> None:
     lake.records.produce([{"id": 1, "origin": "EWR"}])
     task = lake.task()
     lake.records.drain(task)
@@ -256,7 +183,7 @@ def test_a_column_that_others_have_renamed_keeps_its_values(lake: Lake, session:
     assert all("-c00" in name for name in lake.files())
 
 
-def test_a_table_is_what_a_stream_of_changes_says(lake: Lake) -> None:
+def test_a_table_is_what_a_stream_of_changes_says(lake: IcebergLake) -> None:
     seed = int(os.environ.get("SLUICE_TEST_SEED", random.randrange(2**32)))
     print(f"SLUICE_TEST_SEED={seed}")
     dice = random.Random(seed)
@@ -300,7 +227,7 @@ def change_of(session: Any, rows: Sequence[tuple[int, str | None]]) -> tuple[Any
 
 
 def test_a_merge_writes_few_files_anew_and_not_those_that_others_have_changed_meanwhile(
-    lake: Lake, session: Any
+    lake: IcebergLake, session: Any
 ) -> None:
     config = SparkSinkConfig.parse(lake.props(UPSERT))
     catalog = IcebergCatalog(session, config)
@@ -354,7 +281,7 @@ def altered(spark: Any, folder: Path, statement: Any) -> None:
     statement(tables.load(str(folder)), java)
 
 
-def test_two_live_drivers_and_other_writers(lake: Lake, session: Any) -> None:
+def test_two_live_drivers_and_other_writers(lake: IcebergLake, session: Any) -> None:
     folder = lake.store / "topics" / lake.topic
     lake.records.produce([{"id": n} for n in range(10)])
     first = lake.task()
@@ -414,7 +341,8 @@ def test_two_live_drivers_and_other_writers(lake: Lake, session: Any) -> None:
 # PySpark leaves the socket by which it brings rows to the driver to the garbage collector.
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_a_preview_shows_the_columns_that_the_table_would_get_and_fences_nobody(lake: Lake) -> None:
+@pytest.mark.thorough
+def test_a_preview_shows_the_columns_that_the_table_would_get_and_fences_nobody(lake: IcebergLake) -> None:
     lake.records.produce([{"id": n, "origin": "EWR"} for n in range(2)])
     task = lake.task()
     lake.records.drain(task)
@@ -431,42 +359,7 @@ def test_a_preview_shows_the_columns_that_the_table_would_get_and_fences_nobody(
     assert [row["id"] for row in lake.rows()] == [0, 1, 2]
 
 
-def test_bad_records_skipped_offsets_and_widening(lake: Lake) -> None:
-    lake.records.produce([{"id": 1, "n": 1}, b"{"])
-    task = lake.task()
-    with pytest.raises(DataError, match="offset 0"):
-        lake.records.drain(task)
-    assert not (lake.store / "topics" / lake.topic).exists()
-    task.load([OffsetRange(lake.topic, 0, 0, 1)])
-    skipping = make_target(task.config, "lake", task._session)
-    skipping.open()
-    skipping.skip({TopicPartition(lake.topic, 1): 1})
-    again = lake.task()
-    assert again.committed() == {TopicPartition(lake.topic, 0): 1, TopicPartition(lake.topic, 1): 1}
-    assert lake.rows() == [{"id": 1, "n": 1}]
-
-    def typed(kind: str, value: Any) -> dict[str, Any]:
-        fields = [{"field": "id", "type": "int64"}, {"field": "v", "type": kind, "optional": True}]
-        return {"schema": {"type": "struct", "fields": fields}, "payload": {"id": 2, "v": value}}
-
-    wide = {**ENVELOPED, "value.converter.schemas.enable": "true", "iceberg.tables.evolve-schema-enabled": "false"}
-    lake.records.produce([typed("int32", 7)])
-    closed = lake.task(wide)
-    with pytest.raises(ConnectError, match="evolve-schema-enabled"):
-        lake.records.drain(closed)
-    opened = lake.task({**wide, "iceberg.tables.evolve-schema-enabled": "true"})
-    lake.records.drain(opened)
-    lake.records.produce([typed("int64", 2**40), typed("int16", 3)])
-    lake.records.drain(opened)
-    assert sorted(row["v"] for row in lake.rows() if row["v"] is not None) == [3, 7, 2**40]
-    assert str(lake.table().schema().find_field("v").field_type) == "long"
-    # Iceberg has no way from long to double.
-    lake.records.produce([typed("double", 0.5)])
-    with pytest.raises(ConnectError, match="v"):
-        lake.records.drain(opened)
-
-
-def test_a_topic_for_several_tables_is_loaded_whole(lake: Lake) -> None:
+def test_a_topic_for_several_tables_is_loaded_whole(lake: IcebergLake) -> None:
     route = {
         "transforms": "route",
         "transforms.route.type": "org.apache.kafka.connect.transforms.RegexRouter",
@@ -486,8 +379,9 @@ def test_a_topic_for_several_tables_is_loaded_whole(lake: Lake) -> None:
     assert lake.task(route).committed() == dict(lake.records.ends)
 
 
-def test_topics_with_tables_of_their_own_are_loaded_at_once(lake: Lake, bootstrap: str, tmp_path: Path) -> None:
-    lakes = [lake, Lake(bootstrap, f"{lake.topic}-b", tmp_path)]
+@pytest.mark.thorough
+def test_topics_with_tables_of_their_own_are_loaded_at_once(lake: IcebergLake, bootstrap: str, tmp_path: Path) -> None:
+    lakes = [lake, IcebergLake(bootstrap, f"{lake.topic}-b", tmp_path)]
     task = lake.task({"topics": ",".join(each.topic for each in lakes)})
     for start in (0, 10):
         for number, each in enumerate(lakes):
@@ -503,7 +397,7 @@ def test_topics_with_tables_of_their_own_are_loaded_at_once(lake: Lake, bootstra
     assert [len(each.rows()) for each in lakes] == [20, 20]
 
 
-def test_compaction_keeps_rows_and_offsets(lake: Lake) -> None:
+def test_compaction_keeps_rows_and_offsets(lake: IcebergLake) -> None:
     task = lake.task({"compact.interval.ms": "3600000"})
     for start in range(0, 24, 4):
         lake.records.produce([{"id": n} for n in range(start, start + 4)])
@@ -520,7 +414,7 @@ def test_compaction_keeps_rows_and_offsets(lake: Lake) -> None:
     assert len(lake.rows()) == 25
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", *thorough("postgresql")])
 def sql_catalog(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
     if request.param == "sqlite":
         return {"uri": f"jdbc:sqlite:{tmp_path}/catalog.db"}
@@ -529,7 +423,7 @@ def sql_catalog(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str
 
 
 def test_a_sql_catalog_compares_and_swaps(
-    lake: Lake, sql_catalog: dict[str, str], session: Any, tmp_path: Path
+    lake: IcebergLake, sql_catalog: dict[str, str], session: Any, tmp_path: Path
 ) -> None:
     catalog = {f"iceberg.catalog.{key}": value for key, value in sql_catalog.items()}
     props = {"iceberg.catalog.type": "jdbc", "table.name.format": "lake.${topic}_raw", **catalog}
@@ -550,7 +444,7 @@ def test_a_sql_catalog_compares_and_swaps(
         assert password not in str(session.sparkContext.getConf().getAll())
 
 
-def test_a_rest_catalog(lake: Lake, tmp_path: Path) -> None:
+def test_a_rest_catalog(lake: IcebergLake, tmp_path: Path) -> None:
     folder = tmp_path / "rest"
     folder.mkdir()
     with rest_catalog(folder) as url:
@@ -575,7 +469,8 @@ def test_a_rest_catalog(lake: Lake, tmp_path: Path) -> None:
         assert table.scan().to_arrow().num_rows == 0
 
 
-def test_windows_are_committed_with_the_rows_and_offsets(lake: Lake) -> None:
+@pytest.mark.thorough
+def test_windows_are_committed_with_the_rows_and_offsets(lake: IcebergLake) -> None:
     props = {
         "sql": "SELECT min(id) AS id, count(*) AS records, max(gate) AS gate FROM records GROUP BY at DIV 1000",
         "sql.window.ms": "1000",

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource
+from confluent_kafka.admin import ConfigResource
 
 from connect.data import SourceRecord
 from connect.data import TopicPartition as Partition
@@ -19,14 +19,14 @@ from connect.testing import ConnectorTestContext, StoredOffsets, run_source, run
 from connectors.mirror import MirrorCheckpointConnector, MirrorClient, MirrorHeartbeatConnector, RemoteOffset
 from connectors.mirror.records import Checkpoint, Heartbeat
 from equipment.brokers.proxy import Proxy
-from equipment.brokers.topics import committed, create_topic, read_topic
+from equipment.brokers.topics import admin_client, committed, create_topic, produce, read_topic
 from equipment.brokers.written_flow import WrittenFlow, commit, write
 from equipment.scripts.tasks import RunningTask
 from equipment.waiting import wait_until
 from worker.cli.mirror.command import mirror
 from worker.embedded.broker.server import BrokerInfo
 from worker.embedded.ports import any_port
-from worker.supervisor.messages import messages
+from worker.messages import messages
 
 
 @pytest.fixture
@@ -81,6 +81,44 @@ def test_offsets_of_a_group_come_to_the_target_exactly_where_runs_tell_them(flow
         flow.commit(600)
         found = until(lambda: committed(flow.target, flow.group, flow.remote) == [600])
         assert found == [Checkpoint(flow.group, flow.remote, 0, 600, 600, "noted")]
+
+
+def test_the_offset_of_an_empty_partition_comes_to_the_target(flow: WrittenFlow, tmp_path: Path) -> None:
+    """A group that had none there would begin at the end (latest), and skip what arrived before it started."""
+    flow.commit(0)
+    with _running(flow, sync_group_offsets_enabled="true") as until:
+        found = until(lambda: committed(flow.target, flow.group, flow.remote) == [0])
+    assert found == [Checkpoint(flow.group, flow.remote, 0, 0, 0, "noted")]
+    moved = _sluice("failover", str(_file(tmp_path, flow)), flow.group, "-o", "json")
+    assert moved.exit_code == 0, moved.output
+    assert [(row["offset_there"], row["remark"]) for row in json.loads(moved.stdout)] == [(0, "already there")]
+
+
+def test_the_offset_of_a_partition_that_retention_has_emptied_comes_to_the_target(
+    flow: WrittenFlow, tmp_path: Path
+) -> None:
+    produce(flow.source, flow.topic, [b"a", b"b", b"c"])
+    admin = admin_client(flow.source)
+    place = TopicPartition(flow.topic, 0, 3)
+    assert admin.delete_records([place])[place].result(30).low_watermark == 3
+    flow.commit(3)
+    moved = _sluice("failover", str(_file(tmp_path, flow)), flow.group)
+    assert moved.exit_code == 0, moved.output
+    assert committed(flow.target, flow.group, flow.remote) == [0]
+    commit(flow.target, flow.group, flow.remote, 0)
+    assert _sluice("failback", str(_file(tmp_path, flow)), flow.group, f"{flow.a}->{flow.b}").exit_code == 0
+    assert committed(flow.source, flow.group, flow.topic) == [3]
+
+
+def test_a_failover_says_where_it_does_not_know_how_a_group_continues(flow: WrittenFlow, tmp_path: Path) -> None:
+    produce(flow.source, flow.topic, [b"a", b"b"])
+    produce(flow.target, flow.remote, [b"a", b"b"])
+    flow.commit(1)
+    for more in ((), ("--dry-run",)):
+        done = _sluice("failover", str(_file(tmp_path, flow)), flow.group, *more)
+        assert done.exit_code == 1
+        assert f"It is unknown where these groups continue: {flow.group} in {flow.topic}-0." in done.output
+    assert committed(flow.target, flow.group, flow.remote) == [-1001]
 
 
 def _last(flow: WrittenFlow) -> Checkpoint:
@@ -165,7 +203,7 @@ def test_heartbeats_are_written_to_a_compacted_topic(second_broker: BrokerInfo, 
         assert heartbeat == Heartbeat("A", "B", record.timestamp or 0)
         assert (record.topic, record.partition) == ("heartbeats", 0)
         assert list(record.source_partition.items()) == [("sourceClusterAlias", "A"), ("targetClusterAlias", "B")]
-    admin = AdminClient({"bootstrap.servers": second_broker.bootstrap_servers})
+    admin = admin_client(second_broker.bootstrap_servers)
     asked = ConfigResource(ConfigResource.Type.TOPIC, "heartbeats")
     assert admin.describe_configs([asked])[asked].result(30)["cleanup.policy"].value == "compact"
 

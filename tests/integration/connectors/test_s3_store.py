@@ -10,17 +10,18 @@ from typing import Any
 import pytest
 
 from connect.data import TopicPartition
-from connect.errors import ConnectError, RetriableError
-from connectors.spark.ledger.ledger import Ledger
-from connectors.spark.ledger.manifest import LedgerError
+from connect.errors import ConnectError
+from connect.kits.objects.s3 import S3Objects
 from connectors.spark.options.store import StoreOptions
+from connectors.spark.sink.ledger.ledger import Ledger
+from connectors.spark.sink.ledger.manifest import LedgerError
 from connectors.spark.stores.factory import open_store
 from connectors.spark.stores.s3 import S3Store
-from connectors.spark.stores.s3_objects import Objects, client_for, service_of
 from connectors.spark.stores.s3_parts import ObjectFolder, UploadPlace
 from connectors.spark.stores.store import Store
 from equipment.servers.s3 import S3Server
-from equipment.stores.contract import TABLE, StoreContract, unique_prefix
+from equipment.stores.contract import TABLE, StoreContract
+from equipment.stores.objects import unique_prefix
 
 ATTEMPT = "attempt_202611222242027096542949290684644_0000_m_000000_{}"
 
@@ -35,26 +36,25 @@ def url(s3: S3Server) -> str:
 
 
 @pytest.fixture
-def bucket(s3: S3Server, url: str) -> Objects:
+def bucket(s3: S3Server, url: str) -> S3Objects:
     """What is below the store, in plain requests."""
     config = config_of(s3, url)
-    return Objects(client_for(service_of(config)), s3.bucket, config.location.path)
+    return S3Objects(config.s3_account, s3.bucket, config.location.path)
 
 
 class S3Contract(StoreContract):
     def stage(self, store: Store, folder: str, name: str, data: bytes, attempt: int = 0) -> None:
         """As S3A does: an upload, and a file that describes it."""
         assert isinstance(store, S3Store)
-        objects = store._objects
-        client, key = objects._client, objects.key(f"{TABLE}/{name}")
-        place = {"Bucket": objects._bucket, "Key": key}
+        client, key = store._client, store.key(f"{TABLE}/{name}")
+        place = {"Bucket": store._bucket, "Key": key}
         upload = client.create_multipart_upload(**place)["UploadId"]
         tag = client.upload_part(**place, UploadId=upload, PartNumber=1, Body=data)["ETag"]
         document = {"uploadId": upload, "destinationKey": key, "etags": [{"etag": tag}], "length": len(data)}
         base = f"{folder}/{ATTEMPT.format(attempt)}"
-        objects.put(f"{base}/__base/{TABLE}/{name}", b"")
-        objects.put(f"{base}/__base/{TABLE}/{name}.pending", json.dumps(document).encode())
-        objects.put(f"{folder}/committed/{ATTEMPT.format(attempt)}.pendingset", b"")
+        store.put(f"{base}/__base/{TABLE}/{name}", b"")
+        store.put(f"{base}/__base/{TABLE}/{name}.pending", json.dumps(document).encode())
+        store.put(f"{folder}/committed/{ATTEMPT.format(attempt)}.pendingset", b"")
 
 
 class TestS3Store(S3Contract):
@@ -75,7 +75,7 @@ class TestS3Store(S3Contract):
         self.stage(store, folder, "last", b"2", attempt=12)
         assert [file.target for file in store.staged(folder)] == [f"{TABLE}/last"]
 
-    def test_executors_stage_as_spark_does(self, store: Store, bucket: Objects) -> None:
+    def test_executors_stage_as_spark_does(self, store: Store, bucket: S3Objects) -> None:
         """A file of two parts in a folder of its own, and one that another attempt at its split replaces."""
         ledger = self.opened(store)
         staging = ledger.new_staging()
@@ -107,7 +107,7 @@ class TestS3Store(S3Contract):
         assert bucket.uploads("topics") == []
         assert list(bucket.below(staging)) == []
 
-    def test_an_attempt_that_executors_give_up_leaves_no_upload(self, store: Store, bucket: Objects) -> None:
+    def test_an_attempt_that_executors_give_up_leaves_no_upload(self, store: Store, bucket: S3Objects) -> None:
         folder = f"{self.opened(store).new_staging()}/t-1/t"
         store.begin(folder, TABLE)
         given_up = upload_place(store, folder).begin(0, 1)
@@ -118,7 +118,7 @@ class TestS3Store(S3Contract):
         assert bucket.uploads("topics") == []
         assert list(store.staged(folder)) == []
 
-    def test_uploads_that_nothing_describes_are_aborted(self, store: Store, bucket: Objects) -> None:
+    def test_uploads_that_nothing_describes_are_aborted(self, store: Store, bucket: S3Objects) -> None:
         """Those of a task that was killed before it closed its file."""
         staging, _ = self.staged(store, self.opened(store), "x")
         bucket._client.create_multipart_upload(Bucket=bucket._bucket, Key=bucket.key(f"{TABLE}/y"))
@@ -128,7 +128,7 @@ class TestS3Store(S3Contract):
         assert [path for path, _ in bucket.uploads("topics")] == ["topics/tt/z"]
         assert list(bucket.below(staging)) == []
 
-    def test_nothing_is_aborted_after_another_driver_took_over(self, store: Store, bucket: Objects) -> None:
+    def test_nothing_is_aborted_after_another_driver_took_over(self, store: Store, bucket: S3Objects) -> None:
         staging, _ = self.staged(store, self.opened(store), "x")
 
         def overtaken() -> None:
@@ -138,7 +138,7 @@ class TestS3Store(S3Contract):
             store.abandon(staging, overtaken)
         assert len(bucket.uploads("topics")) == 1
 
-    def test_uploads_that_a_load_has_not_used_are_aborted_with_it(self, store: Store, bucket: Objects) -> None:
+    def test_uploads_that_a_load_has_not_used_are_aborted_with_it(self, store: Store, bucket: S3Objects) -> None:
         ledger = self.opened(store)
         staging, files = self.staged(store, ledger, "empty", "full")
         moves = [move for move in self.moves(staging, files) if move.target.endswith("full")]
@@ -147,7 +147,7 @@ class TestS3Store(S3Contract):
         assert bucket.uploads("topics") == []
         assert list(bucket.below(staging)) == []
 
-    def test_an_upload_that_the_store_expired_is_named(self, store: Store, bucket: Objects) -> None:
+    def test_an_upload_that_the_store_expired_is_named(self, store: Store, bucket: S3Objects) -> None:
         ledger = self.opened(store)
         staging, files = self.staged(store, ledger, "x")
         for path, upload in bucket.uploads("topics"):
@@ -163,21 +163,11 @@ class TestS3Store(S3Contract):
         with pytest.raises(ConnectError, match=r"belongs to connector sink: give this one a topics\.dir of its own"):
             other.begin(f"{ledger.new_staging()}/t-1/t", TABLE)
 
-    def test_a_put_whose_answer_was_lost_succeeds(self, s3: S3Server, url: str) -> None:
-        config = config_of(s3, url)
-        client = client_for(service_of(config))
-        objects = Objects(_Forgetful(client), s3.bucket, config.location.path)
-        objects.put_if_absent("manifest", b"mine")
-        assert objects.get("manifest") == b"mine"
-        with pytest.raises(FileExistsError):
-            Objects(client, s3.bucket, config.location.path).put_if_absent("manifest", b"mine")
-
 
 def test_the_data_files_of_a_table_are_there_at_the_end_of_their_attempt(s3: S3Server, url: str) -> None:
     config = config_of(s3, url)
-    place = ObjectFolder(service_of(config), s3.bucket, f"{config.location.path}/t/data", 5 << 20)
-    client = client_for(place.service)
-    store, bucket = (Objects(client, s3.bucket, prefix) for prefix in (config.location.path, place.folder))
+    place = ObjectFolder(config.s3_account, s3.bucket, f"{config.location.path}/t/data", 5 << 20)
+    store, bucket = (S3Objects(place.account, s3.bucket, prefix) for prefix in (config.location.path, place.folder))
     small, large = b"PAR1", bytes(range(256)) * 4 * (6 << 10)
     for attempt, ends in enumerate(("finish", "discard", "discard after all is closed")):
         writing = place.begin(0, attempt)
@@ -193,7 +183,7 @@ def test_the_data_files_of_a_table_are_there_at_the_end_of_their_attempt(s3: S3S
             writing.finish()
         writing.discard()
     assert place.names("mark") == ["mark-0-large", "mark-0-small"]
-    assert [bucket.get(name) for name in place.names("mark")] == [large, small]
+    assert [bucket.read(name) for name in place.names("mark")] == [large, small]
     assert place.names("mark-1") == place.names("other") == []
     assert store.uploads("t/data") == []
 
@@ -202,45 +192,6 @@ def upload_place(store: Store, folder: str) -> UploadPlace:
     place = store.part_place(folder, TABLE, {})
     assert isinstance(place, UploadPlace)
     return replace(place, part_size=5 << 20)
-
-
-class _Forgetful:
-    """A client whose first put arrives twice, as when its answer is lost and the library tries again."""
-
-    def __init__(self, client: Any) -> None:
-        self._client = client
-
-    def put_object(self, **request: Any) -> Any:
-        self._client.put_object(**request)
-        return self._client.put_object(**request)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)
-
-
-# -- errors ------------------------------------------------------------------------------------------------------
-
-
-def test_a_bucket_that_is_not_there_is_named(s3: S3Server) -> None:
-    store = open_store(config_of(s3, "s3://no-such-bucket-here/lake"), _no_spark)
-    with pytest.raises(ConnectError, match="There is no bucket no-such-bucket-here"):
-        store.create("a", b"")
-
-
-def test_a_service_that_does_not_answer_is_tried_again(s3: S3Server) -> None:
-    config = StoreOptions.parse({"store.url": "s3://bucket", **s3.props, "s3.endpoint": "http://127.0.0.1:1"})
-    with pytest.raises(RetriableError, match="cannot be reached"):
-        open_store(config, _no_spark).read("a")
-
-
-def test_no_secret_is_in_a_configuration_or_an_error(s3: S3Server) -> None:
-    config = StoreOptions.parse(
-        {"store.url": "s3://bucket", **s3.props, "s3.endpoint": "http://127.0.0.1:1", "aws.secret.access.key": "hush"}
-    )
-    assert "hush" not in repr(config)
-    with pytest.raises(RetriableError) as caught:
-        open_store(config, _no_spark).read("a")
-    assert "hush" not in repr(caught.value) + repr(caught.value.__cause__)
 
 
 def _no_spark() -> Any:

@@ -9,17 +9,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from connectors.spark.config import SparkSinkConfig
 from connectors.spark.sink import SparkSinkConnector, SparkSinkTask
+from connectors.spark.sink.config import SparkSinkConfig
 from equipment.brokers.filled_topic import FilledTopic
-from equipment.stores.contract import unique_prefix
 from equipment.stores.lakes import Lake, azure_lake, gcs_lake
+from equipment.stores.objects import unique_prefix
 from equipment.workers.bulk_context import BulkContext
 from equipment.workers.small_spark import sink_props
 
 SparkSession = pytest.importorskip("pyspark.sql").SparkSession
 
 pytestmark = [
+    pytest.mark.thorough,
     pytest.mark.integration,
     pytest.mark.spark,
     # PySpark leaves the socket by which it brings rows to the driver to the garbage collector.

@@ -16,11 +16,11 @@ import pytest
 
 from connect.bulk import OffsetRange
 from connect.errors import ConnectError, RetriableError
-from connectors.spark.config import SparkSinkConfig
 from connectors.spark.engine.config import SparkSinkEngineConfig, SparkSourceEngineConfig
 from connectors.spark.engine.sink import SparkSinkEngine
 from connectors.spark.engine.source import SparkSourceEngine
 from connectors.spark.sink import SparkSinkTask
+from connectors.spark.sink.config import SparkSinkConfig
 from connectors.spark.sources.files.config import SparkFileSourceConfig
 from connectors.spark.sources.files.source import SparkFileSourceTask
 from equipment.brokers.topics import create_topic, produce, read_topic
@@ -34,6 +34,7 @@ from equipment.workers.small_spark import end_spark, sink_props
 pytest.importorskip("pyspark")
 
 pytestmark = [
+    pytest.mark.thorough,
     pytest.mark.integration,
     pytest.mark.spark,
     pytest.mark.timeout(900),

@@ -21,8 +21,8 @@ from packaging.requirements import Requirement
 
 from connect.bulk import OffsetRange
 from connect.errors import ConnectError
-from connect.jvm.home import sluice_home
-from connect.jvm.java import find_java
+from connect.internals.jvm.home import sluice_home
+from connect.internals.jvm.java import find_java
 from connectors.spark.engine.config import SparkSinkEngineConfig, SparkSourceEngineConfig
 from connectors.spark.engine.sink import SparkSinkEngine
 from connectors.spark.engine.source import SparkSourceEngine

@@ -20,7 +20,7 @@ from equipment.scripts.task_processes import TaskProcess
 from equipment.scripts.tasks import RunningTask
 from equipment.waiting import wait_until
 from equipment.workers.small_spark import SMALL_SPARK, sink_props, spark_java_for
-from worker.supervisor.messages import messages
+from worker.messages import messages
 
 SparkContext = pytest.importorskip("pyspark").SparkContext
 
@@ -129,6 +129,7 @@ def offsets_topic(bootstrap: str, topic: str) -> str:
     return f"{topic}-offsets"
 
 
+@pytest.mark.thorough
 def test_kills_before_and_after_the_commit_lose_and_double_nothing(
     bootstrap: str, topic: str, offsets_topic: str, process: StartProcess
 ) -> None:
@@ -144,6 +145,7 @@ def test_kills_before_and_after_the_commit_lose_and_double_nothing(
     assert values(bootstrap, topic) == ALL_ONCE
 
 
+@pytest.mark.thorough
 def test_sparks_own_source_goes_on_after_the_files_whose_transactions_are_committed(
     bootstrap: str, topic: str, offsets_topic: str, files: Path, process: StartProcess
 ) -> None:
@@ -159,6 +161,7 @@ def test_sparks_own_source_goes_on_after_the_files_whose_transactions_are_commit
     assert marks == {None}
 
 
+@pytest.mark.thorough
 def test_a_kill_before_the_commit_has_the_split_published_again(
     bootstrap: str, topic: str, process: StartProcess
 ) -> None:
@@ -184,6 +187,7 @@ def start(bootstrap: str) -> Iterator[Callable[..., RunningTask]]:
         task.close()
 
 
+@pytest.mark.thorough
 def test_a_large_table_is_read_by_ranges_though_java_is_killed(
     bootstrap: str, topic: str, start: Callable[..., RunningTask], tmp_path: Path
 ) -> None:

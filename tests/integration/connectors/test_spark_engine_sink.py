@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 
 from connect.bulk import OffsetRange
 from connect.data import TopicPartition
@@ -19,7 +18,7 @@ from connect.errors import ConnectError, DataError, RetriableError
 from connectors.spark.engine.config import SparkSinkEngineConfig
 from connectors.spark.engine.sink import SparkSinkEngine
 from equipment.brokers.dead_letters import dead_letters
-from equipment.brokers.topics import create_topic, read_topic
+from equipment.brokers.topics import create_topic, ordered_producer, read_topic
 from equipment.workers.bulk_context import BulkContext
 
 SparkSession = pytest.importorskip("pyspark.sql").SparkSession
@@ -61,7 +60,7 @@ class Topic:
 
     def fill(self, values: Sequence[bytes], partition: int | None = None) -> None:
         """Produce values, to the partitions in turn unless one is given."""
-        producer = Producer({"bootstrap.servers": self.bootstrap, "enable.idempotence": True})
+        producer = ordered_producer(self.bootstrap)
         for place, value in enumerate(values):
             number = place % 3 if partition is None else partition
             producer.produce(self.name, value, b"key", partition=number, headers={"place": str(place).encode()})
@@ -131,6 +130,17 @@ def test_records_reach_the_target_once_and_in_the_order_of_their_partitions(sour
     source.fill([row(number) for number in range(900, 910)])
     engine.load(source.ranges(engine))
     assert source.rows() == [(number,) for number in range(910)]
+
+
+def test_a_topic_that_was_created_again_is_put_from_its_beginning(source: Topic) -> None:
+    source.fill([row(number) for number in range(9)])
+    engine = source.engine()
+    engine.load(source.ranges(engine))
+    assert engine.begin_anew("another")
+    assert source.ranges(engine) == []
+    assert engine.begin_anew(source.name)
+    engine.load(source.ranges(engine))
+    assert source.rows() == [(number,) for number in range(9) for _ in range(2)]
 
 
 def test_bad_records_are_left_out_and_told_of_once(source: Topic) -> None:

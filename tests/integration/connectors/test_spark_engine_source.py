@@ -17,7 +17,7 @@ from equipment.brokers.topics import create_topic, read_topic
 from equipment.fakes.http_api import paged, serving_api
 from equipment.scripts.tasks import RunningTask
 from equipment.waiting import wait_until
-from worker.supervisor.messages import messages
+from worker.messages import messages
 
 pytest.importorskip("pyspark")
 

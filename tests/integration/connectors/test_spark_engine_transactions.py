@@ -12,14 +12,14 @@ import pytest
 from confluent_kafka import Producer
 
 from connect.bulk_source import Claim, KafkaSettings, TransactionOrders
-from connect.chain.tolerance import ErrorPolicy
-from connect.delivery.stored_offsets import offset_key
-from connect.delivery.transaction import SupersededError, Transaction
 from connect.errors import ConnectError
+from connect.internals.chain.tolerance import ErrorPolicy
+from connect.internals.delivery.stored_offsets import offset_key
+from connect.internals.delivery.transaction import SupersededError, Transaction
 from connectors.directory import DirectorySourceConnector
-from connectors.spark.engine.publisher import Publication, failure_digest
 from connectors.spark.engine.source_executor import KnownOffsets, SplitOrders, SplitRun
-from equipment.brokers.topics import create_topic, read_topic
+from connectors.spark.publishing.publisher import Publication, failure_digest
+from equipment.brokers.topics import create_topic, ordered_producer, read_topic
 
 pytestmark = [pytest.mark.integration]
 
@@ -68,7 +68,7 @@ class Driver:
         """Write a claim, and fence the slot."""
         key = offset_key("", {"claims": self.topic})
         written: list[int] = []
-        writer = Producer({"bootstrap.servers": self.bootstrap, "enable.idempotence": True})
+        writer = ordered_producer(self.bootstrap)
         writer.produce(self.offsets_topic, b"{}", key, on_delivery=lambda _, message: written.append(message.offset()))
         writer.flush()
         orders = self.orders(Claim(key, self.offsets_topic, 0, written[0] + 1))

@@ -14,20 +14,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 from pyiceberg.table import StaticTable
 
 import connectors.spark
 from connect.bulk import OffsetRange
-from connect.crash import CRASH_POINT_VARIABLE
 from connect.data import TopicPartition
 from connect.errors import ConnectError
-from connect.jvm.home import sluice_home
-from connect.jvm.jars import read_lock, resolve_jars
-from connectors.spark.config import SparkSinkConfig
-from connectors.spark.ledger.ledger import FencedError
+from connect.internals.crash import CRASH_POINT_VARIABLE
+from connect.internals.jvm.home import sluice_home
+from connect.internals.jvm.jars import read_lock, resolve_jars
 from connectors.spark.sink import SparkSinkTask
+from connectors.spark.sink.config import SparkSinkConfig
+from connectors.spark.sink.target import FencedError
+from equipment.brokers.dead_letters import dead_letters
+from equipment.brokers.topics import admin_client, ordered_producer
 from equipment.servers.hive import hive_metastore
 from equipment.workers.bulk_context import BulkContext
 from equipment.workers.small_spark import DRIVER, sink_props
@@ -36,6 +37,7 @@ SparkSession = pytest.importorskip("pyspark.sql").SparkSession
 
 # A metastore and a Spark start for the first of them.
 pytestmark = [
+    pytest.mark.thorough,
     pytest.mark.integration,
     pytest.mark.spark,
     pytest.mark.timeout(900),
@@ -94,8 +96,8 @@ class Sink:
             "spark.hadoop.hive.metastore.uris": hive.uris,
             "spark.jars": ",".join(map(str, _iceberg_jars())),
         }
-        self.producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
-        admin = AdminClient({"bootstrap.servers": bootstrap})
+        self.producer = ordered_producer(bootstrap)
+        admin = admin_client(bootstrap)
         admin.create_topics([NewTopic(topic, 1, 1)])[topic].result()
 
     @property
@@ -171,6 +173,32 @@ def test_names_that_hive_cannot_hold_are_refused_before_anything_is_written(sink
     sink.produce([{"id": 1, "Gate": 1, "gate": 2}])
     with pytest.raises(ConnectError, match="cannot distinguish the fields Gate, gate"):
         sink.drain(sink.task())
+
+
+BY_FIELD = {"partitioner_class": "FieldPartitioner", "partition_field_name": "k"}
+
+
+@pytest.mark.parametrize(
+    ("props", "bad", "columns"),
+    [
+        ({}, [{"id": 2, "a-b": 1}, {"id": 3, ".x": 1}, {"id": 4, "of": {"a b": 1}}, {"id": 5, "partition": "p"}], "k"),
+        (BY_FIELD, [{"id": 2, "k": ""}, {"id": 3, "k": "__HIVE_DEFAULT_PARTITION__"}, {"id": 4, "k.": 1}], "k"),
+    ],
+)
+def test_a_record_that_hive_cannot_hold_is_bad_alone(
+    sink: Sink, hive: Hive, props: dict[str, str], bad: Sequence[Mapping[str, Any]], columns: str
+) -> None:
+    queue = f"{sink.topic}-dlq"
+    task = sink.task(**props, errors_tolerance="all", errors_deadletterqueue_topic_name=queue)
+    for load in range(2):
+        sink.produce([*bad, {"id": 10 + load, "k": "x", "_x": 1}, {"id": 20 + load, "k": None}])
+        sink.drain(task)
+    rows = hive.refreshed(sink.name, f"id, {columns}, _x")
+    assert rows == [(10, "x", 1), (11, "x", 1), (20, None, None), (21, None, None)]
+    assert len(dead_letters(sink.bootstrap, queue)) == 2 * len(bad)
+    sink.produce(bad[:1])
+    with pytest.raises(ConnectError, match=r"Bad record in topic .*, partition 0, offset"):
+        sink.drain(sink.task(**props))
 
 
 def test_a_table_of_another_place_is_left_alone(sink: Sink, hive: Hive, tmp_path: Path) -> None:

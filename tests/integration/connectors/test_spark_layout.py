@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,14 @@ import pytest
 from pyarrow import csv, orc
 
 from connect.errors import ConnectError
-from connectors.spark.config import SparkSinkConfig
 from connectors.spark.session import start_session
 from connectors.spark.sink import SparkSinkConnector, SparkSinkTask
+from connectors.spark.sink.compaction import compact
+from connectors.spark.sink.config import SparkSinkConfig
 from connectors.spark.stores.access import store_access
+from equipment.brokers.dead_letters import dead_letters
 from equipment.brokers.filled_topic import FilledTopic
+from equipment.proofs import thorough, thorough_rows
 from equipment.workers.bulk_context import BulkContext
 from equipment.workers.small_spark import sink_props
 
@@ -116,12 +120,13 @@ FLAT = [{"id": n, "text": ("a,b", 'say "x"', "two\nlines", "", " s ", None)[n % 
 @pytest.mark.parametrize(
     ("format_class", "codec", "extension"),
     [
-        ("io.confluent.connect.s3.format.parquet.ParquetFormat", {"parquet.codec": "gzip"}, "gz.parquet"),
+        *thorough_rows(
+            ("io.confluent.connect.s3.format.parquet.ParquetFormat", {"parquet.codec": "gzip"}, "gz.parquet")
+        ),
         ("io.confluent.connect.hdfs.orc.OrcFormat", {"orc.codec": "zlib"}, "zlib.orc"),
         ("io.confluent.connect.s3.format.avro.AvroFormat", {"avro.codec": "deflate"}, "deflate.avro"),
         ("io.confluent.connect.s3.format.json.JsonFormat", {"s3.compression.type": "gzip"}, "json.gz"),
-        ("JsonFormat", {}, "json"),
-        ("CsvFormat", {}, "csv"),
+        *thorough_rows(("JsonFormat", {}, "json"), ("CsvFormat", {}, "csv")),
         ("CsvFormat", {"s3.compression.type": "gzip"}, "csv.gz"),
     ],
 )
@@ -151,8 +156,10 @@ def test_lines_of_text_are_written_as_they_are(sink: Sink) -> None:
     ("format_class", "value", "match"),
     [
         ("CsvFormat", {"id": 1, "tags": ["a"]}, "CsvFormat cannot hold the field tags, which is of type array"),
-        ("AvroFormat", {"id": 1, "a-b": 2}, "AvroFormat cannot hold the field a-b"),
-        ("StringFormat", {"id": 1, "text": "a"}, r"the records have 2 fields \(id, text\)"),
+        *thorough_rows(
+            ("AvroFormat", {"id": 1, "a-b": 2}, "AvroFormat cannot hold the field a-b"),
+            ("StringFormat", {"id": 1, "text": "a"}, r"the records have 2 fields \(id, text\)"),
+        ),
     ],
 )
 def test_what_a_format_cannot_hold_is_refused_before_anything_is_written(
@@ -162,6 +169,120 @@ def test_what_a_format_cannot_hold_is_refused_before_anything_is_written(
     with pytest.raises(ConnectError, match=match):
         sink.records.drain(sink.task(sink.props(format_class=format_class)))
     assert not sink.table.exists()
+
+
+TOLERANT = {"errors.tolerance": "all"}
+BY_FIELD = {"partitioner.class": "FieldPartitioner", "partition.field.name": "k"}
+BY_DAY = {"partitioner.class": "DailyPartitioner", "timestamp.extractor": "RecordField", "timestamp.field": "k"}
+
+
+def queue_of(sink: Sink) -> dict[str, str]:
+    """Properties of a task that sends bad records to a queue of its own."""
+    return {**TOLERANT, "errors.deadletterqueue.topic.name": f"{sink.topic}-dlq"}
+
+
+@pytest.mark.parametrize(
+    ("props", "bad", "good"),
+    [
+        ({"format.class": "CsvFormat"}, {"id": 2, "tags": ["a"]}, {"id": 1, "k": "x"}),
+        ({"format.class": "AvroFormat"}, {"id": 2, "k": "x", "o": [{"a[]": 2}]}, {"id": 1, "k": "x"}),
+        (BY_FIELD, {"id": 2, "k": {"a": 1}}, {"id": 1, "k": "x"}),
+        (BY_DAY, {"id": 2, "k": True}, {"id": 1, "k": "2013-01-02"}),
+        *thorough_rows(
+            ({"format.class": "AvroFormat"}, {"id": 2, "a-b": 2}, {"id": 1, "k": "x"}),
+            ({"format.class": "AvroFormat"}, {"id": 2, "a.b": 2}, {"id": 1, "k": "x"}),
+            ({"format.class": "StringFormat"}, {"id": "2", "k": "x"}, {"value": "x"}),
+            (BY_DAY, {"id": 2}, {"id": 1, "k": "2013-01-02"}),
+        ),
+    ],
+)
+def test_a_record_that_files_or_folders_cannot_hold_is_bad_alone(
+    sink: Sink, props: dict[str, str], bad: Any, good: Any
+) -> None:
+    task = sink.task({**sink.props(), **props, **queue_of(sink)})
+    # The bad ones come first: in the load that makes the table, and in a later one.
+    for loads in (1, 2):
+        sink.records.produce([bad, good, good, bad])
+        sink.records.drain(task)
+        assert len(rows(sink)) == 2 * loads
+        assert len(dead_letters(sink.bootstrap, f"{sink.topic}-dlq")) == 2 * loads
+    with pytest.raises(ConnectError, match=r"Bad record in topic .*, partition 0, offset 4: "):
+        sink.records.produce([bad])
+        sink.records.drain(sink.task({**sink.props(), **props}))
+
+
+TEXTS = {
+    "format.class": "StringFormat",
+    "value.converter": "converters.string.StringConverter",
+    "behavior.on.null.values": "write",
+}
+
+
+@pytest.mark.parametrize(
+    ("props", "bad", "good"),
+    [
+        (TEXTS, [b"one\ntwo", None, b"one\rtwo"], b"x"),
+        ({"format.class": "CsvFormat", **BY_FIELD}, [{"k": "a"}, {"k": "b", "t": None}], {"t": "x", "k": "a"}),
+        (BY_FIELD, [{"id": 2, "k": "y" * 300}, {"id": 3, "k": "/" * 100}], {"id": 1, "k": "y" * 253}),
+        *thorough_rows(
+            ({"format.class": "StringFormat"}, [{"t": "one\r\ntwo"}, {"t": None}, {"t": "\n"}], {"t": ""}),
+            ({"format.class": "StringFormat", **BY_FIELD}, [{"t": "\n", "k": "a"}, {"k": "a"}], {"t": "x", "k": "a"}),
+            ({"format.class": "CsvFormat"}, [{"t": None}, {"t": None}], {"t": ""}),
+            ({"format.class": "CsvFormat", **BY_DAY}, [{"k": None}, {}], {"k": "2013-01-02"}),
+            (BY_FIELD, [{"id": 2, "k": ""}, {"id": 3, "k": "__HIVE_DEFAULT_PARTITION__"}], {"id": 1, "k": None}),
+        ),
+    ],
+)
+def test_a_value_that_files_or_folders_cannot_hold_is_bad_alone(
+    sink: Sink, props: dict[str, str], bad: list[Any], good: Any
+) -> None:
+    headers = {"errors.deadletterqueue.context.headers.enable": "true"}
+    task = sink.task({**sink.props(), **props, **queue_of(sink), **headers})
+    # Without any good record, in the load that makes the table and in a later one, and beside good ones in both.
+    others = sink.task({**sink.props(), **props, **queue_of(sink), **headers, "name": "others", "topics.dir": "others"})
+    sink.records.produce(bad)
+    sink.records.drain(task)
+    assert rows(sink) == []
+    for loads in (1, 2):
+        sink.records.produce([good, *bad, good])
+        sink.records.drain(task)
+        assert len(rows(sink)) == 2 * loads
+        sink.records.drain(others)
+    sink.records.produce(bad)
+    sink.records.drain(task)
+    assert len(rows(sink)) == 4
+    letters = dead_letters(sink.bootstrap, f"{sink.topic}-dlq")
+    reasons = [
+        bytes(dict(message.headers() or []).get("__connect.errors.exception.message") or b"") for message in letters
+    ]
+    told = re.compile(rb"The (only column|field) \w|No field of the records|lists every field of the records")
+    assert [reason for reason in reasons if not told.search(reason)] == []
+    assert sorted(message.value() or b"" for message in letters) == sorted(
+        (value if isinstance(value, bytes) else b"" if value is None else json.dumps(value).encode())
+        for value in bad * 7
+    )
+    sink.records.produce(bad[:1])
+    with pytest.raises(ConnectError, match=r"Bad record in topic .*, partition 0, offset \d+: .*(The|timestamp\.)"):
+        sink.records.drain(sink.task({**sink.props(), **props}))
+
+
+@pytest.mark.parametrize("props", [BY_FIELD, *thorough(BY_DAY), {}])
+def test_records_that_all_lack_what_the_table_needs_are_bad(sink: Sink, props: dict[str, str]) -> None:
+    bad: dict[str, Any] = {"id": 1} if props else {}
+    sink.records.produce([bad, bad, bad])
+    failing = sink.task({**sink.props(), **props})
+    with pytest.raises(ConnectError, match=r"Bad record in topic .*, partition 0, offset 0: .*(k|value\.schema)"):
+        sink.records.drain(failing)
+    with pytest.raises(ConnectError, match=r"errors\.tolerance\.limit"):
+        sink.records.drain(sink.task({**sink.props(), **props, **queue_of(sink), "errors.tolerance.limit": "2"}))
+    task = sink.task({**sink.props(), **props, **queue_of(sink)})
+    sink.records.drain(task)
+    letters = dead_letters(sink.bootstrap, f"{sink.topic}-dlq")
+    assert {(message.partition(), message.value()) for message in letters} <= {(0, json.dumps(bad).encode())}
+    assert len(letters) >= 3
+    sink.records.produce([{"id": 2, "k": "2013-01-02"}])
+    sink.records.drain(task)
+    assert [row["id"] for row in rows(sink)] == [2]
 
 
 def test_types_are_exact_in_each_format(sink: Sink) -> None:
@@ -242,6 +363,46 @@ def test_folders_by_a_field_and_by_the_wall_clock(sink: Sink) -> None:
     assert folder.parts[0].isdecimal()
 
 
+@pytest.mark.parametrize("query", [*thorough({}), {"sql": "SELECT * FROM records"}])
+def test_the_zone_of_the_session_does_not_move_the_names_of_folders(
+    sink: Sink, session: Any, query: dict[str, str]
+) -> None:
+    fields = [
+        {"field": "id", "type": "int32"},
+        {"field": "t", "type": "int64", "name": "org.apache.kafka.connect.data.Timestamp"},
+    ]
+    enveloped = {"schema": {"type": "struct", "fields": fields}, "payload": {"id": 1, "t": 0}}
+    props = sink.props(partitioner_class="FieldPartitioner", value_converter_schemas_enable="true")
+    props |= {"partition.field.name": "t", **query}
+    session.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        task = sink.task(props)
+        for _ in range(2):
+            sink.records.produce([enveloped, enveloped])
+            sink.records.drain(task)
+        (done,) = compact(task._target, None, lambda: False)
+        assert done.files_before > done.files_after
+        merged = sink.task(props | {"topics.dir": "merged", "name": "merged", "target.file.size.bytes": "1048576"})
+        sink.records.drain(merged)
+    finally:
+        session.conf.set("spark.sql.session.timeZone", "UTC")
+    for folder in (sink.table, sink.store / "merged" / sink.topic):
+        assert {path.name for path in folder.iterdir()} == {"t=1970-01-01 00%3A00%3A00"}
+
+
+def test_a_topic_whose_files_readers_ignore_is_told_once(
+    bootstrap: str, topic: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    hidden = Sink(bootstrap, f"_{topic}", tmp_path)
+    task = hidden.task(hidden.props())
+    for _ in range(2):
+        hidden.records.produce([{"id": 1, "_x": 2}])
+        hidden.records.drain(task)
+    assert [row["_x"] for row in rows(hidden)] == [2, 2]
+    told = [record.getMessage() for record in caplog.records if record.name == "connectors.spark.sink.ledger.target"]
+    assert [text.partition(",")[0] for text in told] == [f"The files of topic _{topic} have its name"]
+
+
 def test_folders_by_nested_fields(sink: Sink) -> None:
     sink.records.produce([{"id": n, "gate": {"name": f"B/{n % 2}"}, "origin": "EWR"} for n in range(8)])
     props = sink.props(partitioner_class="FieldPartitioner") | {"partition.field.name": "origin,gate.name"}
@@ -274,7 +435,7 @@ def test_a_target_size_merges_and_splits_the_files_of_a_load(sink: Sink) -> None
     assert [row["id"] for row in rows(sink)] == list(range(8000))
 
 
-@pytest.mark.parametrize("format_class", ["ParquetFormat", "OrcFormat", "AvroFormat", "JsonFormat"])
+@pytest.mark.parametrize("format_class", ["ParquetFormat", "JsonFormat", *thorough("OrcFormat", "AvroFormat")])
 def test_compaction_merges_what_loads_have_left(sink: Sink, format_class: str) -> None:
     task = sink.task(sink.props(format_class=format_class))
     expected = []

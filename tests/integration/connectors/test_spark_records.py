@@ -14,16 +14,16 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 
 from connect.bulk import OffsetRange
 from connect.data import Schema, TopicPartition
 from connect.data.logical import DATE_NAME, DECIMAL_NAME, TIME_NAME, TIMESTAMP_NAME
 from connect.errors import ConnectError
-from connectors.spark.config import SparkSinkConfig
 from connectors.spark.sink import SparkSinkTask
+from connectors.spark.sink.config import SparkSinkConfig
 from converters.json import JsonConverter
+from equipment.brokers.topics import admin_client, ordered_producer
 from equipment.workers.bulk_context import BulkContext
 from equipment.workers.small_spark import sink_props
 
@@ -55,9 +55,9 @@ class Table:
     def __init__(self, bootstrap: str, topic: str, store: Path) -> None:
         self.bootstrap, self.topic, self.store = bootstrap, topic, store
         self.folder = store / "topics" / topic
-        self.producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+        self.producer = ordered_producer(bootstrap)
         self.end = 0
-        admin = AdminClient({"bootstrap.servers": bootstrap})
+        admin = admin_client(bootstrap)
         admin.create_topics([NewTopic(topic, 1, 1)])[topic].result()
 
     def load(self, values: Sequence[Any], **props: str) -> None:

@@ -16,16 +16,16 @@ import pytest
 
 from connect.data import TopicPartition
 from connect.errors import DataError
-from connectors.spark.config import SparkSinkConfig
 from connectors.spark.sink import SparkSinkConnector, SparkSinkTask
+from connectors.spark.sink.config import SparkSinkConfig
 from connectors.spark.sources.files.config import SparkFileSourceConfig
 from connectors.spark.sources.files.source import SparkFileSourceTask
 from equipment.brokers.filled_topic import FilledTopic
 from equipment.brokers.topics import read_topic
 from equipment.scripts import spark_driver
 from equipment.servers.s3 import S3Server
-from equipment.stores.contract import unique_prefix
 from equipment.stores.lakes import s3_lake
+from equipment.stores.objects import unique_prefix
 from equipment.workers.bulk_context import BulkContext
 from equipment.workers.bulk_source_context import BulkSourceContext
 from equipment.workers.processes import command_line, descendants
@@ -123,6 +123,7 @@ def test_tables_grow_and_nothing_else_is_left(sink: Sink) -> None:
     }
 
 
+@pytest.mark.thorough
 def test_folders_of_values_and_other_formats(sink: Sink) -> None:
     sink.records.produce(ROWS)
     by_field = {"partitioner_class": "FieldPartitioner", "partition_field_name": "origin"}
@@ -134,6 +135,7 @@ def test_folders_of_values_and_other_formats(sink: Sink) -> None:
     assert places == {"origin=EWR", "origin=JFK", "origin=LGA"}
 
 
+@pytest.mark.thorough
 def test_small_files_are_merged_and_columns_made_wider(sink: Sink) -> None:
     for start in (0, 20, 40):
         sink.records.produce(ROWS[start : start + 20])
@@ -190,6 +192,7 @@ def test_the_secret_is_in_no_command_line_and_no_setting_of_spark(sink: Sink) ->
     assert not any(secret in command for command in commands)
 
 
+@pytest.mark.thorough
 def test_windows_are_held_in_the_bucket(sink: Sink) -> None:
     windows = {"sql_window_ms": "1000", "sql_window_time": "at", "sql_window_delay_ms": "0", "sql_window_idle_ms": "0"}
     query = {"sql": "SELECT min(id) AS id, CAST(count(*) AS STRING) AS origin FROM records GROUP BY at DIV 1000"}
@@ -206,6 +209,7 @@ def test_windows_are_held_in_the_bucket(sink: Sink) -> None:
     assert sink.uploads() == []
 
 
+@pytest.mark.thorough
 def test_what_the_sink_wrote_is_sent_back_once(sink: Sink, tmp_path: Path) -> None:
     sink.records.produce(ROWS[:20])
     sink.records.drain(sink.task())

@@ -18,19 +18,20 @@ import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Message, Producer
 from confluent_kafka import TopicPartition as ClientPartition
-from confluent_kafka.admin import AdminClient
 
 from connect.bulk import OffsetRange, Progress
 from connect.data import TopicPartition
 from connect.errors import ConnectError, DataError, RetriableError
 from connectors.spark.cluster.executors import own_tag
-from connectors.spark.config import SparkSinkConfig
 from connectors.spark.decoding.progress_marks import MARKS, ProgressMarks
-from connectors.spark.loading.progress import LoadProgress
-from connectors.spark.loading.splits import split_numbers
+from connectors.spark.jobs.progress import LoadProgress
 from connectors.spark.sink import SparkSinkConnector, SparkSinkTask
+from connectors.spark.sink.config import SparkSinkConfig
+from connectors.spark.sink.loading.splits import split_numbers
 from equipment.brokers.dead_letters import dead_letters
 from equipment.brokers.filled_topic import FilledTopic
+from equipment.brokers.topics import admin_client
+from equipment.proofs import thorough
 from equipment.waiting import wait_until
 from equipment.workers.bulk_context import BulkContext
 from equipment.workers.small_spark import COMPILING_SPARK
@@ -259,6 +260,23 @@ def test_field_partitioner_makes_folders_of_values(sink: Sink) -> None:
         other.records.drain(other.task({**JSON, **props, "partition.field.name": "gone"}))
 
 
+def test_values_that_no_folder_can_tell_are_bad_records(sink: Sink) -> None:
+    values = ["x", "", None, "__HIVE_DEFAULT_PARTITION__", "y" * 300, "z"]
+    sink.records.produce([{"id": number, "k": value} for number, value in enumerate(values)])
+    fields = {"partitioner.class": "FieldPartitioner", "partition.field.name": "k"}
+    sink.records.drain(sink.task({**JSON, **fields, "errors.tolerance": "all"}))
+    assert [row["id"] for row in by_id(sink.rows())] == [0, 2, 5]
+
+
+def test_a_field_named_like_a_part_of_the_folders_is_told_of_at_the_first_load(
+    sink: Sink, caplog: pytest.LogCaptureFixture
+) -> None:
+    for count in (1, 1):
+        sink.records.produce([{"id": 1, "partition": "P0"}])
+        sink.records.drain(sink.task(JSON))
+        assert caplog.text.count(f"Table {sink.topic} has a field partition, which is also a part") == count
+
+
 def test_a_bad_record_fails_the_load_and_names_itself(sink: Sink) -> None:
     sink.records.produce([{"id": 0}, {"id": 1}, b"{broken", {"id": 3}])
     task = sink.task(JSON)
@@ -320,6 +338,46 @@ def test_dead_letters_are_whole_and_tell_what_is_wrong_with_them(sink: Sink) -> 
     assert error_headers(text)["class.name"] == "connectors.spark.sink.SparkSinkTask"
     assert isinstance(task.context, BulkContext)
     assert task.context.counts.total_records_skipped == 3
+
+
+STATIC = {
+    "transforms": "i",
+    "transforms.i.type": "org.apache.kafka.connect.transforms.InsertField$Value",
+    "transforms.i.static.field": "s",
+    "transforms.i.static.value": "x",
+}
+
+
+@pytest.mark.parametrize("transforms", [*thorough({}), STATIC])
+def test_a_load_without_one_usable_record_has_its_dead_letters(
+    sink: Sink, caplog: pytest.LogCaptureFixture, transforms: dict[str, str]
+) -> None:
+    props = {**queue_props(sink), **transforms}
+    sink.records.produce([b"not json", None, b"not json"])
+    task = sink.task(props)
+    with caplog.at_level(logging.WARNING):
+        sink.records.drain(task)
+    assert len(dead_letters(sink.bootstrap, f"{sink.topic}-dlq")) == 3
+    assert "Left out 3 of 3 records" in caplog.text
+    assert task.committed() == {TopicPartition(sink.topic, 0): 2, TopicPartition(sink.topic, 1): 1}
+    sink.records.produce([{"id": 1}])
+    sink.records.drain(task)
+    assert [row["id"] for row in sink.rows()] == [1]
+    sink.records.produce([b"not json", b"not json"])
+    limited = sink.task({**props, "errors.tolerance.limit": "1"})
+    with pytest.raises(ConnectError, match=r"errors\.tolerance\.limit"):
+        sink.records.drain(limited)
+
+
+def test_one_record_that_no_table_can_hold_condemns_no_other(sink: Sink) -> None:
+    props = {**queue_props(sink), "store.kafka.keys": "true", "key.converter": STRING["value.converter"]}
+    sink.records.produce([{"id": 1}, {"id": 2, "key": "x"}, {"": 3}, {"id": 4}])
+    sink.records.drain(sink.task(props))
+    assert [row["id"] for row in by_id(sink.rows())] == [1, 4]
+    sink.records.produce([{"id": 5}, {"id": 6, "key": "x"}, {"": 7}, b"not json", {"id": 9}])
+    sink.records.drain(sink.task(props))
+    assert [row["id"] for row in by_id(sink.rows())] == [1, 4, 5, 9]
+    assert len(dead_letters(sink.bootstrap, f"{sink.topic}-dlq")) == 5
 
 
 def test_a_load_that_is_made_again_writes_no_dead_letter_twice(sink: Sink, tmp_path: Path) -> None:
@@ -467,7 +525,7 @@ def test_topics_that_share_a_table_are_loaded_at_once_and_agree_on_its_columns(s
 def test_offsets_that_kafka_no_longer_has_are_an_error(sink: Sink) -> None:
     sink.records.produce([{"id": n} for n in range(10)])
     tp = TopicPartition(sink.topic, 0)
-    admin = AdminClient({"bootstrap.servers": sink.bootstrap})
+    admin = admin_client(sink.bootstrap)
     for deleted in admin.delete_records([ClientPartition(*tp, 3)]).values():
         deleted.result()
     task = sink.task(JSON)

@@ -22,12 +22,12 @@ from confluent_kafka import Message
 from connect.bulk import OffsetRange
 from connect.bulk_source import BulkSourceTask
 from connect.errors import ConnectError, RetriableError
-from connect.jvm.home import sluice_home
-from connect.jvm.jars import read_lock, resolve_jars
+from connect.internals.jvm.home import sluice_home
+from connect.internals.jvm.jars import read_lock, resolve_jars
 from connectors.spark import session as session_module
-from connectors.spark.config import SparkSinkConfig
 from connectors.spark.session import start_session
 from connectors.spark.sink import SparkSinkTask
+from connectors.spark.sink.config import SparkSinkConfig
 from connectors.spark.sources.files.config import SparkFileSourceConfig
 from connectors.spark.sources.files.source import SparkFileSourceTask
 from connectors.spark.sources.jdbc.config import SparkJdbcSourceConfig
@@ -36,6 +36,8 @@ from connectors.spark.sources.tables.config import SparkTableSourceConfig
 from connectors.spark.sources.tables.source import SparkTableSourceTask
 from connectors.spark.stores.access import Access
 from equipment.brokers.topics import create_topic, produce, read_topic
+from equipment.fakes.refusing_postgresql import refusing
+from equipment.proofs import thorough
 from equipment.servers.lease import Database
 from equipment.workers.bulk_context import BulkContext
 from equipment.workers.bulk_source_context import BulkSourceContext
@@ -249,6 +251,7 @@ def test_texts_become_records(source: Source, format_class: str, content: str, e
 
 
 @pytest.mark.parametrize(("format_class", "suffix"), [("OrcFormat", "orc"), ("AvroFormat", "avro")])
+@pytest.mark.thorough
 def test_orc_and_avro_files_become_records(source: Source, session: Any, format_class: str, suffix: str) -> None:
     rows = [{"id": 1, "tags": ["a"]}, {"id": 2, "tags": None}]
     written = source.folder.parent / "written"
@@ -325,7 +328,23 @@ def test_a_query_is_read_and_a_password_is_not_shown(source: Source, database: P
     assert "no such column" not in str(told.value)
 
 
-@pytest.mark.parametrize("product", ["postgresql", "mariadb"])
+@pytest.mark.parametrize(("state", "passes"), [("57P03", True), ("53300", True), ("28P01", False), ("3D000", False)])
+def test_a_server_that_refuses_for_now_is_asked_again(source: Source, state: str, passes: bool) -> None:
+    """Java's driver has one class for all that PostgreSQL refuses."""
+    with refusing(state, text="nein") as port:
+        task = source.database(connection_url=f"jdbc:postgresql://127.0.0.1:{port}/shop", tables="orders")
+        with pytest.raises(ConnectError, match="nein") as told:
+            task.load()
+    assert isinstance(told.value, RetriableError) is passes
+
+
+def test_a_server_that_is_not_reached_is_asked_again(source: Source) -> None:
+    task = source.database(connection_url="jdbc:postgresql://127.0.0.1:1/shop", tables="orders")
+    with pytest.raises(RetriableError, match="cannot be reached"):
+        task.load()
+
+
+@pytest.mark.parametrize("product", ["postgresql", *thorough("mariadb")])
 def test_servers_are_read_by_their_drivers(source: Source, product: str, request: pytest.FixtureRequest) -> None:
     server: Database = request.getfixturevalue(product)
     server.execute(
@@ -336,6 +355,31 @@ def test_servers_are_read_by_their_drivers(source: Source, product: str, request
     drain(source.database(**props, tables="orders", partition_column="at", partition_count="3", columns="id,note"))
     assert by_id(source.values()) == [{"id": 1, "note": "a"}, {"id": 2, "note": None}]
     assert source.context.read == 2
+
+
+@pytest.mark.parametrize("product", ["postgresql", *thorough("mariadb")])
+def test_per_cent_signs_all_digits_and_hstore(source: Source, product: str, request: pytest.FixtureRequest) -> None:
+    server: Database = request.getfixturevalue(product)
+    is_postgresql = product == "postgresql"
+    mark = '"' if is_postgresql else "`"
+    table, value, number = (f"{mark}{name}{mark}" for name in ("sale%s", "%(x)s", "id%"))
+    server.execute(
+        f"CREATE TABLE {table} ({number} int PRIMARY KEY, {value} {'real' if is_postgresql else 'float'})",
+        f"INSERT INTO {table} VALUES (1, 52.520008), (2, 16777216), (3, 123456.789)",
+    )
+    if is_postgresql:
+        server.execute(
+            "CREATE EXTENSION IF NOT EXISTS hstore",
+            f"ALTER TABLE {table} ADD attrs hstore",
+            f"UPDATE {table} SET attrs = 'color=>red'",
+        )
+    props = {key.replace(".", "_"): value for key, value in server.props.items()}
+    drain(source.database(**props, tables="sale%s", partition_column="id%", partition_count="2"))
+    expected = [(1, 52.520008), (2, 16777216.0), (3, 123456.789)]
+    found = sorted(source.values(), key=lambda row: row["id%"])
+    assert [row["id%"] for row in found] == [1, 2, 3]
+    assert [row["%(x)s"] for row in found] == [pytest.approx(number, rel=1e-7) for _, number in expected]
+    assert {row.get("attrs") for row in found} == {'"color"=>"red"' if is_postgresql else None}
 
 
 Change = tuple[Any, Any]
@@ -412,6 +456,7 @@ def test_an_iceberg_table_is_sent_and_then_its_changes(source: Source, lake: Any
     assert not source.tables(**ice(source)).load()
 
 
+@pytest.mark.thorough
 def test_a_large_table_is_sent_in_loads_of_some_files(source: Source, lake: Any) -> None:
     lake("CREATE TABLE c.lake.t (id BIGINT) USING iceberg")
     for number in range(3):
@@ -439,6 +484,7 @@ def test_changes_come_in_the_envelope_of_debezium(source: Source, lake: Any) -> 
 
 
 @pytest.mark.parametrize("table_format", ["iceberg", "delta"])
+@pytest.mark.thorough
 def test_what_the_sink_wrote_comes_back(source: Source, table_format: str, bootstrap: str) -> None:
     schema = {
         "type": "struct",
@@ -512,7 +558,7 @@ def ids(source: Source) -> list[int]:
     return sorted(row["id"] for row in source.values())
 
 
-@pytest.mark.parametrize("twelve", ["database", "changes of a table"], indirect=True)
+@pytest.mark.parametrize("twelve", ["database", *thorough("changes of a table")], indirect=True)
 def test_at_least_once_a_lost_driver_and_a_killed_executor_lose_nothing(source: Source, twelve: Start) -> None:
     (source.folder.parent / "alive").mkdir()
     source.at_least_once()
@@ -528,6 +574,7 @@ def test_at_least_once_a_lost_driver_and_a_killed_executor_lose_nothing(source: 
 
 
 @pytest.mark.parametrize("twelve", ["files", "changes of a table"], indirect=True)
+@pytest.mark.thorough
 def test_neither_a_killed_executor_nor_a_lost_driver_doubles_anything(source: Source, twelve: Start) -> None:
     (source.folder.parent / "alive").mkdir()
     source.exactly_once()

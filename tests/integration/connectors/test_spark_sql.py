@@ -11,19 +11,20 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 
 from connect.bulk import OffsetRange
 from connect.data import TopicPartition
 from connect.errors import ConfigError, ConnectError, DataError
-from connectors.spark.config import SparkSinkConfig
 from connectors.spark.session import start_session
 from connectors.spark.sink import SparkSinkTask
-from connectors.spark.sql.options import RECORDS
-from connectors.spark.sql.statement import check_query
+from connectors.spark.sink.config import SparkSinkConfig
+from connectors.spark.sink.sql.options import RECORDS
+from connectors.spark.sink.sql.statement import check_query
 from connectors.spark.stores.access import Access
 from equipment.brokers.dead_letters import dead_letters
+from equipment.brokers.topics import admin_client, ordered_producer
+from equipment.proofs import thorough, thorough_rows
 from equipment.workers.bulk_context import BulkContext
 from equipment.workers.small_spark import sink_props
 
@@ -44,9 +45,9 @@ class Lake:
     def __init__(self, bootstrap: str, topic: str, store: Path) -> None:
         self.topic, self.store = topic, store
         self.bootstrap = bootstrap
-        self._producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+        self._producer = ordered_producer(bootstrap)
         self._ends: Counter[TopicPartition] = Counter()
-        admin = AdminClient({"bootstrap.servers": bootstrap})
+        admin = admin_client(bootstrap)
         admin.create_topics([NewTopic(topic, 2, 1)])[topic].result()
 
     def produce(self, *values: Any) -> None:
@@ -119,6 +120,51 @@ def test_a_load_without_rows_is_loaded_all_the_same(lake: Lake) -> None:
     task = lake.task("SELECT id FROM records WHERE id > 5")
     lake.load(task)
     assert lake.rows() == []
+    lake.produce({"id": 6})
+    lake.load(task)
+    assert lake.rows() == [{"id": 6}]
+
+
+@pytest.mark.parametrize(
+    ("props", "match"),
+    [
+        ({"table_format": "delta", "partition_field_name": "k"}, r"nullif\(k, ''\)"),
+        *thorough_rows(
+            ({"partition_field_name": "k"}, r"nullif\(k, ''\)"),
+            (
+                {"partition_field_name": "id", "format_class": "CsvFormat"},
+                "column k is null, which files of format.class=Csv",
+            ),
+        ),
+        ({"partition_field_name": "id", "format_class": "StringFormat"}, "column k is null or contains a line break"),
+    ],
+)
+def test_a_value_of_a_result_that_readers_would_take_for_another_fails_the_load(
+    lake: Lake, props: dict[str, str], match: str
+) -> None:
+    lake.produce({"id": 1, "k": ""}, {"id": 2, "k": "x"})
+    by_field = {"partitioner_class": "FieldPartitioner", "errors_tolerance": "all", **props}
+    query = "SELECT id, {} AS k FROM records".format("k" if props["partition_field_name"] == "k" else "nullif(k, '')")
+    with pytest.raises(ConnectError, match=match):
+        lake.load(lake.task(query, **by_field))
+    mended = "SELECT id, nullif(k, '') AS k FROM records" if "k, ''" in match else f"{query} WHERE k <> ''"
+    lake.load(lake.task(mended, **by_field))
+
+
+@pytest.mark.parametrize("table_format", ["parquet", *thorough("delta")])
+def test_a_first_load_without_one_usable_record_has_its_dead_letters(lake: Lake, table_format: str) -> None:
+    queue = f"{lake.topic}-dlq"
+    letters = {"errors_tolerance": "all", "errors_deadletterqueue_topic_name": queue, "table_format": table_format}
+    query = "SELECT id FROM records"
+    lake.produce(None, {}, {})
+    with pytest.raises(DataError, match=r"Bad record in topic .*, partition 0, offset 0"):
+        lake.load(lake.task(query, table_format=table_format))
+    limited = lake.task(query, errors_tolerance="all", errors_tolerance_limit="2", table_format=table_format)
+    with pytest.raises(ConnectError, match=r"errors\.tolerance\.limit"):
+        lake.load(limited)
+    task = lake.task(query, **letters)
+    lake.load(task)
+    assert len(dead_letters(lake.bootstrap, queue)) == 3
     lake.produce({"id": 6})
     lake.load(task)
     assert lake.rows() == [{"id": 6}]
@@ -371,6 +417,7 @@ def test_a_window_is_written_once_when_it_is_complete(lake: Lake) -> None:
     assert held(lake) == 0
 
 
+@pytest.mark.thorough
 def test_each_of_the_tables_that_records_are_routed_to_has_windows_of_its_own(lake: Lake) -> None:
     route = {
         "transforms": "to",
@@ -418,7 +465,7 @@ def test_late_records_are_dropped_if_that_is_asked_for(lake: Lake) -> None:
     assert held(lake) == 4
 
 
-@pytest.mark.parametrize("table_format", ["parquet", "delta"])
+@pytest.mark.parametrize("table_format", ["parquet", *thorough("delta")])
 def test_late_records_go_to_the_dead_letter_queue(lake: Lake, session: Any, table_format: str) -> None:
     queue = f"{lake.topic}-dlq"
     letters = {"errors_tolerance": "all", "errors_deadletterqueue_topic_name": queue}
@@ -435,6 +482,7 @@ def test_late_records_go_to_the_dead_letter_queue(lake: Lake, session: Any, tabl
     assert sorted(sorted(row.ids) for row in table.collect()) == [[0, 1], [2, 3]]
 
 
+@pytest.mark.thorough
 def test_windows_of_a_delta_table_are_committed_with_its_rows(lake: Lake, session: Any) -> None:
     def seen() -> list[tuple[int, list[str]]]:
         found = session.read.format("delta").load(str(lake.store / "topics" / lake.topic)).collect()
@@ -478,6 +526,7 @@ def test_a_column_that_has_no_time_is_refused(lake: Lake) -> None:
         lake.load(task)
 
 
+@pytest.mark.thorough
 def test_the_result_goes_to_a_delta_table_with_its_offsets(lake: Lake, session: Any) -> None:
     query = "SELECT id % 2 AS odd, count(*) AS records FROM records GROUP BY 1"
     task = lake.task(query, table_format="delta")

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from connect.bulk_source import KafkaSettings
-from connect.chain.tolerance import ErrorPolicy
 from connect.config import Config
 from connect.data import SourceRecord
-from connect.plugins import class_name
+from connect.internals.chain.tolerance import ErrorPolicy
+from connect.internals.plugins import class_name
 from connect.source import SourceConnector, SourceTask
 from connect.testing import StoredOffsets
 from connect.testing.contexts import ConnectorTestContext
@@ -21,8 +21,8 @@ from equipment.brokers.topics import create_topic, read_topic
 
 pytest.importorskip("pyspark")
 
-from connectors.spark.engine.publisher import Publication
 from connectors.spark.engine.source_executor import KnownOffsets, SplitOrders, SplitOutcome, SplitRun
+from connectors.spark.publishing.publisher import Publication
 
 
 @pytest.fixture

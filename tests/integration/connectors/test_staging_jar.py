@@ -12,8 +12,8 @@ import pyspark
 import pytest
 
 from connect.errors import ConnectError
-from connect.jvm.home import sluice_home
-from connect.jvm.jars import read_lock, resolve_jars
+from connect.internals.jvm.home import sluice_home
+from connect.internals.jvm.jars import read_lock, resolve_jars
 from connectors import spark
 
 pytestmark = pytest.mark.integration

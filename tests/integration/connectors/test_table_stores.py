@@ -11,19 +11,20 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 import connectors.spark
-from connect.jvm.home import sluice_home
-from connect.jvm.jars import read_lock, resolve_jars
-from connectors.spark.config import SparkSinkConfig
+from connect.internals.jvm.home import sluice_home
+from connect.internals.jvm.jars import read_lock, resolve_jars
 from connectors.spark.iceberg.catalog import IcebergCatalog, TableName
-from connectors.spark.ledger.ledger import FencedError
 from connectors.spark.options.store import StoreOptions
 from connectors.spark.session import start_session
 from connectors.spark.sink import SparkSinkTask
+from connectors.spark.sink.config import SparkSinkConfig
+from connectors.spark.sink.target import FencedError
 from connectors.spark.stores.access import store_access
 from equipment.brokers.filled_topic import FilledTopic
 from equipment.brokers.topics import produce
+from equipment.proofs import thorough
 from equipment.servers.s3 import S3Server, running_moto, running_versitygw, versitygw
-from equipment.stores.contract import unique_prefix
+from equipment.stores.objects import unique_prefix
 from equipment.workers.bulk_context import BulkContext
 from equipment.workers.small_spark import SMALL_DELTA, SMALL_SPARK, sink_props
 from equipment.workers.standalone import StandaloneWorker
@@ -110,6 +111,7 @@ def iceberg_files(spark: Any, sink: Sink, name: TableName) -> list[str]:
     return [str(task.file().location()) for task in table.change().planned("main", {})]
 
 
+@pytest.mark.thorough
 def test_delta_tables(spark: Any, bootstrap: str, topic: str, store: dict[str, str]) -> None:
     sink = Sink(bootstrap, topic, {**store, "table.format": "delta"})
     load_twice(sink)
@@ -118,6 +120,7 @@ def test_delta_tables(spark: Any, bootstrap: str, topic: str, store: dict[str, s
     assert sorted(row.id for row in found) == list(range(20))
 
 
+@pytest.mark.thorough
 def test_iceberg_tables(spark: Any, bootstrap: str, topic: str, store: dict[str, str], tmp_path: Path) -> None:
     catalog = {}
     if store["store.url"].startswith("s3"):
@@ -130,7 +133,7 @@ def test_iceberg_tables(spark: Any, bootstrap: str, topic: str, store: dict[str,
     assert by_executors == {store["store.url"].startswith("s3")}
 
 
-@pytest.mark.parametrize("has_store", [False, True])
+@pytest.mark.parametrize("has_store", [*thorough(False), True])
 def test_a_configuration_of_icebergs_own_sink_with_icebergs_own_client_of_s3(
     has_store: bool,
     s3_server: S3Server,

@@ -13,7 +13,7 @@ from equipment.brokers.topics import committed, create_topic, produce, read_topi
 from equipment.fakes.schema_registry import MemoryRegistry, serving
 from equipment.scripts.tasks import RunningTask
 from equipment.waiting import wait_until
-from worker.supervisor.messages import messages
+from worker.messages import messages
 
 Start = Callable[[str], RunningTask]
 TOLERANT = {

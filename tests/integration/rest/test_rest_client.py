@@ -6,6 +6,7 @@ import base64
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from socketserver import BaseRequestHandler, StreamRequestHandler, TCPServer
 from threading import Thread
 
 import pytest
@@ -64,3 +65,51 @@ def test_what_is_no_worker_is_told(url: str) -> None:
     assert refused.exit_code == 1
     assert "is not the REST API of a worker: status 401" in refused.output
     assert "wrong" not in refused.output
+
+
+class Closing(StreamRequestHandler):
+    """Closes a connection without an answer, as a broker does that is sent HTTP, or says something else first."""
+
+    said = b""
+
+    def handle(self) -> None:
+        self.rfile.readline()
+        self.wfile.write(self.said)
+
+
+class Greeting(Closing):
+    said = b"220 mail.example.com ESMTP\r\n"
+
+
+class Registry(BaseHTTPRequestHandler):
+    """A web service that answers in JSON, and is no worker."""
+
+    def do_GET(self) -> None:
+        self.send_response(200 if self.path == "/" else 404)
+        self.end_headers()
+        self.wfile.write(b"{}" if self.path == "/" else b'{"error_code":404,"message":"HTTP 404 Not Found"}')
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.mark.parametrize("other", [Closing, Greeting, Registry, Guarded])
+@pytest.mark.parametrize("command", [["status"], ["connectors", "list"]], ids=" ".join)
+def test_what_is_no_worker_is_called_so(other: type[BaseRequestHandler], command: list[str]) -> None:
+    with TCPServer(("127.0.0.1", 0), other) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            url = f"127.0.0.1:{server.server_address[1]}"
+            told = CliRunner().invoke(main, [*command, "--url", url], env={"NETRC": "/dev/null"})
+        finally:
+            server.shutdown()
+            thread.join()
+    assert told.exit_code == 1
+    kind = "the REST API of a worker: status 401" if other is Guarded else "a Sluice or Kafka Connect worker"
+    assert told.output.startswith(f"Error: What answers at http://{url} is not {kind}")
+
+
+def test_an_address_needs_no_scheme(url: str) -> None:
+    bare = url.removeprefix("http://")
+    assert export(bare, SLUICE_USER="ann", SLUICE_PASSWORD="secret").output == '{\n  "offsets": []\n}\n'

@@ -8,7 +8,7 @@ import select
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -229,3 +229,12 @@ def send(port: int, pieces: Iterator[bytes]) -> bytes:
             return b"".join(iter(lambda: client.recv(65536), b""))
         except ConnectionResetError:
             return b""
+
+
+def test_connections_leave_the_worker_half_of_its_files(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with closing(RestProcess(open_files=256, log=log)) as server, ExitStack() as idle:
+        for _ in range(222):
+            idle.enter_context(closing(socket.create_connection(("127.0.0.1", server.port), 10)))
+        assert requests.get(f"http://127.0.0.1:{server.port}/health/live", timeout=30).status_code == 200
+    assert "The REST API has as many connections as it may have (128)" in log.read_text()

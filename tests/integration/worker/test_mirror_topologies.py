@@ -10,10 +10,9 @@ from uuid import uuid4
 import pytest
 from click.testing import CliRunner
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from connectors.mirror import MirrorClient
-from equipment.brokers.topics import committed, create_topic, produce, read_topic
+from equipment.brokers.topics import admin_client, committed, create_topic, produce, read_topic
 from equipment.waiting import wait_until
 from equipment.workers.mirror_node import MirrorNode
 from worker.cli.mirror.command import mirror
@@ -61,12 +60,12 @@ class Clusters:
     def values(self, alias: str, topic: str) -> list[bytes]:
         """What a topic has, and nothing if there is none."""
         bootstrap = self.at[alias]
-        known = AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=30).topics
+        known = admin_client(bootstrap).list_topics(timeout=30).topics
         return [message.value() for message in read_topic(bootstrap, topic)] if topic in known else []
 
     def topics(self, alias: str) -> set[str]:
         """The topics of this test that a cluster has."""
-        found = AdminClient({"bootstrap.servers": self.at[alias]}).list_topics(timeout=30).topics
+        found = admin_client(self.at[alias]).list_topics(timeout=30).topics
         return {name for name in found if name.endswith(self.topic)}
 
 
@@ -173,7 +172,7 @@ def _abort(bootstrap: str, topic: str) -> None:
 
 
 def _commit(bootstrap: str, group: str, topic: str, offset: int) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = admin_client(bootstrap)
 
     def is_done() -> bool:
         asked = admin.alter_consumer_group_offsets(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from connect.converter import Converter, HeaderConverter
 from connect.data import Schema, ValueColumn
 from connect.errors import ConfigError, DataError
-from connect.java.value_text import value_text
+from connect.internals.java.value_text import value_text
 from converters.byte_array import ByteArrayConverter
 from converters.numbers import (
     BooleanConverter,

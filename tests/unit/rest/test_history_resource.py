@@ -12,7 +12,8 @@ from connect.errors import NotFoundError
 from equipment.fakes.cluster_herder import answered, refused
 from rest.app import create_app
 from rest.peers.owner import history_part
-from worker.herder.inbox import Request
+from worker.herder.cluster.standing import Trouble
+from worker.herder.requests import Request
 from worker.metrics.history import History, Part, Point, Recorded, Series
 
 
@@ -22,6 +23,9 @@ class Herder:
     connectors = offsets = dead_letters = plugins = previews = cluster = loggers = peers = ping = unready = versions = (
         None
     )
+
+    def troubles(self) -> list[Trouble]:
+        return []
 
     def __init__(self) -> None:
         self.histories = self

@@ -12,7 +12,8 @@ from flask.testing import FlaskClient
 from connect.errors import ConnectError, NotFoundError
 from equipment.fakes.cluster_herder import answered, refused
 from rest.app import create_app
-from worker.herder.inbox import Request
+from worker.herder.cluster.standing import Trouble
+from worker.herder.requests import Request
 
 LAG = {"name": "lag", "labels": {"topic": "<orders>"}, "value": 1234.5, "help": "Records behind."}
 OWN = {"name": "c", "tasks": [{"id": 0, "worker_id": "here:1", "measurements": [LAG]}]}
@@ -23,6 +24,9 @@ class Herder:
     """What REST asks of a herder for the numbers of plugins."""
 
     offsets = dead_letters = plugins = previews = cluster = loggers = peers = ping = unready = versions = None
+
+    def troubles(self) -> list[Trouble]:
+        return []
 
     def __init__(self) -> None:
         self.connectors = self.histories = self

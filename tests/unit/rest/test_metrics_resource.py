@@ -9,6 +9,7 @@ from flask.testing import FlaskClient
 
 from equipment.scrapes import Scrape
 from rest.app import create_admin_app, create_app
+from worker.herder.cluster.standing import Trouble
 from worker.metrics.lifetimes import LifetimesSeen, Starts
 from worker.metrics.snapshot import ConnectorSeen, Snapshot
 from worker.stores.status.store import State, Status
@@ -26,6 +27,9 @@ class Herder:
     connectors = offsets = dead_letters = plugins = previews = cluster = loggers = peers = ping = unready = (
         histories
     ) = versions = None
+
+    def troubles(self) -> list[Trouble]:
+        return []
 
     def __init__(self) -> None:
         self.snapshot: Snapshot | None = Snapshot(

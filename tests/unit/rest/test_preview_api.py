@@ -12,17 +12,17 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from connect.plugins import PluginEntry, PluginKind, PluginRegistry
+from connect.internals.plugins import PluginEntry, PluginKind, PluginRegistry
 from rest.app import create_app
 from worker.herder.herder import Herder
 from worker.herder.inbox import Inbox
 from worker.herder.previews import MOST_AT_ONCE
 from worker.herder.settings import Stores, WorkerSettings
 from worker.membership.membership import SoloMembership
+from worker.messages import messages
+from worker.messages.messages import OffsetPairs, decode, encode
 from worker.stores.config.store import MemoryConfigStore
 from worker.stores.status.store import MemoryStatusStore
-from worker.supervisor.messages import messages
-from worker.supervisor.messages.messages import OffsetPairs, decode, encode
 from worker.supervisor.process import ThreadLauncher
 from worker.supervisor.supervisor import Supervisor
 

@@ -10,18 +10,19 @@ from multiprocessing.connection import Connection
 import pytest
 from flask.testing import FlaskClient
 
-from connect.plugins import PluginRegistry
+from connect.internals.plugins import PluginRegistry
 from rest.app import create_admin_app, create_app
 from rest.http.headers import AnswerHeaders
+from worker.herder.cluster.standing import Trouble
 from worker.herder.connectors.connectors import TopicTracking
 from worker.herder.herder import Herder
 from worker.herder.inbox import Inbox
 from worker.herder.settings import Stores, WorkerSettings
 from worker.membership.membership import SoloMembership
+from worker.messages import messages
+from worker.messages.messages import OffsetPairs, decode, encode
 from worker.stores.config.store import MemoryConfigStore
 from worker.stores.status.store import MemoryStatusStore
-from worker.supervisor.messages import messages
-from worker.supervisor.messages.messages import OffsetPairs, decode, encode
 from worker.supervisor.process import ThreadLauncher
 from worker.supervisor.supervisor import Supervisor
 
@@ -120,6 +121,40 @@ def test_pages_of_every_origin_get_no_credentials(herder: Herder) -> None:
     listed = create_app(herder, "cluster", headers=AnswerHeaders.of("*,http://ui.example", "", "")).test_client()
     shown = listed.get("/", headers={"Origin": "http://ui.example"})
     assert shown.headers["Access-Control-Allow-Credentials"] == "true"
+
+
+@pytest.mark.parametrize(("works_on", "status", "health"), [(False, 503, "unhealthy"), (True, 200, "healthy")])
+def test_what_keeps_a_worker_from_its_work_is_told_everywhere(works_on: bool, status: int, health: str) -> None:
+    told = "The broker at b:1 <does> not answer since 03:39:14."
+    troubles = [Trouble(1_764_300_000.0, told, works_on=works_on)]
+    herder = Herder(
+        WorkerSettings({}, "host:8083"),
+        Stores(MemoryConfigStore(), MemoryStatusStore(), NoOffsets()),
+        Inbox(),
+        SoloMembership(),
+        lambda notify: Supervisor(ThreadLauncher(child), notify, lambda *_: None, 5.0),
+        PluginRegistry([]),
+        lambda: troubles,
+    )
+    herder.start()
+    try:
+        client = create_app(herder, "cluster").test_client()
+        answer = client.get("/health")
+        document = {"since": "2025-11-28T03:20:00Z", "message": told}
+        assert (answer.status_code, answer.json["status"], answer.json["troubles"]) == (status, health, [document])
+        assert client.get("/cluster").json["troubles"] == [document]
+        ready = client.get("/health/ready")
+        assert (ready.status_code, ready.json["reasons"]) == (503, [told])
+        assert client.get("/health/live").status_code == 200
+        for page in ("/ui", "/ui/cluster", "/ui/plugins", "/ui/new"):
+            shown = client.get(page, headers={"Accept": "text/html"}).text
+            assert 'class="notice bad" data-key="1">The broker at b:1 &lt;does&gt; not answer' in shown
+        troubles.clear()
+        assert client.get("/health").json["status"] == "healthy"
+        assert "troubles" not in client.get("/health").json
+        assert 'class="notice bad" data-key="1"' not in client.get("/ui", headers={"Accept": "text/html"}).text
+    finally:
+        herder.close()
 
 
 def test_what_the_brokers_refuse_is_in_the_health_of_a_worker(herder: Herder) -> None:

@@ -17,10 +17,12 @@ from connectors.mirror.config.checkpoint import MirrorCheckpointConfig
 from connectors.mirror.config.source import MirrorSourceConfig
 from connectors.mirror.heartbeat import MirrorHeartbeatConfig
 from worker.config.connector import ConnectorConfig
+from worker.config.security import SecurityConfig
+from worker.config.worker import DistributedConfig
 from worker.errors import BadRequestError, InvalidConnectorError, NotLeaderError
 from worker.herder.herder import Herder
 
-__all__ = ["FlowConnectors", "connector_keys"]
+__all__ = ["FlowConnectors", "connector_keys", "worker_keys"]
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +31,11 @@ def connector_keys() -> frozenset[str]:
     """Return the keys of the mirror connectors, with those that every connector has but not those of sources only."""
     kinds = (ConnectorConfig, MirrorSourceConfig, MirrorCheckpointConfig, MirrorHeartbeatConfig)
     return frozenset(key.name for kind in kinds for key in kind.definitions())
+
+
+def worker_keys() -> frozenset[str]:
+    """Return the keys of the worker of a flow."""
+    return frozenset(key.name for kind in (DistributedConfig, SecurityConfig) for key in kind.definitions())
 
 
 _PATIENCE: Final = 120.0

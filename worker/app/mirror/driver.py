@@ -21,11 +21,12 @@ from queue import Empty, SimpleQueue
 from typing import Final
 
 from connect.errors import ConfigError, ConnectError
-from connectors.mirror.flows import Flow, Flows, lost_keys
+from connectors.mirror.flows import Flow, Flows
+from connectors.mirror.lost_keys import lost_keys
 from rest.mirror_driver import FlowState, create_flows_app
 from rest.server.server import RestServer
 from rest.server.tls import TlsSettings
-from worker.app.mirror.connectors import connector_keys
+from worker.app.mirror.connectors import connector_keys, worker_keys
 from worker.app.mirror.flow import REFUSED, Relay, flow_path, worker_properties
 from worker.app.stop_signals import StopSignals
 from worker.app.worker import COULD_NOT_START, OK, WorkerProperties, log_end
@@ -39,7 +40,7 @@ logger = logging.getLogger(__name__)
 _STEADY: Final = 60.0
 """After this many seconds, the end of a process counts as the first failure of a new series."""
 
-_LONGEST: Final = 30.0
+_LONGEST_SECONDS: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ def after(*, refused: bool, ran: float, failures: int, could_not_start: int) -> 
     if refused:
         return End(could_not_start)
     row = 1 if ran >= _STEADY else failures + 1
-    return Restart(min(_LONGEST, 2.0 ** (row - 1)), row)
+    return Restart(min(_LONGEST_SECONDS, 2.0 ** (row - 1)), row)
 
 
 _INTERNAL_REST: Final = "dedicated.mode.enable.internal.rest"
@@ -121,7 +122,7 @@ def _checked_flows(props: WorkerProperties, targets: Sequence[str]) -> tuple[Flo
             raise ConnectError(
                 f"The worker of flow {flow.name} is misconfigured (keys with the prefix {flow.target}.): {error}"
             ) from error
-    for lost in lost_keys(written, flows, keys):
+    for lost in lost_keys(written, flows, keys, worker_keys()):
         logger.warning("%s", lost)
     return running
 

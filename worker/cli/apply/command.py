@@ -86,7 +86,7 @@ def _existing(client: RestClient) -> dict[str, Existing]:
 def _validated(client: RestClient, planned: Iterable[Planned]) -> dict[str, set[str]]:
     """Validate the configurations to write and return their secret keys; any mistake ends the command."""
     from worker.cli.apply.plan import Action  # noqa: PLC0415 - see above
-    from worker.cli.mistakes import Mistake, mistakes_of, mistakes_text  # noqa: PLC0415
+    from worker.cli.mistakes import Mistake, mistakes_of, mistakes_text, warnings_of  # noqa: PLC0415
 
     secret_keys: dict[str, set[str]] = {}
     wrong: list[str] = []
@@ -100,6 +100,8 @@ def _validated(client: RestClient, planned: Iterable[Planned]) -> dict[str, set[
         else:
             mistakes = mistakes_of(infos)
             secret_keys[item.name] = _passwords(infos)
+            for warning in warnings_of(infos):
+                click.echo(f"{item.desired.file} ({item.name}): {warning}", err=True)
         if mistakes:
             wrong.append(f"{item.desired.file} ({item.name}):\n{mistakes_text(mistakes)}")
     if wrong:

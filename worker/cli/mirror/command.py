@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from connect.garbage_collection import importing
+from connect.internals.garbage_collection import importing
 
 __all__ = ["mirror"]
 

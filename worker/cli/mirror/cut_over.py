@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from worker.cli.mirror.flow_file import FLOW_FILE, FlowFile
-from worker.cli.mirror.moving import moves_text
+from worker.cli.mirror.moving import moves_text, unknown_text
 from worker.cli.output import Output, columns, output_option, print_document
 
 if TYPE_CHECKING:
@@ -43,8 +43,8 @@ def cut_over(file: Path, flow: str | None, back: bool, seconds: int, dry_run: bo
     record is mirrored; then it translates the offsets of all groups and commits them at the target, as failover does.
     To return, --back moves the groups back to the source, as failback does.
 
-    Exit status: 0 done; 1 records are left, a group has members, or a cluster does not answer or refuses; 3 a dry run
-    has found something to do.
+    Exit status: 0 done; 1 records are left, a group has members, it is unknown where a group continues in a partition,
+    or a cluster does not answer or refuses; 3 a dry run has found something to do.
     """
     from connect.errors import ConnectError  # noqa: PLC0415 - only this command needs it
     from connectors.mirror.failover import Direction, GroupMover  # noqa: PLC0415
@@ -56,7 +56,10 @@ def cut_over(file: Path, flow: str | None, back: bool, seconds: int, dry_run: bo
             raise click.ClickException(_told(left, seconds))
         mover = GroupMover(named.connectors[_CHECKPOINT], Direction.BACK if back else Direction.OVER)
         moves = mover.planned_for_all()
+        unknown = unknown_text(moves)
         if not dry_run:
+            if unknown:
+                raise click.ClickException(f"{unknown} No offset was committed.")
             if used := mover.in_use(moves):
                 raise click.ClickException(
                     f"These groups still have members: {', '.join(used)}. Stop them first. No offset was committed."
@@ -72,6 +75,8 @@ def cut_over(file: Path, flow: str | None, back: bool, seconds: int, dry_run: bo
         "groups": [{"group": group, "partitions": [row.document() for row in rows]} for group, rows in moves.items()],
     }
     print_document(document, output, lambda: _text(left, moves))
+    if unknown:
+        raise click.ClickException(unknown)
     if dry_run and (left or any(row.is_due for rows in moves.values() for row in rows)):
         raise SystemExit(_CHANGES)
 

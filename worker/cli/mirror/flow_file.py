@@ -13,8 +13,9 @@ import click
 from connect.errors import ConnectError
 from connectors.mirror.clients import Clients, Cluster
 from connectors.mirror.flows import Flow, Flows
+from connectors.mirror.lost_keys import lost_keys
 from connectors.mirror.survey import Survey, survey
-from worker.app.mirror.connectors import connector_keys
+from worker.app.mirror.connectors import connector_keys, worker_keys
 from worker.app.worker import WorkerProperties
 from worker.config.file_access import WORKER_FILE
 from worker.log import configure_logging
@@ -34,13 +35,20 @@ class FlowFile:
     written: Flows
     """The same flows with unresolved references."""
 
+    lost: Sequence[str]
+    """The keys that have no effect, each with a remedy."""
+
     @classmethod
     def read(cls, path: Path) -> FlowFile:
         """Read a file. A mistake in it ends the command."""
         configure_logging(logging.WARNING)
         try:
             props = WorkerProperties.read(path)
-            return cls(path, _flows(props.resolved), _flows(props.written))
+            written = _flow_properties(props.written)
+            keys = connector_keys()
+            flows = Flows(written, keys)
+            lost = lost_keys(written, flows, keys, worker_keys())
+            return cls(path, Flows(_flow_properties(props.resolved), keys), flows, lost)
         except ConnectError as error:
             raise click.ClickException(f"{path}: {error}") from error
 
@@ -81,5 +89,5 @@ def surveyed(flows: Sequence[Flow]) -> dict[str, Survey]:
     return found
 
 
-def _flows(props: Mapping[str, str]) -> Flows:
-    return Flows({key: value for key, value in props.items() if key != WORKER_FILE}, connector_keys())
+def _flow_properties(props: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in props.items() if key != WORKER_FILE}

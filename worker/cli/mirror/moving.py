@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
     from connectors.mirror.failover import Move
 
-__all__ = ["failback", "failover", "groups", "moves_text"]
+__all__ = ["failback", "failover", "groups", "moves_text", "unknown_text"]
 
 _CHECKPOINT: Final = "MirrorCheckpointConnector"
 _SOURCE: Final = "MirrorSourceConnector"
 _NO_GROUP: Final = "No group has committed an offset in a topic of this flow."
 _CHANGES: Final = 3
+_SHOWN: Final = 5
 _HEADER: Final = ("TOPIC", "PARTITION", "OFFSET", "THERE", "OFFSET THERE", "READ AGAIN", "REMARK")
 
 
@@ -44,7 +45,8 @@ def failover(file: Path, group: str, flow: str | None, from_checkpoints: bool, d
     mirror has kept runs, and committed at the target; none is moved back there. Without FLOW, the only enabled one is
     used.
 
-    Exit status: 0 done, or nothing to do; 1 a cluster does not answer or refuses; 3 a dry run has found changes.
+    Exit status: 0 done, or nothing to do; 1 a cluster does not answer or refuses, or it is unknown where the group
+    continues in a partition; 3 a dry run has found changes.
     """
     _move(file, group, flow, "failover", output, from_checkpoints=from_checkpoints, dry_run=dry_run)
 
@@ -61,7 +63,8 @@ def failback(file: Path, group: str, flow: str | None, dry_run: bool, output: Ou
     Stop the group first. Its offsets of A.topic at the target become offsets of topic at the source; none is moved back
     there. To bring back what the group has read of the target's own topics, fail over the flow in the other direction.
 
-    Exit status: 0 done, or nothing to do; 1 a cluster does not answer or refuses; 3 a dry run has found changes.
+    Exit status: 0 done, or nothing to do; 1 a cluster does not answer or refuses, or it is unknown where the group
+    continues in a partition; 3 a dry run has found changes.
     """
     _move(file, group, flow, "failback", output, from_checkpoints=False, dry_run=dry_run)
 
@@ -110,6 +113,19 @@ def moves_text(moves: Mapping[str, Sequence[Move]]) -> str:
     return columns(("GROUP", *_HEADER), rows)
 
 
+def unknown_text(moves: Mapping[str, Sequence[Move]]) -> str:
+    """Return the partitions in which it is unknown where a group continues, and what to do; empty if there are none."""
+    unknown = [(group, move.origin) for group, rows in moves.items() for move in rows if move.found is None]
+    if not unknown:
+        return ""
+    shown = ", ".join(f"{group} in {place.topic}-{place.partition}" for group, place in unknown[:_SHOWN])
+    return (
+        f"It is unknown where these groups continue: {shown}{', ...' if len(unknown) > _SHOWN else ''}. Let the flow "
+        "run until it has mirrored these partitions; or have the group commit a later offset in them, or delete the "
+        "offset there."
+    )
+
+
 def _verified(props: Mapping[str, str]) -> dict[tuple[str, int], str]:
     """Return when partitions of the source were last verified. A failure merely leaves that out."""
     from connect.errors import ConnectError  # noqa: PLC0415 - only this command needs it
@@ -151,6 +167,8 @@ def _move(
     except ConnectError as error:
         raise click.ClickException(f"{error}{_hint(way, from_checkpoints)}") from error
     print_document([move.document() for move in moves], output, lambda: _text(group, moves))
+    if unknown := unknown_text({group: moves}):
+        raise click.ClickException(f"{unknown}{'' if dry_run else ' All other offsets are committed.'}")
     if dry_run and any(move.is_due for move in moves):
         raise SystemExit(_CHANGES)
 

@@ -27,31 +27,37 @@ _PROBLEMS: Final = 3
 def plan(file: Path, targets: tuple[str, ...], output: Output) -> None:
     """Show what the flows of FILE would mirror, what they leave out and why, and what will not work.
 
-    The clusters are asked for their topics and groups. Nothing is changed.
+    The clusters are asked for their topics and groups. Nothing is changed. A key of FILE without effect is a problem,
+    too.
 
     Exit status: 0 the flows can run as they are, 1 a mistake in FILE or a cluster that does not answer, 3 problems.
     """
     from connect.errors import ConnectError  # noqa: PLC0415 - only this command needs it
+    from connectors.mirror.lost_keys import old_names_in  # noqa: PLC0415
     from connectors.mirror.plan import plan_flow, problems_between  # noqa: PLC0415
 
-    flows = FlowFile.read(file).running(targets)
+    given = FlowFile.read(file)
+    flows = given.running(targets)
     surveys = surveyed(flows)
     try:
         plans = [plan_flow(flow, surveys[flow.source], surveys[flow.target]) for flow in flows]
-        problems = problems_between(flows, plans, surveys)
+        problems = [*given.lost, *problems_between(flows, plans, surveys)]
     except ConnectError as error:
         raise click.ClickException(str(error)) from error
-    document = {"flows": [planned.document() for planned in plans], "problems": problems}
-    print_document(document, output, lambda: _text(plans, problems))
+    warnings = old_names_in(flows)
+    document = {"flows": [planned.document() for planned in plans], "problems": problems, "warnings": warnings}
+    print_document(document, output, lambda: _text(plans, problems, warnings))
     if problems or any(planned.problems for planned in plans):
         raise SystemExit(_PROBLEMS)
 
 
-def _text(plans: Sequence[FlowPlan], problems: Sequence[str]) -> str:
+def _text(plans: Sequence[FlowPlan], problems: Sequence[str], warnings: Sequence[str]) -> str:
     parts = [_flow_text(planned) for planned in plans]
     told = [*problems, *(f"{planned.flow}: {problem}" for planned in plans for problem in planned.problems)]
     if told:
         parts.append("\n".join(["Problems", *(f"  {problem}" for problem in told)]))
+    if warnings:
+        parts.append("\n".join(["Warnings", *(f"  {warning}" for warning in warnings)]))
     return "\n\n".join(parts)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from connect.jvm.java import Java
+from connect.internals.jvm.java import Java
 
 __all__ = ["ClassArchive", "class_archive", "keep_archive"]
 

@@ -11,9 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from connect.errors import ConnectError
-from connect.jvm.home import sluice_home
-from connect.jvm.jars import read_lock, resolve_jars
-from connect.jvm.java import find_java
+from connect.internals.jvm.home import sluice_home
+from connect.internals.jvm.jars import read_lock, resolve_jars
+from connect.internals.jvm.java import find_java
 from worker.embedded.broker.archive import class_archive
 from worker.embedded.broker.folder import BrokerFolder, BrokerState, format_storage
 from worker.embedded.broker.settings import BrokerConfig, Ports, is_plaintext, render_properties, server_properties

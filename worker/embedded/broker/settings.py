@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from connect.errors import ConfigError
-from connect.jvm.home import sluice_home
+from connect.internals.jvm.home import sluice_home
 from worker.embedded.ports import HOST
 
 __all__ = [

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from connect.errors import ConnectError
-from connect.jvm.home import file_lock
-from connect.jvm.jars import Jar, read_lock, resolve_jars
+from connect.internals.jvm.home import file_lock
+from connect.internals.jvm.jars import Jar, read_lock, resolve_jars
 
 __all__ = ["application_jar", "registry_archive", "unpacked"]
 

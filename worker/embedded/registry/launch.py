@@ -7,8 +7,8 @@ import logging
 from collections.abc import Mapping
 
 from connect.errors import ConnectError
-from connect.jvm.home import sluice_home
-from connect.jvm.java import find_java
+from connect.internals.jvm.home import sluice_home
+from connect.internals.jvm.java import find_java
 from worker.embedded.ports import HOST, any_port, choose_port
 from worker.embedded.process import JVM_FLAGS, launch_daemon, server_mark, tail
 from worker.embedded.registry.application import application_jar, registry_archive

@@ -14,26 +14,25 @@ by the same transactional id and reads what it has committed.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Final, TypeAlias
+from typing import Final
 
 from connect.errors import ConnectError
 from worker.herder.cluster.leadership import Leadership
 from worker.herder.connectors.change_queue import ChangeQueue
-from worker.herder.inbox import Inbox, Request
+from worker.herder.inbox import Inbox
 from worker.herder.inquiries import Inquiries
+from worker.herder.requests import Request, Requests, Steps
 from worker.herder.settings import WorkerSettings
 from worker.membership.membership import Membership
-from worker.stores.config.store import ConfigStore
-from worker.supervisor.messages import messages
+from worker.messages import messages
+from worker.stores.config.store import ConfigStore, ConnectorEntry
 from worker.unit import Unit
 
 __all__ = ["Fencing", "producers_to_fence"]
 
 logger = logging.getLogger(__name__)
-
-TaskConfigs: TypeAlias = tuple[Mapping[str, str], ...]
 
 _RETRY: Final = 1.0
 _LONGEST_RETRY: Final = 16.0
@@ -73,12 +72,13 @@ class Fencing:
         self._leadership = leadership
         self._inquiries = inquiries
         self._inbox = inbox
+        self._requests = Requests(inbox)
         self._changes = changes
         self._leader = worker.leader
         self._is_sink = is_sink
         self._enabled = worker.cluster is not None and worker.cluster.exactly_once
         self._asked: set[str] = set()
-        self._rounds: dict[str, list[Request[None]]] = {}
+        self._rounds: dict[str, Request[None]] = {}
         self._fencing: dict[str, Request[None]] = {}
         leadership.when_lost(self._end)
 
@@ -89,82 +89,78 @@ class Fencing:
             return True
         if name not in self._asked:
             self._asked.add(name)
-            self._ask(name)
+            self._requests.start(lambda _: self._have_fenced(name))
         return False
 
     def former_fenced(self, name: str) -> Future[None]:
         """Return a future that completes when no former task of a stopped connector can commit any more."""
-        fenced: Request[None] = Request()
-        if not self._enabled:
-            fenced.set_result(None)
-            return fenced
-        try:
-            self.fence(fenced, name)
-        except ConnectError as error:
-            # Another worker has become the leader.
-            fenced.set_exception(error)
-        return fenced
+        request: Request[None] = Request()
+        if self._enabled:
+            self._requests.run(request, self.fence(request, name))
+        else:
+            request.set_result(None)
+        return request
 
-    def fence(self, request: Request[None], name: str) -> None:
+    def fence(self, request: Request[None], name: str) -> Steps[None]:
         """As the leader, fence the former producers of a connector, unless that has been done."""
-        self._leadership.as_leader(request, lambda: self._fence(request, name))
+        yield from self._leadership.lead(request)
+        entry = self._configs.connectors().get(name)
+        if entry is None or not self._configs.pending_fencing(name):
+            return
+        fenced = self._rounds.get(name)
+        if fenced is None:
+            fenced = self._rounds[name] = Request()
+            fenced.add_done_callback(lambda _: self._rounds.pop(name))
+            self._requests.run(fenced, self._round(fenced, name, entry))
+        yield fenced
 
     # -- as a worker that is about to start tasks --------------------------------------------------------------------
 
-    def _ask(self, name: str, wait: float = _RETRY) -> None:
-        if name not in self._configs.connectors() or not self._configs.pending_fencing(name):
-            self._asked.discard(name)
-            return
-        fenced: Future[None]
+    def _have_fenced(self, name: str) -> Steps[None]:
+        wait = _RETRY
+        while name in self._configs.connectors() and self._configs.pending_fencing(name):
+            fenced = self._fenced_by_leader(name)
+            if fenced is None:
+                wait = _RETRY
+                yield self._inbox.pause(wait)
+                continue
+            try:
+                yield fenced
+                break
+            except Exception as error:
+                logger.warning(
+                    "The former tasks of connector %s could not be fenced, so its new tasks wait: %s", name, error
+                )
+            # Each attempt of the leader is a process.
+            yield self._inbox.pause(wait)
+            wait = min(wait * 2, _LONGEST_RETRY)
+        self._asked.discard(name)
+
+    def _fenced_by_leader(self, name: str) -> Future[None] | None:
         url = self._membership.leader_url
         if self._membership.is_leader:
-            fenced = self.former_fenced(name)
-        elif self._leader is not None and url is not None:
-            fenced = self._leader.fence(url, name, self._configs.session_key())
-        else:
-            self._inbox.after(_RETRY, lambda: self._ask(name))
-            return
-        fenced.add_done_callback(lambda done: self._inbox.post(lambda: self._answered(name, done, wait)))
-
-    def _answered(self, name: str, done: Future[None], wait: float) -> None:
-        if (error := done.exception()) is not None:
-            logger.warning(
-                "The former tasks of connector %s could not be fenced, so its new tasks wait: %s", name, error
-            )
-            # Each attempt of the leader is a process.
-            self._inbox.after(wait, lambda: self._ask(name, min(wait * 2, _LONGEST_RETRY)))
-        else:
-            self._asked.discard(name)
+            return self.former_fenced(name)
+        return self._leader.fence(url, name, self._configs.session_key()) if self._leader and url else None
 
     # -- as the leader -----------------------------------------------------------------------------------------------
 
-    def _fence(self, request: Request[None], name: str) -> None:
-        entry = self._configs.connectors().get(name)
-        if entry is None or not self._configs.pending_fencing(name):
-            request.set_result(None)
-            return
-        waiting = self._rounds.setdefault(name, [])
-        waiting.append(request)
-        if len(waiting) > 1:
-            return
+    def _round(self, fenced: Request[None], name: str, entry: ConnectorEntry) -> Steps[None]:
         tasks = entry.task_configs
         recorded, unfenced = self._configs.fenced_tasks(name), self._configs.unfenced_tasks(name)
         producers = producers_to_fence(recorded, len(tasks), unfenced)
-        if not producers:
-            self._record(name, tasks)
-            return
-        fenced: Request[None] = Request()
-        self._fencing[name] = fenced
-        fenced.add_done_callback(lambda _: self._fenced(name, tasks, fenced))
-        inquiry = messages.FenceProducers(dict(entry.config), self._worker_props, list(producers))
-        self._inquiries.answer(inquiry, fenced, lambda _: fenced.set_result(None))
-
-    def _fenced(self, name: str, tasks: TaskConfigs, fenced: Request[None]) -> None:
-        del self._fencing[name]
-        if (error := fenced.exception()) is not None:
-            self._round_over(name, error)
-        else:
-            self._record(name, tasks)
+        if producers:
+            inquiry = messages.FenceProducers(dict(entry.config), self._worker_props, list(producers))
+            self._fencing[name] = fenced
+            try:
+                yield from self._inquiries.ask(inquiry, messages.Fenced)
+            finally:
+                del self._fencing[name]
+        fenced.enter(f"recording that the former tasks of connector {name} are fenced")
+        yield from self._changes.next_turn(name, fenced)
+        now = self._configs.connectors().get(name)
+        if now is None or now.task_configs != tasks:
+            raise ConnectError(f"The tasks of connector {name} were changed while its former tasks were fenced")
+        yield self._configs.put_fenced_tasks(name, len(tasks))
 
     def _end(self) -> None:
         """Cancel all fencing: the tasks now running may be those for which the next leader has fenced."""
@@ -172,23 +168,3 @@ class Fencing:
             fenced.break_off(
                 ConnectError(f"This worker lost the lead of the cluster while it fenced connector {name}. Try again")
             )
-
-    def _record(self, name: str, tasks: TaskConfigs) -> None:
-        recorded: Request[None] = Request()
-        recorded.add_done_callback(lambda done: self._inbox.post(lambda: self._round_over(name, done.exception())))
-        recorded.enter(f"recording that the former tasks of connector {name} are fenced")
-
-        def write() -> None:
-            entry = self._configs.connectors().get(name)
-            if entry is None or entry.task_configs != tasks:
-                raise ConnectError(f"The tasks of connector {name} were changed while its former tasks were fenced")
-            recorded.follow(self._configs.put_fenced_tasks(name, len(tasks)))
-
-        self._changes.take_next(name, recorded, write)
-
-    def _round_over(self, name: str, error: BaseException | None) -> None:
-        for request in self._rounds.pop(name, []):
-            if error is None:
-                request.set_result(None)
-            else:
-                request.set_exception(error)

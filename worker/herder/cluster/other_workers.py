@@ -8,10 +8,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
-from worker.herder.inbox import Inbox, Request
+from worker.herder.inbox import Inbox
+from worker.herder.requests import Request, Steps
 from worker.membership.membership import Membership
 from worker.metrics.measurements import Owners
 from worker.stores.status.store import State, StatusStore
@@ -19,7 +20,6 @@ from worker.stores.status.store import State, StatusStore
 __all__ = ["LIVE", "OtherWorkers"]
 
 T = TypeVar("T")
-R = TypeVar("R")
 
 logger = logging.getLogger(__name__)
 _PATIENCE: Final = 1.5
@@ -41,30 +41,14 @@ class OtherWorkers:
         self._owners = owners
 
     def gather(
-        self,
-        request: Request[R],
-        connector: str | None,
-        ask: Callable[[Owners, str], Future[T]],
-        put_together: Callable[[list[T]], R],
-    ) -> None:
-        """Ask each worker by its URL, and complete the request with the result of ``put_together`` on their answers."""
+        self, request: Request[Any], connector: str | None, ask: Callable[[Owners, str], Future[T]]
+    ) -> Steps[list[T]]:
+        """Ask each worker by its URL, and return the answers that come in time."""
         asked = self._ask(connector, ask)
-        if not asked:
-            request.set_result(put_together([]))
-            return
-        request.enter("asking the other workers about their tasks")
-
-        def look() -> None:
-            if not request.done() and all(answer.done() for answer in asked.values()):
-                end()
-
-        def end() -> None:
-            if not request.done():
-                request.set_result(put_together(_answers(asked)))
-
-        for answer in asked.values():
-            answer.add_done_callback(lambda _: self._inbox.post(look))
-        self._inbox.after(_PATIENCE, end)
+        if asked:
+            request.enter("asking the other workers about their tasks")
+            yield self._inbox.all_done(asked.values(), _PATIENCE)
+        return _answers(asked)
 
     def _ask(self, connector: str | None, ask: Callable[[Owners, str], Future[T]]) -> dict[str, Future[T]]:
         if self._owners is None or (leader := self._membership.leader_url) is None:

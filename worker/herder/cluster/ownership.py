@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from concurrent.futures import Future
 
 from worker.herder.inbox import Inbox
+from worker.herder.requests import Requests, Steps
 from worker.herder.units import Units
 from worker.stores.config.store import ConfigStore
 from worker.supervisor.notices import OwnershipAsked
@@ -30,22 +30,24 @@ class Ownership:
     def __init__(self, configs: ConfigStore, units: Units, inbox: Inbox, is_sink: Callable[[str], bool]) -> None:
         self._configs = configs
         self._units = units
-        self._inbox = inbox
+        self._requests = Requests(inbox)
         self._is_sink = is_sink
 
     def asked(self, asked: OwnershipAsked) -> None:
         """Read the newest configurations and answer."""
-        read = self._configs.read_to_end()
-        read.add_done_callback(lambda done: self._inbox.post(lambda: self._answer(asked, done)))
+        self._requests.start(lambda _: self._answer(asked))
 
-    def _answer(self, asked: OwnershipAsked, read: Future[None]) -> None:
+    def _answer(self, asked: OwnershipAsked) -> Steps[None]:
         unit = asked.unit
-        if (error := read.exception()) is not None:
+        try:
+            yield self._configs.read_to_end()
+        except Exception as error:
             logger.warning(
                 "%s is restarted because the worker could not find out whether it may start: %s", unit, error
             )
             self._units.turn_away(unit)
-        elif not self._units.is_current(unit):
+            return
+        if not self._units.is_current(unit):
             logger.info("%s is not started: it has a new configuration, or was assigned to another worker", unit)
             self._units.turn_away(unit)
         elif self._configs.pending_fencing(unit.connector) and self._is_sink(unit.connector):

@@ -27,10 +27,10 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias
 
-from connect.errors import ConnectError
 from worker.errors import BadRequestError, ConflictError, RebalanceInProgressError
 from worker.herder.cluster.leadership import Leadership
-from worker.herder.inbox import Inbox, Later, Request
+from worker.herder.inbox import Inbox, Later
+from worker.herder.requests import Attempt, Request, Requests, Steps
 from worker.membership.membership import Membership
 from worker.stores.config.store import ConfigStore, ConnectorEntry, SessionKey, TargetState
 
@@ -120,7 +120,7 @@ def _is_overtaken(publication: Publication, taken: _Taken) -> bool:
     return number is not None and (publication.process != taken.last_process or publication.number <= number)
 
 
-Keep: TypeAlias = Callable[[Request[None], str, Sequence[Mapping[str, str]], Publication | None], None]
+Keep: TypeAlias = Callable[[Request[None], str, Sequence[Mapping[str, str]], Publication | None], Steps[None]]
 
 
 class Leader(Protocol):
@@ -169,6 +169,7 @@ class Publishing:
         self._membership = membership
         self._leadership = leadership
         self._inbox = inbox
+        self._requests = Requests(inbox)
         self._leader = leader
         self._keep = keep
         self._fail = fail
@@ -219,55 +220,33 @@ class Publishing:
         publication = Publication(self._membership.generation, self._process, next(self._numbers))
         self._under_way[connector] = publication
 
-        def answered(done: Future[None]) -> None:
-            if self._under_way.get(connector) is publication:
-                del self._under_way[connector]
-                self._done(connector, wanted, done, backoff)
+        self._requests.start(lambda _: self._publish(connector, wanted, publication, backoff))
 
-        kept = self._kept(connector, wanted.configs, publication)
-        kept.add_done_callback(lambda done: self._inbox.post(lambda: answered(done)))
+    def _publish(self, connector: str, wanted: _Wanted, publication: Publication, backoff: float) -> Steps[None]:
+        refusal: Exception | None = None
+        attempt: Request[None] = Request()
+        try:
+            yield Attempt(attempt, self._have_kept(attempt, connector, wanted.configs, publication))
+        except Exception as error:
+            refusal = error
+        if self._under_way.get(connector) is publication:
+            del self._under_way[connector]
+            self._done(connector, wanted, refusal, backoff)
 
-    def _kept(self, connector: str, configs: TaskConfigs, publication: Publication) -> Future[None]:
+    def _have_kept(
+        self, request: Request[None], connector: str, configs: TaskConfigs, publication: Publication
+    ) -> Steps[None]:
+        """Have the leader store task configs, and wait until this worker's view includes them."""
         if self._leadership.is_ready:
-            return self._in_turn(connector, configs, publication)
+            yield from self._keep(request, connector, configs, publication)
+            return
         url = self._membership.leader_url
         if self._leader is None or url is None or self._membership.is_leader:
-            nobody: Future[None] = Future()
-            nobody.set_exception(RebalanceInProgressError("The cluster has no leader at the moment."))
-            return nobody
-        return self._then_read(
-            self._leader.post_task_configs(url, connector, configs, publication, self._configs.session_key())
-        )
+            raise RebalanceInProgressError("The cluster has no leader at the moment.")
+        yield self._leader.post_task_configs(url, connector, configs, publication, self._configs.session_key())
+        yield self._configs.read_to_end()
 
-    def _in_turn(self, connector: str, configs: TaskConfigs, publication: Publication) -> Future[None]:
-        kept: Request[None] = Request()
-        try:
-            self._keep(kept, connector, configs, publication)
-        except ConnectError as error:
-            kept.set_exception(error)
-        return kept
-
-    def _then_read(self, posted: Future[None]) -> Future[None]:
-        """Return a future that completes when this worker's view includes what the leader has written."""
-        seen: Future[None] = Future()
-
-        def answered() -> None:
-            if (error := posted.exception()) is not None:
-                seen.set_exception(error)
-            else:
-                self._configs.read_to_end().add_done_callback(read)
-
-        def read(done: Future[None]) -> None:
-            if (error := done.exception()) is not None:
-                seen.set_exception(error)
-            else:
-                seen.set_result(None)
-
-        posted.add_done_callback(lambda _: self._inbox.post(answered))
-        return seen
-
-    def _done(self, connector: str, published: _Wanted, done: Future[None], backoff: float) -> None:
-        error = done.exception()
+    def _done(self, connector: str, published: _Wanted, error: Exception | None, backoff: float) -> None:
         if self._wanted.get(connector) is not published:
             self._attempt(connector, _FIRST_BACKOFF)
         elif isinstance(error, BadRequestError) and self._can_sign():

@@ -19,12 +19,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from connect.errors import ConnectError
 from worker.herder.cluster.leadership import Leadership
-from worker.herder.inbox import Action, Request
+from worker.herder.inbox import Action, Deferred
+from worker.herder.requests import Request, Steps
 
 __all__ = ["LEAD_LOST", "ChangeQueue", "broken_off"]
 
@@ -36,8 +37,8 @@ class _Turn:
     """A change to a connector that lasts until ``request`` completes; an ``exclusive`` one needs it to stay stopped."""
 
     request: Request[Any]
-    begin: Action
     exclusive: bool
+    begun: Deferred[None] = field(default_factory=Deferred)
 
 
 class ChangeQueue:
@@ -57,12 +58,12 @@ class ChangeQueue:
         """Whether a request needs a connector to stay stopped, or waits for that."""
         return any(turn.exclusive for turn in self._lines.get(connector, ()))
 
-    def take(self, connector: str, request: Request[Any], begin: Action, *, exclusive: bool = False) -> None:
-        """Call ``begin`` after all earlier turns of the connector; later ones wait until ``request`` completes.
+    def turn(self, connector: str, request: Request[Any], *, exclusive: bool = False) -> Steps[None]:
+        """Wait until all earlier turns of the connector are over; later ones wait until ``request`` completes.
 
-        The request fails if ``begin`` raises, or if another worker becomes the leader.
+        Raises who leads if another worker does by then.
         """
-        turn = _Turn(request, begin, exclusive)
+        turn = _Turn(request, exclusive)
         line = self._lines.setdefault(connector, deque())
         line.append(turn)
         self._await(connector, turn)
@@ -70,21 +71,23 @@ class ChangeQueue:
             self._begin(turn)
         else:
             request.enter(f"waiting for another change to connector {connector}: {line[0].request.stage[0]}")
+        yield turn.begun
 
-    def take_next(self, connector: str, request: Request[Any], begin: Action) -> None:
-        """Call ``begin`` after the write that is under way, before all that wait.
+    def next_turn(self, connector: str, request: Request[Any]) -> Steps[None]:
+        """Wait until the write that is under way is over, before all turns that wait.
 
-        An exclusive request does not write, and may wait for this one: then ``begin`` is called immediately.
+        An exclusive request does not write, and may wait for this one: then this one does not wait.
         """
-        turn = _Turn(request, begin, exclusive=False)
+        turn = _Turn(request, exclusive=False)
         line = self._lines.setdefault(connector, deque())
         if line and line[0].exclusive:
             self._begin(turn)
-            return
-        line.insert(1, turn)
-        self._await(connector, turn)
-        if line[0] is turn:
-            self._begin(turn)
+        else:
+            line.insert(1, turn)
+            self._await(connector, turn)
+            if line[0] is turn:
+                self._begin(turn)
+        yield turn.begun
 
     def _await(self, connector: str, turn: _Turn) -> None:
         turn.request.add_done_callback(lambda _: self._post(lambda: self._over(connector, turn)))
@@ -94,7 +97,8 @@ class ChangeQueue:
         for connector, line in list(self._lines.items()):
             self.break_off(connector, reason)
             for turn in list(line)[1:]:
-                turn.request.break_off(self._leadership.refusal())
+                if not turn.begun.done():
+                    turn.begun.set_exception(self._leadership.refusal())
 
     def break_off(self, connector: str, reason: str) -> None:
         """Cancel an exclusive change that is under way, because the connector does not stay stopped."""
@@ -106,15 +110,13 @@ class ChangeQueue:
         request.break_off(broken_off(request, connector, reason))
 
     def _begin(self, turn: _Turn) -> None:
-        if turn.request.done():
+        if turn.request.done() or turn.begun.done():
             # Refused while it waited; the next turn begins in _over.
             return
-        try:
-            if not self._leadership.is_ready:
-                raise self._leadership.refusal()
-            turn.begin()
-        except Exception as error:
-            turn.request.set_exception(error)
+        if self._leadership.is_ready:
+            turn.begun.set_result(None)
+        else:
+            turn.begun.set_exception(self._leadership.refusal())
 
     def _over(self, connector: str, turn: _Turn) -> None:
         line = self._lines[connector]

@@ -16,83 +16,65 @@ after the last, before the answer     the same request again finds nothing to do
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from worker.errors import UnknownConnectorError
 from worker.herder.cluster.leadership import Leadership
 from worker.herder.connectors.connectors import Connectors
-from worker.herder.connectors.writes import Checked, GivenConfig, Writes
-from worker.herder.inbox import Inbox, Request
+from worker.herder.connectors.writes import GivenConfig, Writes
+from worker.herder.requests import Attempt, Request, Steps
 from worker.stores.config.store import TargetState
 
 __all__ = ["ConnectorSets"]
 
-_Step: TypeAlias = Callable[[Request[None]], None]
+_Change: TypeAlias = Callable[[Request[None]], Steps[None]]
 
 
 class ConnectorSets:
     """Puts, deletes, pauses and resumes sets of connectors."""
 
-    def __init__(self, writes: Writes, connectors: Connectors, leadership: Leadership, inbox: Inbox) -> None:
+    def __init__(self, writes: Writes, connectors: Connectors, leadership: Leadership) -> None:
         self._writes = writes
         self._connectors = connectors
         self._leadership = leadership
-        self._inbox = inbox
 
-    def put(self, request: Request[bool], configs: Mapping[str, GivenConfig], author: str | None) -> None:
-        """Put configurations of several connectors; the answer is whether none of them existed before."""
+    def put(self, request: Request[bool], configs: Mapping[str, GivenConfig], author: str | None = None) -> Steps[bool]:
+        """Validate several configurations and create or update the connectors; return whether all are new.
 
-        def go_on(checked: Mapping[str, Checked]) -> None:
-            is_new = not any(map(self._connectors.exists, configs))
-            steps = [
-                partial(self._writes.write, name=name, checked=each, author=author) for name, each in checked.items()
-            ]
-            self._one_by_one(request, steps, is_new)
+        If one is invalid, none is written. Connectors that already have their configuration are left alone.
+        """
+        yield from self._leadership.lead(request)
+        checked = yield from self._writes.check(request, configs)
+        is_new = not any(map(self._connectors.exists, configs))
+        yield from _one_by_one(
+            partial(self._writes.write, name=name, checked=each, author=author) for name, each in checked.items()
+        )
+        return is_new
 
-        self._leadership.as_leader(request, lambda: self._writes.check(request, configs, go_on))
+    def delete(self, request: Request[None], names: Sequence[str], author: str | None = None) -> Steps[None]:
+        """Stop and delete those of the given connectors that exist; fails if none exists."""
+        known = yield from self._known(request, names)
+        yield from _one_by_one(partial(self._writes.delete, name=name, author=author) for name in known)
 
-    def delete(self, request: Request[None], names: Sequence[str], author: str | None) -> None:
-        """Delete those of the given connectors that exist."""
-        self._each(request, names, lambda name: partial(self._writes.delete, name=name, author=author))
+    def set_target_state(self, request: Request[None], names: Sequence[str], target: TargetState) -> Steps[None]:
+        """Pause, resume or stop those of the given connectors that exist; fails if none exists."""
+        known = yield from self._known(request, names)
+        yield from _one_by_one(partial(self._writes.set_target_state, name=name, target=target) for name in known)
 
-    def set_target_state(self, request: Request[None], names: Sequence[str], target: TargetState) -> None:
-        """Pause, resume or stop those of the given connectors that exist."""
-        self._each(request, names, lambda name: partial(self._writes.set_target_state, name=name, target=target))
+    def _known(self, request: Request[None], names: Sequence[str]) -> Steps[list[str]]:
+        yield from self._leadership.lead(request)
+        known = [name for name in names if self._connectors.exists(name)]
+        if not known:
+            raise UnknownConnectorError(f"None of these connectors exists: {', '.join(names)}")
+        return known
 
-    def _each(self, request: Request[None], names: Sequence[str], step: Callable[[str], _Step]) -> None:
-        def begin() -> None:
-            known = [name for name in names if self._connectors.exists(name)]
-            if not known:
-                raise UnknownConnectorError(f"None of these connectors exists: {', '.join(names)}")
-            self._one_by_one(request, [step(name) for name in known], None)
 
-        self._leadership.as_leader(request, begin)
-
-    def _one_by_one(self, request: Request[Any], steps: Iterable[_Step], result: object) -> None:
-        left = deque(steps)
-
-        def next_step() -> None:
-            if not left:
-                request.set_result(result)
-                return
-            attempt: Request[None] = Request()
-            # Added before the queue's own callback, so that the next turn is taken before this one is over.
-            attempt.add_done_callback(lambda done: self._inbox.post(partial(follow, done)))
-            try:
-                left.popleft()(attempt)
-            except Exception as error:
-                attempt.set_exception(error)
-
-        def follow(done: Future[None]) -> None:
-            error = done.exception()
-            if error is not None and not isinstance(error, UnknownConnectorError):
-                request.set_exception(error)
-            else:
-                # A connector that was deleted meanwhile needs no change.
-                next_step()
-
-        next_step()
+def _one_by_one(changes: Iterable[_Change]) -> Steps[None]:
+    for change in changes:
+        attempt: Request[None] = Request()
+        # A connector that was deleted meanwhile needs no change.
+        with suppress(UnknownConnectorError):
+            yield Attempt(attempt, change(attempt))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from connect.errors import ConnectError, PluginError
-from connect.plugins import PluginEntry, PluginKind, PluginRegistry
+from connect.internals.plugins import PluginEntry, PluginKind, PluginRegistry
 from worker.errors import ForbiddenError, UnknownConnectorError
 from worker.herder.connectors.schedules import due
 from worker.herder.connectors.views import (
@@ -19,7 +19,7 @@ from worker.herder.connectors.views import (
     task_configs,
     task_status,
 )
-from worker.herder.inbox import Request
+from worker.herder.requests import Request, Steps
 from worker.metrics.measurements import Measurements
 from worker.stores.config.store import ConfigStore, ConnectorEntry
 from worker.stores.status.store import Status, StatusStore
@@ -28,6 +28,7 @@ from worker.unit import Unit
 __all__ = ["Connectors", "TopicTracking"]
 
 Document = dict[str, Any]
+Shown: TypeAlias = Callable[[Mapping[Unit, Status]], Mapping[Unit, Status]]
 _UNKNOWN: Final = "unknown"
 
 
@@ -40,7 +41,7 @@ class TopicTracking:
 
 
 class Connectors:
-    """Looks up connectors in the stores.
+    """Looks up connectors in the stores. ``shown`` returns what may be shown of the stored statuses now.
 
     All methods raise :class:`~worker.errors.UnknownConnectorError` for an unknown connector.
     """
@@ -52,12 +53,14 @@ class Connectors:
         plugins: PluginRegistry,
         tracking: TopicTracking,
         measurements: Measurements,
+        shown: Shown = lambda statuses: statuses,
     ) -> None:
         self._measurements = measurements
         self._configs = configs
         self._statuses = statuses
         self._plugins = plugins
         self._tracking = tracking
+        self._shown = shown
         self._kept_views = KeptViews()
 
     def exists(self, name: str) -> bool:
@@ -114,8 +117,8 @@ class Connectors:
 
     def status(self, name: str, statuses: Mapping[Unit, Status] | None = None) -> Document:
         """Return the status of a connector and its tasks, from the store or from ``statuses``."""
-        shown = self._statuses.statuses() if statuses is None else statuses
-        return self._status(name, shown, self._configs.connectors().get(name))
+        told = self._shown(self._statuses.statuses()) if statuses is None else statuses
+        return self._status(name, told, self._configs.connectors().get(name))
 
     def _status(self, name: str, statuses: Mapping[Unit, Status], entry: ConnectorEntry | None) -> Document:
         document = connector_status(name, self.type(name), statuses, self._measurements.of)
@@ -134,11 +137,12 @@ class Connectors:
         document = self.status(name)
         return {**document, "tasks": [{**task, **loads.get(task["id"], {})} for task in document["tasks"]]}
 
-    def loads(self, request: Request[Document], name: str) -> None:
-        """Complete the request with the loads of a connector's bulk tasks, after asking the other workers."""
+    def loads(self, request: Request[Document], name: str) -> Steps[Document]:
+        """Return the loads of a connector's bulk tasks, after asking the other workers."""
         self.entry(name)
         request.enter(f"asking the other workers about their tasks of connector {name}")
-        self._measurements.gather(name, lambda: request.set_result({"name": name, "tasks": self._task_loads(name)}))
+        yield self._measurements.gather(name)
+        return {"name": name, "tasks": self._task_loads(name)}
 
     def _task_loads(self, name: str) -> list[Document]:
         statuses = self._statuses.statuses()
@@ -153,7 +157,7 @@ class Connectors:
     def expanded(self) -> dict[str, dict[str, Document]]:
         """Return every connector by name with its info, and its status if it has one. Callers must not change it."""
         connectors = self._configs.connectors()
-        parts = by_connector(connectors, self._statuses.statuses())
+        parts = by_connector(connectors, self._shown(self._statuses.statuses()))
         return {name: self._views(name, connectors[name], parts[name]) for name in sorted(connectors)}
 
     def _views(self, name: str, entry: ConnectorEntry, parts: list[tuple[Unit, Status]]) -> Views:
@@ -175,7 +179,7 @@ class Connectors:
     def task_status(self, unit: Unit) -> Document:
         """Return the status of one task."""
         self._measurements.refresh(unit.connector)
-        return task_status(unit, self._statuses.statuses(), self._measurements.of)
+        return task_status(unit, self._shown(self._statuses.statuses()), self._measurements.of)
 
     def uses_topics(self, unit: Unit, topics: tuple[str, ...]) -> None:
         """Record the topics that a task uses."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Final
 
 from worker.herder.cluster.leadership import Leadership
 from worker.herder.connectors.change_queue import ChangeQueue
-from worker.herder.inbox import Inbox, Later, Request
+from worker.herder.inbox import Inbox, Later
+from worker.herder.requests import Request, Requests, Steps
 from worker.stores.config.store import ConfigStore, ConnectorEntry, TargetState
 from worker.stores.status.store import State, Status, StatusStore
 from worker.supervisor.lifecycle import Phase
@@ -101,6 +101,7 @@ class Drains:
         self._leadership = leadership
         self._changes = changes
         self._inbox = inbox
+        self._requests = Requests(inbox)
         self._is_source = is_source
         self._will_restart = will_restart
         self._together = together
@@ -167,14 +168,13 @@ class Drains:
         self._clear(name, time.time_ns() // 1_000_000)
 
     def _clear(self, name: str, drained: int | None) -> None:
-        stopped: Request[None] = Request()
-        stopped.add_done_callback(lambda done: self._inbox.post(lambda: self._stopped(name, done)))
-        self._changes.take(
-            name, stopped, lambda: stopped.follow(stop_connector(self._configs, name, self._inbox, drained))
-        )
+        self._requests.start(lambda request: self._clear_in_turn(request, name, drained))
 
-    def _stopped(self, name: str, done: Future[None]) -> None:
-        if (error := done.exception()) is not None:
+    def _clear_in_turn(self, request: Request[None], name: str, drained: int | None) -> Steps[None]:
+        try:
+            yield from self._changes.turn(name, request)
+            yield from stop_connector(self._configs, name, drained)
+        except Exception as error:
             logger.warning(
                 "Connector %s is drained but could not be stopped; the worker will try again: %s", name, error
             )
@@ -205,22 +205,7 @@ class Drains:
         return Phase.FAILED if status.state is State.FAILED and not self._will_restart(unit) else Phase.RUNNING
 
 
-def stop_connector(configs: ConfigStore, name: str, inbox: Inbox, drained: int | None = None) -> Future[None]:
+def stop_connector(configs: ConfigStore, name: str, drained: int | None = None) -> Steps[None]:
     """Remove a connector's tasks and then stop it: in this order, so that a stopped connector never has tasks."""
-    stopped: Future[None] = Future()
-
-    def tasks_gone(done: Future[None]) -> None:
-        if (error := done.exception()) is not None:
-            stopped.set_exception(error)
-        else:
-            configs.put_target_state(name, TargetState.STOPPED, drained).add_done_callback(at_rest)
-
-    def at_rest(done: Future[None]) -> None:
-        if (error := done.exception()) is not None:
-            stopped.set_exception(error)
-        else:
-            stopped.set_result(None)
-
-    # The store is used by the herder's thread alone.
-    configs.put_task_configs(name, ()).add_done_callback(lambda done: inbox.post(lambda: tasks_gone(done)))
-    return stopped
+    yield configs.put_task_configs(name, ())
+    yield configs.put_target_state(name, TargetState.STOPPED, drained)

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from worker.herder.cluster.other_workers import OtherWorkers
 from worker.herder.connectors.connectors import Connectors
-from worker.herder.inbox import Request
+from worker.herder.requests import Request, Steps
 from worker.metrics.measurements import Measurements
 from worker.metrics.snapshot import OwnSeries, OwnValue
 from worker.stores.status.store import StatusStore
@@ -44,12 +44,11 @@ class PluginMetrics:
         self._connectors.entry(name)
         return self._document(name, [])
 
-    def gather(self, request: Request[Document], name: str) -> None:
-        """Complete the request with the metrics of all tasks, after asking the other workers."""
+    def gather(self, request: Request[Document], name: str) -> Steps[Document]:
+        """Return the metrics of all tasks, after asking the other workers."""
         self._connectors.entry(name)
-        self._others.gather(
-            request, name, lambda owners, url: owners.own_numbers(url, name), lambda told: self._document(name, told)
-        )
+        told = yield from self._others.gather(request, name, lambda owners, url: owners.own_numbers(url, name))
+        return self._document(name, told)
 
     def _document(self, name: str, told: Sequence[Sequence[Document]]) -> Document:
         tasks = {task["id"]: task for worker in [*told, self._here(name)] for task in worker}

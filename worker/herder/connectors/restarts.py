@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from connect.errors import ConnectError, NotFoundError
+from connect.errors import NotFoundError
 from worker.errors import NotAssignedError, NotLeaderError, UnknownConnectorError
 from worker.herder.cluster.leadership import Leadership
 from worker.herder.connectors.connectors import Connectors
-from worker.herder.inbox import Action, Inbox, Request, Requests
+from worker.herder.inbox import Inbox
+from worker.herder.requests import Request, Steps
 from worker.herder.settings import Stores
 from worker.herder.units import Units
 from worker.membership.membership import Membership
@@ -22,8 +23,6 @@ from worker.unit import Unit
 __all__ = ["Restarts", "restart_plan", "restarting"]
 
 logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 _PATIENCE: Final = 10.0
 _LOOK_AGAIN: Final = 0.05
@@ -54,32 +53,31 @@ class Restarts:
         self._leadership = leadership
         self._units = units
         self._inbox = inbox
-        self._requests = Requests(inbox)
 
-    def connector(self, request: Request[dict[str, Any]], name: str) -> None:
+    def connector(self, request: Request[dict[str, Any]], name: str) -> Steps[dict[str, Any]]:
         """Restart a connector without its tasks; the answer is empty."""
-        self._attempt(request, Unit(name), lambda: request.set_result({}), _PATIENCE)
+        yield from self._restart(request, Unit(name))
+        return {}
 
-    def task(self, request: Request[None], unit: Unit) -> None:
+    def task(self, request: Request[None], unit: Unit) -> Steps[None]:
         """Restart one task."""
-        self._attempt(request, unit, lambda: request.set_result(None), _PATIENCE)
+        yield from self._restart(request, unit)
 
     def everywhere(
         self, request: Request[dict[str, Any]], name: str, *, include_tasks: bool, only_failed: bool
-    ) -> None:
+    ) -> Steps[dict[str, Any]]:
         """Have every worker restart its units of a connector (KIP-745); the answer is its status with the plan."""
-
-        def begin() -> None:
-            if not self._connectors.exists(name):
-                raise UnknownConnectorError(f"Unknown connector: {name}")
-            statuses = self._statuses.statuses()
-            plan = restart_plan(name, statuses, include_tasks=include_tasks, only_failed=only_failed)
-            shown = self._connectors.status(name, restarting(statuses, plan))
-            request.enter(f"asking for a restart of connector {name}")
-            written = self._configs.put_restart(name, include_tasks=include_tasks, only_failed=only_failed)
-            self._requests.answer_when_written(request, written, lambda: shown)
-
-        self._leadership.as_leader(request, begin)
+        yield from self._leadership.lead(request)
+        if not self._connectors.exists(name):
+            raise UnknownConnectorError(f"Unknown connector: {name}")
+        statuses = self._statuses.statuses()
+        plan = restart_plan(name, statuses, include_tasks=include_tasks, only_failed=only_failed)
+        shown = self._connectors.status(name, restarting(statuses, plan))
+        if not plan:
+            return {**shown, "message": f"Nothing of {name} has failed; nothing was restarted."}
+        request.enter(f"asking for a restart of connector {name}")
+        yield self._configs.put_restart(name, include_tasks=include_tasks, only_failed=only_failed)
+        return shown
 
     def requested(self, name: str, *, include_tasks: bool, only_failed: bool) -> None:
         """Restart this worker's units of a connector, as requested of all workers (KIP-745)."""
@@ -93,8 +91,15 @@ class Restarts:
         if here:
             logger.info("Restarting %s, as requested", name, extra={"context": name})
 
-    def _attempt(self, request: Request[T], unit: Unit, answer: Action, patience: float) -> None:
+    def _restart(self, request: Request[Any], unit: Unit) -> Steps[None]:
         """Restart a unit or fail with its owner; retry for a while if neither is possible yet."""
+        patience = _PATIENCE
+        while not self._is_restarted(unit, patience):
+            request.enter(f"waiting until a worker is to run {unit}")
+            yield self._inbox.pause(_LOOK_AGAIN)
+            patience -= _LOOK_AGAIN
+
+    def _is_restarted(self, unit: Unit, patience: float) -> bool:
         entry = self._configs.connectors().get(unit.connector)
         if entry is None:
             raise UnknownConnectorError(f"Unknown connector: {unit.connector}")
@@ -104,20 +109,12 @@ class Restarts:
         if is_there and self._units.assigned(unit):
             self._log(str(unit), unit)
             self._units.restart([unit])
-            answer()
-        elif not self._membership.is_leader:
+            return True
+        if not self._membership.is_leader:
             raise NotLeaderError("Only the leader knows which worker runs what.", self._membership.leader_url)
-        elif (url := self._membership.owner_url(unit)) is not None or patience <= 0:
+        if (url := self._membership.owner_url(unit)) is not None or patience <= 0:
             raise NotAssignedError(f"{unit} does not run on this worker.", url)
-        else:
-            request.enter(f"waiting until a worker is to run {unit}")
-            self._inbox.after(_LOOK_AGAIN, lambda: self._look_again(request, unit, answer, patience - _LOOK_AGAIN))
-
-    def _look_again(self, request: Request[T], unit: Unit, answer: Action, patience: float) -> None:
-        try:
-            self._attempt(request, unit, answer, patience)
-        except ConnectError as error:
-            request.set_exception(error)
+        return False
 
     def _has_tasks_to_come(self, connector: str, entry: ConnectorEntry) -> bool:
         """Whether the connector has not published its task configs yet."""

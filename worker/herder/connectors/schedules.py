@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from concurrent.futures import Future
 from datetime import UTC, datetime
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -19,7 +18,8 @@ from connect.errors import ConfigError
 from worker.config.restarts import RestartConfig
 from worker.herder.cluster.leadership import Leadership
 from worker.herder.connectors.change_queue import ChangeQueue
-from worker.herder.inbox import Inbox, Later, Request
+from worker.herder.inbox import Inbox, Later
+from worker.herder.requests import Request, Requests, Steps
 from worker.stores.config.store import ConfigStore, ConnectorEntry, TargetState
 
 __all__ = ["Schedules", "due", "next_run"]
@@ -49,6 +49,7 @@ class Schedules:
         self._leadership = leadership
         self._changes = changes
         self._inbox = inbox
+        self._requests = Requests(inbox)
         self._later: Later | None = None
         self._unreadable: dict[str, str] = {}
 
@@ -85,14 +86,13 @@ class Schedules:
 
     def _start(self, name: str) -> None:
         logger.info("Connector %s is started by its schedule", name)
-        started: Request[None] = Request()
-        started.add_done_callback(lambda done: self._inbox.post(lambda: self._started(name, done)))
-        self._changes.take(
-            name, started, lambda: started.follow(self._configs.put_target_state(name, TargetState.STARTED))
-        )
+        self._requests.start(lambda request: self._start_in_turn(request, name))
 
-    def _started(self, name: str, done: Future[None]) -> None:
-        if (error := done.exception()) is not None:
+    def _start_in_turn(self, request: Request[None], name: str) -> Steps[None]:
+        try:
+            yield from self._changes.turn(name, request)
+            yield self._configs.put_target_state(name, TargetState.STARTED)
+        except Exception as error:
             logger.warning("Connector %s is due but could not be started; the worker will try again: %s", name, error)
             self._inbox.after(_RETRY, self.look)
 

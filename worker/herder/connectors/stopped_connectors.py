@@ -8,7 +8,8 @@ from typing import Any, Final
 from connect.errors import ConnectError
 from worker.errors import ConflictError, UnknownConnectorError
 from worker.herder.connectors.change_queue import ChangeQueue
-from worker.herder.inbox import Action, Inbox, Request
+from worker.herder.inbox import Action, Inbox
+from worker.herder.requests import Request, Steps
 from worker.herder.units import Units
 from worker.membership.membership import Membership
 from worker.stores.config.store import ConfigStore, ConnectorEntry, TargetState
@@ -41,14 +42,8 @@ class StoppedConnectors:
         self._inbox = inbox
         self._reconcile = reconcile
 
-    def hold(
-        self,
-        request: Request[Any],
-        name: str,
-        refusal: Callable[[str], ConnectError],
-        begin: Callable[[ConnectorEntry], None],
-    ) -> None:
-        """As the leader, call ``begin`` once no worker runs a task of the connector.
+    def hold(self, request: Request[Any], name: str, refusal: Callable[[str], ConnectError]) -> Steps[ConnectorEntry]:
+        """As the leader, wait until no worker runs a task of the connector, and return its entry.
 
         None starts until ``request`` completes. Refuses a connector that is not stopped. Raises
         :class:`~worker.errors.ConflictError` while another request holds the connector.
@@ -58,21 +53,7 @@ class StoppedConnectors:
                 f"The offsets of connector {name} are being modified, or its dead letters replayed; ask again in a "
                 "moment"
             )
-        self._changes.take(name, request, lambda: self._begin(request, name, refusal, begin), exclusive=True)
-
-    def changed(self, name: str) -> None:
-        """Cancel the work on a connector that another writer of the config topic has started or removed."""
-        entry = self._configs.connectors().get(name)
-        if self._changes.is_held(name) and (entry is None or entry.target is not TargetState.STOPPED):
-            self._changes.break_off(name, "the connector was started or removed by another worker")
-
-    def _begin(
-        self,
-        request: Request[Any],
-        name: str,
-        refusal: Callable[[str], ConnectError],
-        begin: Callable[[ConnectorEntry], None],
-    ) -> None:
+        yield from self._changes.turn(name, request, exclusive=True)
         entry = self._configs.connectors().get(name)
         if entry is None:
             raise UnknownConnectorError(f"Connector {name} not found")
@@ -80,21 +61,24 @@ class StoppedConnectors:
             raise refusal(name)
         request.enter(f"waiting for the tasks of connector {name} to stop")
         request.add_done_callback(lambda _: self._inbox.post(self._reconcile))
-        self._units.when_connector_gone(name, lambda: self._look(request, name, lambda: begin(entry), _PATIENCE))
+        yield self._units.connector_gone(name)
+        yield from self._gone_elsewhere(name)
+        return entry
 
-    def _look(self, request: Request[Any], name: str, begin: Action, patience: float) -> None:
-        """Call ``begin`` once no other worker runs a task; that worker's session and lease may have to end first."""
-        if request.done():
-            return
-        if self._membership.may_run_tasks(name) and patience > 0:
-            self._inbox.after(_LOOK_AGAIN, lambda: self._look(request, name, begin, patience - _LOOK_AGAIN))
-            return
-        try:
+    def changed(self, name: str) -> None:
+        """Cancel the work on a connector that another writer of the config topic has started or removed."""
+        entry = self._configs.connectors().get(name)
+        if self._changes.is_held(name) and (entry is None or entry.target is not TargetState.STOPPED):
+            self._changes.break_off(name, "the connector was started or removed by another worker")
+
+    def _gone_elsewhere(self, name: str) -> Steps[None]:
+        """Wait until no other worker runs a task; that worker's session and lease may have to end first."""
+        patience = _PATIENCE
+        while self._membership.may_run_tasks(name):
             if patience <= 0:
                 raise ConflictError(
                     f"A worker of the cluster has not stopped its tasks of connector {name} within {_PATIENCE:g} s. "
                     "Nothing was changed; ask again when the cluster is at rest."
                 )
-            begin()
-        except ConnectError as error:
-            request.set_exception(error)
+            yield self._inbox.pause(_LOOK_AGAIN)
+            patience -= _LOOK_AGAIN

@@ -1,23 +1,22 @@
 """The version history of configurations: each change is recorded with its author and can be undone.
 
-Used only in the herder's thread, except for requests.
+Used only in the herder's thread, except where a method says otherwise.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass
 
 from connect.errors import ConnectError, NotFoundError
 from worker.herder.cluster.leadership import Leadership
-from worker.herder.inbox import Request, Requests
+from worker.herder.requests import Request, Requests, Steps, asked
 from worker.stores.config.store import ConfigStore, ConnectorEntry
 from worker.stores.versions.service import VersionService
 from worker.stores.versions.version import Seen, Version
 
-__all__ = ["ConfigHistory", "VersionRequests", "Versions"]
+__all__ = ["ConfigHistory", "Versions"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +43,15 @@ class Versions:
     """
 
     def __init__(
-        self, configs: ConfigStore, leadership: Leadership, service: VersionService | None, *, complete: bool
+        self,
+        requests: Requests,
+        configs: ConfigStore,
+        leadership: Leadership,
+        service: VersionService | None,
+        *,
+        complete: bool,
     ) -> None:
+        self._requests = requests
         self._configs = configs
         self._service = service
         self._complete = complete
@@ -73,22 +79,20 @@ class Versions:
         if revision is not None:
             self._saw(Seen(name, revision + 1, _now(), author, None))
 
-    def read(self, request: Request[ConfigHistory], name: str) -> None:
-        """Read the versions of a connector, which may have been deleted."""
+    @asked
+    def read(self, request: Request[ConfigHistory], name: str) -> Steps[ConfigHistory]:
+        """Return the versions of a connector's configuration, even if it was deleted. Any thread may call this.
+
+        Fails with :class:`~connect.errors.NotFoundError` if no versions are kept.
+        """
         if self._service is None:
             raise ConnectError("This worker keeps no history of configurations.")
         request.enter(f"reading the history of connector {name}")
         present = self._configs.connectors().get(name)
-
-        def done(outcome: Future[list[Version]]) -> None:
-            if (error := outcome.exception()) is not None:
-                request.set_exception(error)
-            elif not outcome.result() and present is None:
-                request.set_exception(NotFoundError(f"Connector {name} not found"))
-            else:
-                request.set_result(ConfigHistory(tuple(outcome.result()), present))
-
-        self._service.versions(name).add_done_callback(done)
+        versions: list[Version] = yield self._service.versions(name)
+        if not versions and present is None:
+            raise NotFoundError(f"Connector {name} not found")
+        return ConfigHistory(tuple(versions), present)
 
     def _lead(self) -> None:
         present = [_seen(name, entry) for name, entry in self._configs.connectors().items()]
@@ -99,21 +103,6 @@ class Versions:
     def _saw(self, seen: Seen) -> None:
         if self._service is not None:
             self._service.saw(seen)
-
-
-class VersionRequests:
-    """Requests for versions. They may be made from any thread."""
-
-    def __init__(self, requests: Requests, versions: Versions) -> None:
-        self._requests = requests
-        self._versions = versions
-
-    def read(self, name: str) -> Request[ConfigHistory]:
-        """Return the versions of a connector's configuration, even if it was deleted.
-
-        Fails with :class:`~connect.errors.NotFoundError` if no versions are kept.
-        """
-        return self._requests.begin(lambda request: self._versions.read(request, name))
 
 
 def _seen(name: str, entry: ConnectorEntry) -> Seen:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeAlias
 
 from connect.errors import NotFoundError
 from worker.formatting import utc_text
+from worker.metrics.measurements import TaskMeasured
 from worker.stores.config.store import ConnectorEntry
-from worker.stores.status.store import Status
+from worker.stores.status.store import Skips, State, Status
 from worker.unit import Unit
 
 __all__ = ["KeptViews", "Views", "by_connector", "connector_info", "connector_status", "task_configs", "task_status"]
 
-Measured: TypeAlias = Callable[[Unit, Status], Mapping[str, float] | None]
-"""The measurements of a task with a status, if they are known."""
+Measured: TypeAlias = Callable[[Unit, Status], TaskMeasured]
+"""The measurements of a task with a status, as far as they are known."""
 
 
 def connector_info(name: str, kind: str, entry: ConnectorEntry) -> dict[str, Any]:
@@ -50,7 +51,18 @@ def connector_status(name: str, kind: str, statuses: Mapping[Unit, Status], meas
         "connector": _state(statuses[Unit(name)]),
         "tasks": [_task(unit, statuses[unit], measured) for unit in tasks],
         "type": kind,
+        **_skipped([skips for unit in tasks if (skips := statuses[unit].skipped) is not None]),
     }
+
+
+def _skipped(parts: Sequence[Skips]) -> dict[str, Any]:
+    """Return the sum of what the tasks have left out, with the reason of the last record; nothing without any."""
+    if not parts:
+        return {}
+    newest = max(parts, key=lambda skips: skips.last)
+    records, dead_letters = sum(skips.records for skips in parts), sum(skips.dead_letters for skips in parts)
+    since = min(skips.since for skips in parts)
+    return {"skipped": asdict(replace(newest, records=records, dead_letters=dead_letters, since=since))}
 
 
 def task_status(unit: Unit, statuses: Mapping[Unit, Status], measured: Measured) -> dict[str, Any]:
@@ -61,8 +73,15 @@ def task_status(unit: Unit, statuses: Mapping[Unit, Status], measured: Measured)
 
 
 def _task(unit: Unit, status: Status, measured: Measured) -> dict[str, Any]:
-    metrics = measured(unit, status)
-    return {"id": unit.task, **_state(status), **({"metrics": dict(metrics)} if metrics else {})}
+    found, shown = measured(unit, status), {"id": unit.task, **_state(status)}
+    # Without a worker that runs the task, what it last measured is not what is.
+    is_run = status.state is not State.UNASSIGNED
+    values, old = (found.values, found.old) if is_run else (None, {**(found.old or {}), **(found.values or {})})
+    if values:
+        shown["metrics"] = dict(values)
+    if old:
+        shown["last_metrics"] = {"at": found.at, "values": dict(old)}
+    return shown
 
 
 def _state(status: Status) -> dict[str, Any]:
@@ -75,6 +94,10 @@ def _state(status: Status) -> dict[str, Any]:
         state["restarts"] = status.restarts
     if status.hanging is not None:
         state["hanging"] = asdict(status.hanging)
+    if status.waiting is not None:
+        state["waiting"] = asdict(status.waiting)
+    if status.skipped is not None:
+        state["skipped"] = asdict(status.skipped)
     times = (("changed_at", status.changed), ("started_at", status.started))
     state |= {name: utc_text(time / 1000) for name, time in times if time is not None}
     return state

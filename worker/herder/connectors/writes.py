@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias
 
 from connect.errors import AlreadyExistsError
-from connect.plugins import PluginEntry
+from connect.internals.plugins import PluginEntry
 from worker.errors import (
     BadRequestError,
     ChangedMeanwhileError,
@@ -23,12 +23,12 @@ from worker.herder.cluster.publishing import Publication, Publications
 from worker.herder.connectors.change_queue import ChangeQueue
 from worker.herder.connectors.connectors import Connectors
 from worker.herder.connectors.drains import stop_connector
-from worker.herder.inbox import Inbox, Request, Requests
+from worker.herder.inbox import Inbox
 from worker.herder.inquiries import Inquiries
+from worker.herder.requests import Attempt, Request, Steps
 from worker.membership.membership import Membership
+from worker.messages import messages
 from worker.stores.config.store import ConfigStore, TargetState
-from worker.supervisor.messages import messages
-from worker.supervisor.messages.messages import Report
 
 __all__ = [
     "Checked",
@@ -42,7 +42,6 @@ __all__ = [
     "required_class",
 ]
 
-T = TypeVar("T")
 Document: TypeAlias = dict[str, Any]
 GivenConfig: TypeAlias = Mapping[str, str | None]
 """A configuration as a user gives it: null is an error or, in a patch, removes a key."""
@@ -167,8 +166,6 @@ class Writes:
         self._connectors = connectors
         self._leadership = leadership
         self._inquiries = inquiries
-        self._inbox = inbox
-        self._requests = Requests(inbox)
         self._changes = changes
         self._removes = removes
         self._overtaken = ChangeQueue(leadership, inbox.post)
@@ -180,26 +177,25 @@ class Writes:
         request: Request[Document],
         name: str,
         config: GivenConfig,
-        target: TargetState | None,
+        target: TargetState | None = None,
         author: str | None = None,
-    ) -> None:
-        """Validate a configuration and create a connector with it."""
+    ) -> Steps[Document]:
+        """Validate a configuration, create a connector with it, and return its info. ``author`` is the signed-in user.
 
-        def begin() -> None:
-            self._check_new(name, is_new=name not in self._creating)
-            given = named(name, config)
-            self._creating.add(name)
-            request.add_done_callback(lambda _: self._creating.discard(name))
-            self._validated(request, name, given, go_on)
-
-        def write(checked: Checked) -> Future[None]:
+        Raises :class:`~connect.errors.AlreadyExistsError` if a connector of this name exists or is being created.
+        """
+        yield from self._leadership.lead(request)
+        self._check_new(name, is_new=name not in self._creating)
+        given = named(name, config)
+        self._creating.add(name)
+        try:
+            checked = yield from self._validated(request, name, given)
+            yield from self._turn(request, name)
             self._check_new(name)
-            return self._put(name, checked, author, target)
-
-        def go_on(checked: Checked) -> None:
-            self._configure(request, name, lambda: write(checked), lambda: self._connectors.info(name))
-
-        self._leadership.as_leader(request, begin)
+            yield self._put(name, checked, author, target)
+        finally:
+            self._creating.discard(name)
+        return self._connectors.info(name)
 
     def put(
         self,
@@ -208,24 +204,19 @@ class Writes:
         config: GivenConfig,
         revision: int | None = None,
         author: str | None = None,
-    ) -> None:
-        """Validate a configuration and create or update a connector; with a ``revision``, only if that is current."""
-        is_new = False
+    ) -> Steps[tuple[bool, Document]]:
+        """Validate a configuration and create or update a connector; return whether it is new, and its info.
 
-        def write(checked: Checked) -> Future[None]:
-            nonlocal is_new
-            self._check_revision(name, revision)
-            is_new = not self._connectors.exists(name)
-            return self._put(name, checked, author)
-
-        def go_on(checked: Checked) -> None:
-            self._configure(request, name, lambda: write(checked), lambda: (is_new, self._connectors.info(name)))
-
-        def begin() -> None:
-            self._check_revision(name, revision)
-            self._validated(request, name, named(name, config), go_on)
-
-        self._leadership.as_leader(request, begin)
+        If a ``revision`` is given and is not the current one, raises :class:`~worker.errors.ChangedMeanwhileError`.
+        """
+        yield from self._leadership.lead(request)
+        self._check_revision(name, revision)
+        checked = yield from self._validated(request, name, named(name, config))
+        yield from self._turn(request, name)
+        self._check_revision(name, revision)
+        is_new = not self._connectors.exists(name)
+        yield self._put(name, checked, author)
+        return is_new, self._connectors.info(name)
 
     def patch(
         self,
@@ -234,89 +225,68 @@ class Writes:
         patch: GivenConfig,
         revision: int | None = None,
         author: str | None = None,
-    ) -> None:
+    ) -> Steps[Document]:
         """Merge keys into a connector's configuration, even if other keys change during validation.
 
-        With a ``revision``, only if that is current.
+        With a ``revision``, only if that is current. The merged configuration is validated, and written if merging
+        still gives the same result. The first attempts of several patches run concurrently. Those that were overtaken
+        follow one after the other, so that each change that is written costs at most two of them a validation. A
+        validation takes no turn of the connector, so others may change or stop it meanwhile.
         """
-        self._leadership.as_leader(request, lambda: self._patch(request, name, patch, revision, author, again=False))
+        merge = partial(self._merge, name, patch, revision)
+        overtaken = False
+        while True:
+            yield from self._leadership.lead(request)
+            config = merge()
+            checked = yield from self._validated(request, name, config)
+            attempt: Request[Document | None] = Request()
+            info: Document | None
+            info = yield Attempt(attempt, self._write_merged(attempt, name, checked, author, config, merge))
+            if info is not None:
+                return info
+            if not overtaken:
+                yield from self._overtaken.turn(name, request)
+                overtaken = True
 
-    def _patch(
+    def _write_merged(
         self,
-        request: Request[Document],
+        attempt: Request[Document | None],
         name: str,
-        patch: GivenConfig,
-        revision: int | None,
+        checked: Checked,
         author: str | None,
-        *,
-        again: bool,
-    ) -> None:
-        """Validate the merged configuration, and write it if merging still gives the same result.
+        config: GivenConfig,
+        merge: Callable[[], GivenConfig],
+    ) -> Steps[Document | None]:
+        """Write a configuration and return the connector's info, unless merging gives another by now."""
+        yield from self._turn(attempt, name)
+        if merge() != config:
+            return None
+        yield self._put(name, checked, author)
+        return self._connectors.info(name)
 
-        The first attempts of several patches run concurrently. Those that were overtaken follow one after the other, so
-        that each change that is written costs at most two of them a validation. A validation takes no turn of the
-        connector, so others may change or stop it meanwhile.
-        """
-        config = self._patched(name, patch, revision)
-
-        def retry() -> None:
-            self._patch(request, name, patch, revision, author, again=True)
-
-        def checked(config_checked: Checked) -> None:
-            attempt: Request[None] = Request()
-
-            def write() -> None:
-                if self._patched(name, patch, revision) == config:
-                    attempt.enter(f"writing the configuration of connector {name}")
-                    written = self._put(name, config_checked, author)
-                    self._requests.answer_when_written(attempt, written, answer)
-                    return
-                attempt.set_result(None)
-                if again:
-                    self._inbox.post(lambda: self._leading(request, retry))
-                else:
-                    self._overtaken.take(name, request, retry)
-
-            attempt.add_done_callback(lambda done: _pass_on_failure(done, request))
-            self._changes.take(name, attempt, write)
-
-        def answer() -> None:
-            request.set_result(self._connectors.info(name))
-
-        self._validated(request, name, config, checked)
-
-    def _patched(self, name: str, patch: GivenConfig, revision: int | None) -> dict[str, str | None]:
+    def _merge(self, name: str, patch: GivenConfig, revision: int | None) -> dict[str, str | None]:
         self._check_revision(name, revision)
         return named(name, merged(self._connectors.entry(name).config, patch))
 
-    def delete(self, request: Request[None], name: str, author: str | None = None) -> None:
-        """Delete a connector."""
+    def delete(self, request: Request[None], name: str, author: str | None = None) -> Steps[None]:
+        """Stop and delete a connector. Its offsets stay, for a new connector of the same name."""
+        yield from self._leadership.lead(request)
+        self._connectors.entry(name)
+        yield from self._turn(request, name, f"deleting connector {name}")
+        self._connectors.entry(name)
+        self._removes(name, author)
+        yield self._configs.remove_connector(name)
 
-        def begin() -> None:
-            self._connectors.entry(name)
-            self._change(request, name, f"deleting connector {name}", write, _nothing)
-
-        def write() -> Future[None]:
-            self._connectors.entry(name)
-            self._removes(name, author)
-            return self._configs.remove_connector(name)
-
-        self._leadership.as_leader(request, begin)
-
-    def set_target_state(self, request: Request[None], name: str, target: TargetState) -> None:
-        """Pause, resume or stop a connector."""
-
-        def begin() -> None:
-            self._check_known(name)
-            self._change(request, name, f"writing the target state of connector {name}", write, _nothing)
-
-        def write() -> Future[None]:
-            self._check_known(name)
-            if target is TargetState.STOPPED:
-                return stop_connector(self._configs, name, self._inbox)
-            return self._configs.put_target_state(name, target)
-
-        self._leadership.as_leader(request, begin)
+    def set_target_state(self, request: Request[None], name: str, target: TargetState) -> Steps[None]:
+        """Pause, resume or stop a connector. The answer does not wait for its tasks."""
+        yield from self._leadership.lead(request)
+        self._check_known(name)
+        yield from self._turn(request, name, f"writing the target state of connector {name}")
+        self._check_known(name)
+        if target is TargetState.STOPPED:
+            yield from stop_connector(self._configs, name)
+        else:
+            yield self._configs.put_target_state(name, target)
 
     def put_task_configs(
         self,
@@ -324,77 +294,52 @@ class Writes:
         name: str,
         configs: Sequence[Mapping[str, str]],
         publication: Publication | None,
-    ) -> None:
+    ) -> Steps[None]:
         """Store the task configs that a connector has published, unless a newer publication has arrived."""
+        yield from self._leadership.lead(request)
+        yield from self._turn(request, name, f"writing the task configs of connector {name}")
+        if self._connectors.entry(name).target is TargetState.STOPPED:
+            raise ConflictError(f"Connector {name} is stopped and has no tasks")
+        if publication is not None:
+            self._publications.take(name, publication, self._membership.generation)
+        yield self._configs.put_task_configs(name, configs)
 
-        def write() -> Future[None]:
-            if self._connectors.entry(name).target is TargetState.STOPPED:
-                raise ConflictError(f"Connector {name} is stopped and has no tasks")
-            if publication is not None:
-                self._publications.take(name, publication, self._membership.generation)
-            return self._configs.put_task_configs(name, configs)
-
-        stage = f"writing the task configs of connector {name}"
-        self._leadership.as_leader(request, lambda: self._change(request, name, stage, write, _nothing))
-
-    def check(
-        self,
-        request: Request[Any],
-        configs: Mapping[str, GivenConfig],
-        go_on: Callable[[Mapping[str, Checked]], None],
-    ) -> None:
-        """As the leader, validate the configurations of several connectors and continue if all are valid."""
-        reports: dict[str, messages.Validated] = {}
+    def check(self, request: Request[Any], configs: Mapping[str, GivenConfig]) -> Steps[Mapping[str, Checked]]:
+        """Validate the configurations of several connectors, and return them as the leader if all are valid."""
         for config in configs.values():
             required_class(config)
-
-        def decide(name: str, report: Report) -> None:
-            assert isinstance(report, messages.Validated)
-            reports[name] = report
-            if len(reports) == len(configs):
-                check_validated(*(reports[each] for each in configs))
-                checked = {each: _checked(given, reports[each]) for each, given in configs.items()}
-                self._leadership.as_leader(request, lambda: go_on(checked))
-
         request.enter(f"waiting for the validation of the connectors {', '.join(configs)}")
-        for name, config in configs.items():
-            inquiry = messages.ValidateConfig(dict(config), self._worker_props)
-            self._inquiries.answer(inquiry, request, partial(decide, name))
+        inquiries = [messages.ValidateConfig(dict(config), self._worker_props) for config in configs.values()]
+        reports = yield from self._inquiries.ask_all(inquiries, messages.Validated)
+        check_validated(*reports)
+        yield from self._leadership.lead(request)
+        return {name: _checked(config, report) for (name, config), report in zip(configs.items(), reports, strict=True)}
 
-    def write(self, request: Request[None], name: str, checked: Checked, author: str | None) -> None:
+    def write(self, request: Request[None], name: str, checked: Checked, author: str | None) -> Steps[None]:
         """Write a validated configuration of a new or existing connector, unless it has this one already."""
-
-        def write() -> Future[None]:
-            if self._connectors.exists(name) and self._connectors.entry(name).config == checked.config:
-                return _done()
-            return self._put(name, checked, author)
-
-        self._configure(request, name, write, _nothing)
+        yield from self._turn(request, name)
+        if not (self._connectors.exists(name) and self._connectors.entry(name).config == checked.config):
+            yield self._put(name, checked, author)
 
     def forget(self, name: str) -> None:
         """Forget a deleted connector."""
         self._publications.forget(name)
 
-    def _validated(
-        self, request: Request[Any], name: str, config: GivenConfig, go_on: Callable[[Checked], None]
-    ) -> None:
-        """As the leader, continue with a configuration that a validation has found valid."""
+    def _validated(self, request: Request[Any], name: str, config: GivenConfig) -> Steps[Checked]:
+        """Return a configuration that a validation has found valid, as the leader."""
         required_class(config)
-
-        def decide(report: Report) -> None:
-            assert isinstance(report, messages.Validated)
-            check_validated(report)
-            # Another worker may have become the leader.
-            self._leadership.as_leader(request, lambda: go_on(_checked(config, report)))
-
         request.enter(f"waiting for {config['connector.class']} to validate connector {name}'s configuration")
         inquiry = messages.ValidateConfig(dict(config), self._worker_props)
-        self._inquiries.answer(inquiry, request, decide)
+        report = yield from self._inquiries.ask(inquiry, messages.Validated)
+        check_validated(report)
+        # Another worker may have become the leader.
+        yield from self._leadership.lead(request)
+        return _checked(config, report)
 
-    def _configure(
-        self, request: Request[T], name: str, write: Callable[[], Future[None]], result: Callable[[], T]
-    ) -> None:
-        self._change(request, name, f"writing the configuration of connector {name}", write, result)
+    def _turn(self, request: Request[Any], name: str, stage: str | None = None) -> Steps[None]:
+        """Wait until the view has all earlier writes to the connector, so that the next one can rely on it."""
+        yield from self._changes.turn(name, request)
+        request.enter(stage or f"writing the configuration of connector {name}")
 
     def _put(self, name: str, checked: Checked, author: str | None, target: TargetState | None = None) -> Future[None]:
         drained = None
@@ -402,32 +347,6 @@ class Writes:
             # A scheduled connector runs at its time, not when it is created.
             target, drained = TargetState.STOPPED, time.time_ns() // 1_000_000
         return self._configs.put_connector(name, checked.config, target, drained, checked.type, author)
-
-    def _change(
-        self,
-        request: Request[T],
-        name: str,
-        stage: str,
-        write: Callable[[], Future[None]],
-        result: Callable[[], T],
-    ) -> None:
-        """Call ``write`` when the view has all earlier writes to the connector, and answer when it has this one.
-
-        So ``write`` can rely on the view.
-        """
-
-        def begin() -> None:
-            request.enter(stage)
-            self._requests.answer_when_written(request, write(), result)
-
-        self._changes.take(name, request, begin)
-
-    def _leading(self, request: Request[Any], action: Callable[[], None]) -> None:
-        """Call ``action`` as the leader; the request fails with what it raises."""
-        try:
-            self._leadership.as_leader(request, action)
-        except Exception as error:
-            request.set_exception(error)
 
     def _check_new(self, name: str, *, is_new: bool = True) -> None:
         if not is_new or self._connectors.exists(name):
@@ -447,18 +366,3 @@ class Writes:
 
 def _checked(config: GivenConfig, report: messages.Validated) -> Checked:
     return Checked({key: value for key, value in config.items() if value is not None}, report.type)
-
-
-def _nothing() -> None:
-    """Answer with nothing."""
-
-
-def _done() -> Future[None]:
-    done: Future[None] = Future()
-    done.set_result(None)
-    return done
-
-
-def _pass_on_failure(done: Future[None], request: Request[Any]) -> None:
-    if (error := done.exception()) is not None:
-        request.set_exception(error)

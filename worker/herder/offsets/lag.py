@@ -8,6 +8,7 @@ from typing import Any, Final
 __all__ = ["lag_document", "source_lag_document"]
 
 _LAG: Final = "sink-record-lag"
+_UNCOMMITTED: Final = "sink-uncommitted-partition-count"
 _SENT: Final = "sink-record-send-rate"
 _WRITTEN: Final = "source-record-write-rate"
 _REMAINING: Final = "source-remaining-"
@@ -18,7 +19,8 @@ def lag_document(
 ) -> dict[str, Any]:
     """Return the lag of a sink: of its consumer group by partition, and by task.
 
-    ``None`` means unknown: there are no partitions yet, or a task has not reported.
+    ``None`` means unknown: there are no partitions yet, or a task has not reported. ``not_committed_yet`` is whether
+    records are delivered in partitions without a commit, so that both lags say little until the next commit.
     """
     return {
         "name": name,
@@ -32,6 +34,7 @@ def lag_document(
             {"id": task, "lag": _whole(values.get(_LAG)), "records_per_second": values.get(_SENT)}
             for task, values in sorted(tasks.items())
         ],
+        "not_committed_yet": any(values.get(_UNCOMMITTED, 0) for values in tasks.values()),
     }
 
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from worker.errors import BadRequestError
-from worker.supervisor.messages.messages import OffsetPairs
+from worker.messages.messages import OffsetPairs
 
 __all__ = [
     "FIELDS",

@@ -16,19 +16,19 @@ after the own topic has all changes                 they count; the copy is outd
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any, Final, Protocol, TypeVar
 
 import orjson
 
 from connect.errors import ConnectError
-from worker.herder.inbox import Request
 from worker.herder.inquiries import Inquiries
-from worker.supervisor.messages import messages
-from worker.supervisor.messages.messages import OffsetPairs, Report
+from worker.herder.requests import Steps
+from worker.messages import messages
+from worker.messages.messages import OffsetPairs
 
-__all__ = ["OffsetLayers", "SourceOffsets", "layered", "may_have_own_topic"]
+__all__ = ["OffsetLayers", "SourceOffsets", "layered", "may_have_own_topic", "reached"]
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -47,84 +47,52 @@ class SourceOffsets(Protocol):
 
 
 class OffsetLayers:
-    """Reads and writes the offsets of sources. ``post`` runs an action in the herder's thread.
+    """Reads and writes the offsets of sources."""
 
-    A failure fails the request; otherwise the last argument is called with the result, in the herder's thread.
-    """
-
-    def __init__(
-        self,
-        worker_props: Mapping[str, str],
-        store: SourceOffsets,
-        inquiries: Inquiries,
-        post: Callable[[Callable[[], None]], None],
-    ) -> None:
+    def __init__(self, worker_props: Mapping[str, str], store: SourceOffsets, inquiries: Inquiries) -> None:
         self._worker_props = dict(worker_props)
         self._store = store
         self._inquiries = inquiries
-        self._post = post
 
-    def read(
-        self, request: Request[Any], name: str, config: Mapping[str, str], go_on: Callable[[OffsetPairs], None]
-    ) -> None:
-        """Read every source partition of a connector, with its offset."""
-
-        def own_read(report: Report) -> None:
-            assert isinstance(report, messages.DedicatedOffsets)
-            kept = self._store.of_connector(name)
-            self._then(request, kept, lambda pairs: go_on(layered(report.offsets, pairs)))
-
-        if may_have_own_topic(config):
-            self._inquiries.answer(messages.ReadDedicatedOffsets(dict(config), self._worker_props), request, own_read)
-        else:
-            self._then(request, self._store.of_connector(name), go_on)
+    def read(self, name: str, config: Mapping[str, str]) -> Steps[OffsetPairs]:
+        """Return every source partition of a connector, with its offset."""
+        if not may_have_own_topic(config):
+            return (yield from reached(self._store.of_connector(name)))
+        inquiry = messages.ReadDedicatedOffsets(dict(config), self._worker_props)
+        own = yield from self._inquiries.ask(inquiry, messages.DedicatedOffsets)
+        return layered(own.offsets, (yield from reached(self._store.of_connector(name))))
 
     def write(
-        self,
-        request: Request[Any],
-        name: str,
-        config: Mapping[str, str],
-        offsets: OffsetPairs,
-        allowed: messages.SourceOffsetsAllowed,
-        go_on: Callable[[], None],
-    ) -> None:
+        self, name: str, config: Mapping[str, str], offsets: OffsetPairs, allowed: messages.SourceOffsetsAllowed
+    ) -> Steps[None]:
         """Set offsets of a connector with no running task; ``None`` deletes one."""
         forgotten: OffsetPairs = [pair for pair in offsets if pair[1] is None]
-
-        def write_own(_: None = None) -> None:
-            inquiry = messages.WriteSourceOffsets(dict(config), self._worker_props, offsets)
-            self._inquiries.answer(inquiry, request, written)
-
-        def written(_: Report) -> None:
-            if allowed.own_topic:
-                self._copy(name, [pair for pair in offsets if pair[1] is not None])
-            go_on()
-
         if not offsets:
-            go_on()
-        elif not (allowed.own_topic or allowed.transactional):
-            self._then(request, self._store.alter(name, offsets), lambda _: go_on())
-        elif allowed.own_topic and forgotten:
-            self._then(request, self._store.alter(name, forgotten), write_own)
-        else:
-            write_own()
+            return
+        if not (allowed.own_topic or allowed.transactional):
+            yield from reached(self._store.alter(name, offsets))
+            return
+        if allowed.own_topic and forgotten:
+            yield from reached(self._store.alter(name, forgotten))
+        inquiry = messages.WriteSourceOffsets(dict(config), self._worker_props, offsets)
+        yield from self._inquiries.ask(inquiry, messages.SourceOffsetsWritten)
+        if allowed.own_topic:
+            self._copy(name, [pair for pair in offsets if pair[1] is not None])
 
     def _copy(self, name: str, kept: OffsetPairs) -> None:
         if kept:
             self._store.alter(name, kept).add_done_callback(lambda done: _report(name, done))
 
-    def _then(self, request: Request[Any], future: Future[T], go_on: Callable[[T], None]) -> None:
-        def arrived() -> None:
-            if request.done():
-                return
-            if (error := future.exception()) is not None:
-                request.set_exception(ConnectError(f"The source offsets could not be reached: {error}"))
-            else:
-                go_on(future.result())
 
-        # Nothing more is begun for a cancelled request.
-        request.add_done_callback(lambda _: future.cancel())
-        future.add_done_callback(lambda _: self._post(arrived))
+def reached(future: Future[T]) -> Steps[T]:
+    """Return what the store answers. If the steps are closed before, it is not asked any more."""
+    try:
+        found: T = yield future
+    except Exception as error:
+        raise ConnectError(f"The source offsets could not be reached: {error}") from error
+    finally:
+        future.cancel()
+    return found
 
 
 def may_have_own_topic(config: Mapping[str, str]) -> bool:

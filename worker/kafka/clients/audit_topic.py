@@ -12,8 +12,8 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException
 
 from connect.errors import ConnectError
-from connect.kafka.clients.librdkafka import producer
-from connect.kafka.settings.client import ClientKind
+from connect.internals.kafka.clients.librdkafka import producer
+from connect.internals.kafka.settings.client import ClientKind
 from worker.kafka.clients.roles import internal_properties
 
 __all__ = ["AuditTopic"]

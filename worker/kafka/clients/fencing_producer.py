@@ -19,9 +19,9 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from connect.errors import ConnectError
-from connect.kafka.auth.rights import WORKER, explained, is_denial, on_topic, on_transactional_id
-from connect.kafka.clients import librdkafka
-from connect.kafka.settings.client import ClientProperties
+from connect.internals.kafka.auth.rights import WORKER, explained, is_denial, on_topic, on_transactional_id
+from connect.internals.kafka.clients import librdkafka
+from connect.internals.kafka.settings.client import ClientProperties
 from worker.errors import FencedError
 
 __all__ = ["FencingProducer"]

@@ -15,8 +15,8 @@ from typing import Any, Final
 from connect.config.errors import ConfigRuleError
 from connect.config.password import HIDDEN
 from connect.errors import ConfigError
-from connect.kafka.settings.client import ClientProperties
-from connect.tls.pem import file_in_memory
+from connect.internals.kafka.settings.client import ClientProperties
+from connect.internals.tls.pem import file_in_memory
 from worker.kafka.auth.oauth import token_provider
 
 __all__ = ["kafka_python_settings", "quieten"]

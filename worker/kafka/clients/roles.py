@@ -2,7 +2,7 @@
 
 Layers from low to high: Java's defaults and Sluice's, Connect's settings for the role, the worker's ``producer.`` (or
 ``consumer.``, ``admin.``) settings, the connector's ``producer.override.`` settings, and forced settings. Java's keys
-are translated to librdkafka's in :mod:`connect.kafka.settings`.
+are translated to librdkafka's in :mod:`connect.internals.kafka.settings`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from types import MappingProxyType
 
 from connect.config.errors import ConfigRuleError, keys_of
 from connect.errors import ConfigError
-from connect.kafka.settings.client import ClientKind, ClientProperties
-from connect.kafka.settings.java_keys import CLIENT_KEYS, Ignored
-from connect.kafka.settings.native_keys import is_native_key
-from connect.kafka.settings.overrides import refused_overrides
-from connect.kafka.settings.properties import JAVA_DEFAULTS, layered, librdkafka_properties
+from connect.internals.kafka.settings.client import ClientKind, ClientProperties
+from connect.internals.kafka.settings.java_keys import CLIENT_KEYS, Ignored
+from connect.internals.kafka.settings.native_keys import is_native_key
+from connect.internals.kafka.settings.overrides import refused_overrides
+from connect.internals.kafka.settings.properties import JAVA_DEFAULTS, layered, librdkafka_properties
 
 __all__ = [
     "admin_properties",
@@ -155,6 +155,9 @@ def sink_consumer_properties(
         role["queued.min.messages"] = "100000"
     if connector.get("topics.regex", "").strip():
         role["exclude.internal.topics"] = "true"
+    if connector.get("run.until", "").strip() == "drained":
+        # A misspelled topic should be missed, and not be created and found empty.
+        role["allow.auto.create.topics"] = "false"
     # I2: the worker commits an offset when the task says that its data is durable.
     forced = {"enable.auto.commit": "false", "enable.auto.offset.store": "false"}
     return _task_client(ClientKind.CONSUMER, role, worker, connector, forced)

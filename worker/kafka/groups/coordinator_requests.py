@@ -19,8 +19,8 @@ from kafka.admin import KafkaAdminClient
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from connect.errors import ConnectError, NotFoundError
-from connect.kafka.auth.rights import ADMIN, Right, on_group, on_topics, remedy
-from connect.kafka.settings.client import ClientProperties
+from connect.internals.kafka.auth.rights import ADMIN, Right, on_group, on_topics, remedy
+from connect.internals.kafka.settings.client import ClientProperties
 from worker.kafka.clients.kafka_python import kafka_python_settings, quieten
 
 __all__ = ["delete_group", "forget_offsets", "read_offsets", "set_offsets"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from connect.kafka.settings.client import ClientProperties
+from connect.internals.kafka.settings.client import ClientProperties
 
 __all__ = ["ConsumerGroup"]
 

@@ -15,7 +15,8 @@ from confluent_kafka.admin import NewTopic as _NewTopicRequest  # type: ignore[a
 
 from connect.config.errors import ConfigRuleError
 from connect.errors import ConnectError, RetriableError
-from connect.kafka.auth.rights import ADMIN, on_topic, remedy
+from connect.internals.kafka.auth.rights import ADMIN, on_topic, remedy
+from worker.config.internal_topics import InternalTopics
 from worker.kafka.topics.creation import NewTopic, TopicCreationGroups
 
 __all__ = [
@@ -78,20 +79,26 @@ class TopicCreator:
     """Creates the topics of a source task by its connector's topic creation groups, each before its first record.
 
     Without groups it creates none, but the broker may. One creator belongs to one task and thread; ``admin`` returns a
-    client, which is not kept.
+    client, which is not kept. Records may not go to ``internal`` topics.
     """
 
-    def __init__(self, admin: Callable[[], AdminClient], groups: TopicCreationGroups | None) -> None:
+    def __init__(
+        self, admin: Callable[[], AdminClient], groups: TopicCreationGroups | None, internal: InternalTopics
+    ) -> None:
         self._admin = admin
         self._groups = groups
+        self._internal = internal
         self._known: set[str] = set()
 
     def ensure(self, topic: str) -> None:
         """Return when ``topic`` exists; a topic that was seen once is not looked up again.
 
-        Raises ``RetriableError`` while the broker does not answer, ``ConnectError`` if the topic does not exist and
-        cannot be created.
+        Raises ``RetriableError`` while the broker does not answer, ``ConnectError`` if the topic is an internal one,
+        or does not exist and cannot be created.
         """
+        if isinstance(topic, str):
+            # A plugin may give anything; what is no name is refused where the record is sent.
+            self._internal.check(topic)
         if self._groups is None or topic in self._known:
             return
         admin = self._admin()
@@ -129,19 +136,27 @@ def describe(admin: AdminClient, topic: str) -> TopicDescription | None:
     return TopicDescription(topic, len(described.partitions), replication_factor, may_read)
 
 
-def topic_ids(admin: AdminClient, topics: Sequence[str]) -> dict[str, str]:
+def topic_ids(
+    admin: AdminClient, topics: Sequence[str], seconds: float = _REQUEST_TIMEOUT_SECONDS, *, needs_answer: bool = False
+) -> dict[str, str]:
     """Return the ids of topics, which distinguish a topic from a later one of the same name (KIP-516).
 
-    Topics without a known id are left out, such as all topics before Kafka 2.8.
+    Topics without a known id are left out, such as all topics before Kafka 2.8. With ``needs_answer``, raises
+    ``ConnectError`` if the brokers say neither an id nor that there is none for this user.
     """
     if not topics:
         return {}
-    asked = admin.describe_topics(TopicCollection(list(topics)), request_timeout=_REQUEST_TIMEOUT_SECONDS)
+    asked = admin.describe_topics(TopicCollection(list(topics)), request_timeout=seconds)
     found: dict[str, str] = {}
     for topic, answer in asked.items():
         try:
             found[topic] = str(answer.result().topic_id)
         except KafkaException as error:
+            if needs_answer and _code(error) not in (*_MISSING, *_NOT_AUTHORIZED):
+                raise ConnectError(
+                    f"The brokers did not tell the id of topic {topic} within {seconds:g} s: {_text(error)}. Restart "
+                    "the task when they answer again."
+                ) from error
             logger.debug("The id of topic %s is unknown: %s", topic, _text(error))
     admin.poll(0)
     return {topic: known for topic, known in found.items() if known != _NO_TOPIC_ID}

@@ -22,19 +22,22 @@ from typing import Any, Final
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, TopicPartition
 
 from connect.errors import ConnectError
-from connect.kafka.auth.rights import is_denial, is_login_refused
-from connect.kafka.clients import librdkafka
-from connect.kafka.settings.client import ClientProperties
+from connect.internals.kafka.auth.rights import is_denial, is_login_refused
+from connect.internals.kafka.clients import librdkafka
+from connect.internals.kafka.settings.client import ClientProperties
+from worker.errors import UnavailableError
 from worker.kafka.topics.compacted_clients import (
     WriteLimit,
     closed_error,
     denied_error,
     ends_reader_properties,
+    gone_text,
     is_late,
     is_transient,
     late_error,
     reader_properties,
     refused_write_error,
+    replaced_text,
     unread_partition_error,
     write_limit_error,
     writer_properties,
@@ -55,6 +58,7 @@ _ASK_AGAIN_SECONDS: Final = 0.25
 _LEAST_WAIT_SECONDS: Final = 0.001
 _MOST_WAIT_SECONDS: Final = 0.1
 _IDLE_SECONDS: Final = 1.0
+_MISSING: Final = frozenset((KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC))
 _AT_REST_SECONDS: Final = 60.0
 
 
@@ -71,7 +75,10 @@ class TopicRecord:
 
 @dataclass(slots=True, eq=False)
 class _Write:
-    """Records that were sent together, and the offsets up to which the topic must be read to have seen them."""
+    """Records that were sent together, and the offsets up to which the topic must be read to have seen them.
+
+    ``after`` is how far each partition had been read before, so a record that gets a lower offset is in another topic.
+    """
 
     future: Future[None]
     deadline: float
@@ -80,6 +87,7 @@ class _Write:
     unacknowledged: int
     may_wait: Callable[[], bool]
     """Whether a failed write may be retried beyond the limit instead of failing."""
+    after: Mapping[int, int] = field(default_factory=dict)
     seen_at: dict[int, int] = field(default_factory=dict)
     late: KafkaError | None = None
 
@@ -106,7 +114,8 @@ class CompactedTopic:
 
     The partitions are looked up at the start: one that is added later is not read until the worker is restarted, and
     writes to it fail. If the topic is deleted and created again, the new one is read from its beginning as soon as the
-    client notices; records of the old one were passed on and are not taken back, so restart the worker.
+    client notices; records of the old one were passed on and are not taken back, so restart the worker. ``refusal``
+    tells of both: that the topic is gone until it can be read, that it was created again until the worker ends.
 
     It costs two threads here and four sleeping ones in the client library, seven more while it is written to or its end
     is looked up, some 2 MB, and at most a few MiB of records that were fetched but not passed on.
@@ -139,6 +148,8 @@ class CompactedTopic:
         self._unreachable = False
         self._refusal: KafkaError | None = None
         self._complained: set[int] = set()
+        self._gone: str | None = None
+        self._replaced: str | None = None
         self._position: dict[int, int] = {}
         self._partitions: frozenset[int] = frozenset()
         self._unsent: deque[tuple[_Write, bytes, bytes | None]] = deque()
@@ -272,9 +283,12 @@ class CompactedTopic:
 
     @property
     def refusal(self) -> str | None:
-        """The access to the topic that the brokers currently deny to this worker. May be called by any thread."""
+        """Why the topic cannot be used: its brokers deny access, it is gone, or another has taken its place.
+
+        May be called by any thread.
+        """
         refusal = self._refusal
-        return None if refusal is None else str(denied_error(self._topic, refusal, "Read"))
+        return str(denied_error(self._topic, refusal, "Read")) if refusal is not None else self._replaced or self._gone
 
     def _heed_refusal(self) -> None:
         """Before the topic's thread has started, fail if the brokers deny this worker access."""
@@ -351,6 +365,7 @@ class CompactedTopic:
             write.future.set_exception(closed_error(self._topic))
             return
         self._writes.add(write)
+        write.after = dict(self._position)
         self._unsent.extend((write, key, value) for key, value in write.records)
         self._wait = _LEAST_WAIT_SECONDS
 
@@ -397,6 +412,11 @@ class CompactedTopic:
             return
         self._reached()
         partition, offset = message.partition(), message.offset()
+        if offset < write.after.get(partition, 0):
+            self._is_replaced()
+            self._writes.discard(write)
+            _fail(write.future, self._late_error("did not keep a record"))
+            return
         write.seen_at[partition] = max(offset + 1, write.seen_at.get(partition, 0))
         if write.read_back and partition not in self._partitions:
             self._writes.discard(write)
@@ -413,6 +433,10 @@ class CompactedTopic:
 
     def _fail(self, write: _Write, error: KafkaError) -> None:
         self._writes.discard(write)
+        if error.code() in _MISSING:
+            self._is_gone()
+            _fail(write.future, self._late_error("does not exist"))
+            return
         _fail(write.future, refused_write_error(self._topic, error))
 
     def _take_fetched(self, messages: list[Any]) -> None:
@@ -422,12 +446,13 @@ class CompactedTopic:
     def _take(self, messages: list[Any]) -> None:
         for message in messages:
             error = message.error()
-            if error is None:
-                self._position[message.partition()] = message.offset() + 1
-                self._pass_on(message)
-            elif error.code() == KafkaError._PARTITION_EOF:
+            if error is None or error.code() == KafkaError._PARTITION_EOF:
+                if message.offset() < self._position.get(message.partition(), 0):
+                    self._is_replaced()
                 # The position also moves past transaction markers and gaps after the last record.
-                self._position[message.partition()] = message.offset()
+                self._position[message.partition()] = message.offset() + (error is None)
+                if error is None:
+                    self._pass_on(message)
             else:
                 self._complain(error)
                 continue
@@ -482,6 +507,8 @@ class CompactedTopic:
     def _late_error(self, what: str) -> ConnectError:
         if self._refusal is not None:
             return denied_error(self._topic, self._refusal, "Read")
+        if (refusal := self.refusal) is not None:
+            return UnavailableError(refusal)
         return late_error(self._topic, what)
 
     def _is_read(self, ends: Mapping[int, int]) -> bool:
@@ -515,7 +542,9 @@ class CompactedTopic:
         if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
             return  # the consumer must have a group, but never joins it
         self._note_refusal(error)
-        if not is_transient(error):
+        if error.code() in _MISSING:
+            self._is_gone()
+        elif not is_transient(error):
             if error.code() not in self._complained:
                 self._complained.add(error.code())
                 logger.error("%s", denied_error(self._topic, error, "Read"))
@@ -523,7 +552,18 @@ class CompactedTopic:
             self._unreachable = True
             logger.warning("Topic '%s' cannot be reached (%s); the worker keeps trying", self._topic, error.str())
 
+    def _is_gone(self) -> None:
+        if self._gone is None:
+            self._gone = gone_text(self._topic)
+            logger.error("%s", self._gone)
+
+    def _is_replaced(self) -> None:
+        if self._replaced is None:
+            self._replaced = replaced_text(self._topic)
+            logger.error("%s", self._replaced)
+
     def _readable(self) -> None:
+        self._gone = None
         if self._refusal is not None:
             self._refusal = None
             self._complained.clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
@@ -10,25 +11,29 @@ from typing import Final
 from confluent_kafka import KafkaError, KafkaException
 
 from connect.errors import ConnectError, RetriableError
-from connect.kafka.auth.rights import WORKER, explained, on_topic
-from connect.kafka.settings.client import ClientProperties, PropertyValue
+from connect.internals.kafka.auth.rights import WORKER, explained, on_topic
+from connect.internals.kafka.settings.client import ClientProperties, PropertyValue
+from worker.formatting import local_time
 
 __all__ = [
     "WriteLimit",
     "closed_error",
     "denied_error",
     "ends_reader_properties",
+    "gone_text",
     "is_late",
     "is_too_large",
     "is_transient",
     "late_error",
     "reader_properties",
     "refused_write_error",
+    "replaced_text",
     "unread_partition_error",
     "write_limit_error",
     "writer_properties",
 ]
 
+_SAVE: Final = "Save what you need of it (GET /connectors?expand=info), and restart every worker of the cluster."
 _ISOLATION: Final = "isolation.level"
 
 # I9: such a topic is small, and the client buffers at most 1 MiB, although a single record may be larger.
@@ -141,6 +146,23 @@ def refused_write_error(topic: str, error: KafkaError) -> ConnectError:
     refused = kind(f"Topic '{topic}' could not be written to: {explained(error, WORKER, on_topic(topic, 'Write'))}")
     refused.__cause__ = KafkaException(error)
     return refused
+
+
+def gone_text(topic: str) -> str:
+    """Return what is said of a topic that exists no more."""
+    return (
+        f"Topic '{topic}' does not exist any more, noticed at {local_time(time.time())}. What this worker shows was "
+        f"read before. {_SAVE} The workers then create the topic again, empty."
+    )
+
+
+def replaced_text(topic: str) -> str:
+    """Return what is said of a topic that is shorter than what was read of it."""
+    return (
+        f"Topic '{topic}' was deleted and created again, or has lost its newest records, noticed at "
+        f"{local_time(time.time())}. What this worker shows is what it has read of the former topic. {_SAVE} They then "
+        "know only what the topic holds now."
+    )
 
 
 def late_error(topic: str, what: str) -> RetriableError:

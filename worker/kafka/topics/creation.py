@@ -9,7 +9,7 @@ from functools import partial
 
 from connect.config.errors import ConfigRuleError
 from connect.errors import ConfigError
-from connect.java.regex import regex_from_java
+from connect.internals.java.regex import regex_from_java
 
 __all__ = ["BROKER_DEFAULT", "NewTopic", "TopicCreationGroup", "TopicCreationGroups", "refused_topic_creation"]
 

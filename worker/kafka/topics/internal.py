@@ -10,10 +10,10 @@ from confluent_kafka import KafkaError
 
 from connect.config.errors import ConfigRuleError
 from connect.errors import ConnectError
-from connect.kafka.auth.rights import WORKER, on_topic, remedy
-from connect.kafka.clients import librdkafka
-from connect.kafka.clients.librdkafka import until_answered
-from connect.kafka.settings.client import ClientKind
+from connect.internals.kafka.auth.rights import WORKER, on_topic, remedy
+from connect.internals.kafka.clients import librdkafka
+from connect.internals.kafka.clients.librdkafka import until_answered
+from connect.internals.kafka.settings.client import ClientKind
 from worker.kafka.clients import roles
 from worker.kafka.topics.admin import TopicDescription, ensure_compacted, too_few_brokers
 from worker.kafka.topics.creation import NewTopic

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin import OffsetSpec as _OffsetSpec  # type: ignore[attr-defined]
 
 from connect.errors import ConnectError
-from connect.kafka.auth.rights import ADMIN, explained, on_topics
+from connect.internals.kafka.auth.rights import ADMIN, explained, on_topics
 
 __all__ = ["LogOffsets", "Place"]
 

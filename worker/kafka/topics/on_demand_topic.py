@@ -9,9 +9,9 @@ from typing import Final
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from connect.errors import ConnectError
-from connect.kafka.auth.rights import WORKER, explained, on_topic
-from connect.kafka.clients import librdkafka
-from connect.kafka.settings.client import ClientProperties
+from connect.internals.kafka.auth.rights import WORKER, explained, on_topic
+from connect.internals.kafka.clients import librdkafka
+from connect.internals.kafka.settings.client import ClientProperties
 from worker.kafka.topics.compacted_clients import (
     is_transient,
     late_error,

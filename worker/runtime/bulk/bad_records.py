@@ -6,9 +6,9 @@ import logging
 from collections.abc import Mapping
 
 from connect.bulk import FailuresOf
-from connect.chain.tolerance import Failure, Tolerance
 from connect.data import TopicPartition
 from connect.errors import ConnectError
+from connect.internals.chain.tolerance import Failure, Tolerance
 from connect.offset_set import OffsetSet
 from worker.runtime.dead_letters.loads import LoadDeadLetters, OffsetDigest, Position, not_written
 

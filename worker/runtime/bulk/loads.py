@@ -17,9 +17,9 @@ from typing import Any, Final
 
 from connect.bulk import Progress
 from worker.formatting import counted, utc_text, written_text
+from worker.messages import messages
 from worker.runtime.bulk.plan import Plan
 from worker.runtime.metrics import TaskMetrics
-from worker.supervisor.messages import messages
 
 __all__ = ["Loads"]
 

@@ -24,18 +24,18 @@ from typing import Any, Final
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from connect.bulk import BulkSinkTask, FailuresOf, Progress
-from connect.crash import crash_point
 from connect.data import TopicPartition
 from connect.errors import ConnectError, RetriableError
-from connect.kafka.auth.rights import CONSUMER, explained, is_denial, on_group, on_topics
-from connect.kafka.settings.client import PropertyValue
+from connect.internals.crash import crash_point
+from connect.internals.kafka.auth.rights import CONSUMER, explained, is_denial, on_group, on_topics
+from connect.internals.kafka.settings.client import PropertyValue
 from connect.offset_set import OffsetSet
 from worker.config.connector import SinkConnectorConfig
 from worker.metrics.histograms import PUT
 from worker.runtime.assembly import Assembly
 from worker.runtime.bulk.bad_records import BadRecords
 from worker.runtime.bulk.loads import Loads
-from worker.runtime.bulk.partitions import MADE_AGAIN, Partitions
+from worker.runtime.bulk.partitions import MADE_AGAIN, MadeAgainError, Partitions
 from worker.runtime.bulk.plan import Plan
 from worker.runtime.bulk.rotation import Rotation
 from worker.runtime.bulk.sizes import OffsetSizes
@@ -44,6 +44,7 @@ from worker.runtime.clients import Clients, Publisher
 from worker.runtime.control import Control
 from worker.runtime.metrics import ActiveTopics, TaskMetrics
 from worker.runtime.sink.topic_choice import TopicChoice
+from worker.runtime.waits import Waits
 
 __all__ = ["BulkLoop", "BulkTaskRuntimeContext"]
 
@@ -103,6 +104,7 @@ class BulkLoop:
         task: BulkSinkTask[Any],
         loads: Loads,
         metrics: TaskMetrics,
+        waits: Waits,
     ) -> None:
         config = assembly.config
         assert isinstance(config, SinkConnectorConfig)
@@ -112,12 +114,15 @@ class BulkLoop:
         self._poll_seconds = task.config.poll_interval_ms / 1000
         self._group, self._topics = clients.sink_group, tuple(config.topics)
         self._consumer: Consumer = clients.sink_consumer()
-        self._partitions = Partitions(self._consumer, clients.admin, TopicChoice(config), self._poll_seconds)
+        self._partitions = Partitions(
+            self._consumer, clients.admin, TopicChoice(config, assembly.internal_topics), self._poll_seconds
+        )
         self._sizes = OffsetSizes(self._consumer)
         self._windows = RecordWindows(task.config.rotate_record_interval_ms, self._partitions.at)
         self._rotation = Rotation(task.config)
         self._loads = loads
         self._metrics = metrics
+        self._waits = waits
         self._active = ActiveTopics(control.send, enabled=assembly.worker.topic_tracking_enable)
         self._positions: dict[TopicPartition, int] = {}
         self._uncommitted: dict[TopicPartition, int] = {}
@@ -136,12 +141,13 @@ class BulkLoop:
                 self._control.rest()
                 continue
             ends = self._ends()
+            is_missing = self._heed_missing()
             load = self._next_load(ends)
             if load is not None:
                 # A load takes time, and this is what is shown until it is done.
                 self._report(ends)
                 self._load(load)
-            elif self._drained():
+            elif not is_missing and self._drained():
                 self._report(ends)
                 self._commit_last()
                 self._control.await_stop()
@@ -163,8 +169,13 @@ class BulkLoop:
         try:
             ends = self._partitions.ends(self._partitions.all(anew=begins_to_drain))
             self._enter({tp: end for tp, end in ends.items() if tp not in self._positions})
+            for tp in [tp for tp, end in ends.items() if self._positions[tp] > end]:
+                self._partitions.check([tp.topic])
         except KafkaException as error:
             self._try_again(error)
+            return {}
+        except MadeAgainError as error:
+            self._begin_anew(error)
             return {}
         for tp, end in ends.items():
             if self._positions[tp] > end:
@@ -175,12 +186,40 @@ class BulkLoop:
             self._drain_ends = ends
         return ends
 
+    def _heed_missing(self) -> bool:
+        """Show which topics the sink waits for. Returns whether there are any."""
+        if (reason := self._partitions.missing) is None:
+            self._waits.over()
+            return False
+        self._waits.on(reason, ends=self._control.draining)
+        return True
+
     def _follow_found(self, partitions: Iterable[TopicPartition]) -> None:
         """Let the group's offsets follow those found in the target, after a kill between the two."""
         found = {tp: self._found.pop(tp) for tp in partitions if tp in self._found}
         if found:
             self._uncommitted |= found
             self._commit()
+
+    def _begin_anew(self, error: MadeAgainError) -> None:
+        """Begin a topic that was created again as ``auto.offset.reset`` says, or fail if the task cannot."""
+        topic = error.topic
+        if self._offset_reset == "none" or not self._task.begin_anew(topic):
+            raise error
+        reached = {tp.partition: at for tp, at in self._positions.items() if tp.topic == topic}
+        logger.warning(
+            "Topic %s was deleted and created again: its offsets do not mean what they did (reached, by partition: "
+            "%s). Nothing more is committed for the former topic, and its records that were not loaded are lost. The "
+            "sink begins the new topic as auto.offset.reset says: %s.",
+            topic,
+            reached or "none",
+            self._offset_reset,
+        )
+        self._partitions.begin_anew(topic)
+        for offsets in (self._positions, self._uncommitted, self._found):
+            for tp in [tp for tp in offsets if tp.topic == topic]:
+                del offsets[tp]
+        self._drain_ends = None
 
     def _try_again(self, error: KafkaException) -> None:
         if is_denial(error.args[0].code()):
@@ -209,9 +248,13 @@ class BulkLoop:
             load = self._rotation.next_load(self._positions, ends, sizes, cuts, draining=self._control.draining)
             if load is None:
                 return None
+            self._partitions.check(item.topic for item in load.ranges)
             self._pass_deleted([item.topic_partition for item in load.ranges])
         except KafkaException as error:
             self._try_again(error)
+            return None
+        except MadeAgainError as error:
+            self._begin_anew(error)
             return None
         kept = [replace(item, first=max(item.first, self._positions[item.topic_partition])) for item in load.ranges]
         ids = self._partitions.topic_ids
@@ -296,7 +339,11 @@ class BulkLoop:
         begun, timings = time.monotonic(), self._metrics.timings
         timings.count("offset-commit-seq-no")
         try:
+            self._partitions.check(tp.topic for tp in self._uncommitted)
             self._partitions.commit(self._uncommitted)
+        except MadeAgainError as error:
+            self._begin_anew(error)
+            timings.not_committed()
         except KafkaException as error:
             # Until that commit, a target without offsets may load the records twice.
             told = self._explained(error.args[0])

@@ -19,8 +19,9 @@ from connect.data import TopicPartition
 from connect.errors import ConnectError
 from worker.kafka.topics.admin import topic_ids
 from worker.runtime.sink.topic_choice import TopicChoice
+from worker.runtime.sink.topic_ids import is_of_former, marked
 
-__all__ = ["MADE_AGAIN", "Partitions"]
+__all__ = ["MADE_AGAIN", "MadeAgainError", "Partitions"]
 
 logger = logging.getLogger(__name__)
 _TIMEOUT: Final = 30.0
@@ -31,6 +32,17 @@ MADE_AGAIN: Final = (
     "{} was deleted and made again, or its brokers have lost records: its offsets do not mean what they did. Give the "
     "connector another name to load it from its beginning, or set its offsets."
 )
+
+
+class MadeAgainError(ConnectError):
+    """A topic was deleted and created again: the offsets of the former one mean nothing for it."""
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(MADE_AGAIN.format(topic))
+        self.topic = topic
+
+    def __reduce__(self) -> tuple[type[MadeAgainError], tuple[str]]:
+        return type(self), (self.topic,)
 
 
 class Partitions:
@@ -44,17 +56,31 @@ class Partitions:
         self._known: tuple[TopicPartition, ...] = ()
         self._gone: set[TopicPartition] = set()
         self._due = 0.0
+        self.missing: str | None = None
+        """The topics that do not exist, in a sentence for users."""
         self.topic_ids: dict[str, str] = {}
         """The id of each topic, if the brokers have ids: it distinguishes a topic from a later one of the same name."""
 
     def all(self, *, anew: bool = False) -> tuple[TopicPartition, ...]:
         """The existing partitions, looked up every ten seconds, or now if ``anew``.
 
-        Raises :class:`~connect.errors.ConnectError` for a topic that was deleted and created again.
+        Raises :class:`MadeAgainError` for a topic that was deleted and created again.
         """
         if anew or time.monotonic() >= self._due:
             self._find()
         return self._known
+
+    def check(self, topics: Iterable[str]) -> None:
+        """Raise :class:`MadeAgainError` if one of the topics is another one of its name by now."""
+        for name, topic_id in topic_ids(self._admin, sorted(set(topics))).items():
+            if self.topic_ids.setdefault(name, topic_id) != topic_id:
+                raise MadeAgainError(name)
+
+    def begin_anew(self, topic: str) -> None:
+        """Forget the former topic of this name."""
+        self.topic_ids.pop(topic, None)
+        self._gone = {tp for tp in self._gone if tp.topic != topic}
+        self.forget()
 
     def forget(self) -> None:
         """Look up the partitions on the next call, since something has changed."""
@@ -74,17 +100,18 @@ class Partitions:
         return {tp: offset if offset >= 0 else None for tp, offset in found.items()}
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
-        """The offset of the group in each; ``None`` where it has none."""
+        """The offset of the group in each; ``None`` where it has none, or one of a former topic of the same name."""
         asked = [confluent_kafka.TopicPartition(*tp) for tp in partitions]
         if not asked:
             return {}
-        answers = _checked(self._consumer.committed(asked, timeout=_TIMEOUT))
-        return {tp: offset if offset >= 0 else None for tp, offset in answers.items()}
+        answers = self._consumer.committed(asked, timeout=_TIMEOUT)
+        offsets = _checked(answers)
+        former = {TopicPartition(at.topic, at.partition) for at in answers if is_of_former(at, self.topic_ids)}
+        return {tp: offset if offset >= 0 and tp not in former else None for tp, offset in offsets.items()}
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Commit offsets of the group."""
-        client = [confluent_kafka.TopicPartition(*tp, offset) for tp, offset in offsets.items()]
-        self._consumer.commit(offsets=client, asynchronous=False)
+        self._consumer.commit(offsets=marked(offsets, self.topic_ids), asynchronous=False)
 
     def _offsets(self, asked: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Look up all at once. Kafka's request takes a time, or a special value for the end or the beginning."""
@@ -98,14 +125,12 @@ class Partitions:
             logger.warning("%s no longer exists; those of its records that were not loaded are lost.", gone)
             self._gone.add(gone)
         if back := found & self._gone:
-            raise ConnectError(MADE_AGAIN.format(min(back)))
-        for name, topic_id in topic_ids(self._admin, sorted(present)).items():
-            if self.topic_ids.setdefault(name, topic_id) != topic_id:
-                raise ConnectError(MADE_AGAIN.format(name))
+            raise MadeAgainError(min(back).topic)
+        self.check(present)
         self._known = tuple(sorted(found))
+        self.missing = self._choice.missing(present)
         # A missing topic is usually about to be created by a source.
-        is_complete = bool(present) and (self._choice.is_pattern or len(present) == len(self._choice.names))
-        self._due = time.monotonic() + (_REFRESH if is_complete else self._soon)
+        self._due = time.monotonic() + (_REFRESH if self.missing is None else self._soon)
 
 
 def _checked(answers: Iterable[confluent_kafka.TopicPartition]) -> dict[TopicPartition, int]:

@@ -10,9 +10,10 @@ from typing import Final
 
 from connect.bulk import Progress
 from connect.bulk_source import KafkaSettings, ReachedOffsets
-from connect.chain.tolerance import ErrorPolicy, Failure, Tolerance
-from connect.crash import crash_point
 from connect.errors import RetriableError
+from connect.internals.chain.tolerance import ErrorPolicy, Failure, Tolerance
+from connect.internals.crash import crash_point
+from worker.messages import messages
 from worker.runtime.assembly import Assembly
 from worker.runtime.bulk.loads import Loads
 from worker.runtime.bulk.transactions import BulkSourceTransactions
@@ -23,7 +24,6 @@ from worker.runtime.offsets.offsets import OffsetWriter, WorkerOffsetCopy, Worke
 from worker.runtime.offsets.topic import TopicOffsetWriter
 from worker.runtime.source.guarantee import offset_reader
 from worker.stores.offset.store import check_offset
-from worker.supervisor.messages import messages
 
 __all__ = ["BulkSourceTaskRuntimeContext"]
 

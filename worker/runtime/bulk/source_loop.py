@@ -16,13 +16,14 @@ import time
 from typing import Any, Final
 
 from connect.bulk_source import BulkSourceTask
-from connect.errors import RetriableError
+from connect.errors import MissingError, RetriableError
 from worker.metrics.histograms import POLL
 from worker.runtime.bulk.loads import Loads
 from worker.runtime.bulk.plan import Plan
 from worker.runtime.bulk.source_context import BulkSourceTaskRuntimeContext
 from worker.runtime.control import Control
 from worker.runtime.metrics import TaskMetrics
+from worker.runtime.waits import Waits
 
 __all__ = ["BulkSourceLoop"]
 
@@ -42,6 +43,7 @@ class BulkSourceLoop:
         context: BulkSourceTaskRuntimeContext,
         loads: Loads,
         metrics: TaskMetrics,
+        waits: Waits,
         *,
         until_drained: bool,
     ) -> None:
@@ -50,6 +52,7 @@ class BulkSourceLoop:
         self._context = context
         self._loads = loads
         self._metrics = metrics
+        self._waits = waits
         self._until_drained = until_drained
 
     def run(self) -> None:
@@ -83,10 +86,14 @@ class BulkSourceLoop:
                 logger.info("The load was ended early: %s", error)
                 return None
             seconds = error.retry_after or _RETRY
-            logger.warning("The load will be tried again in %g s: %s", seconds, error)
+            if isinstance(error, MissingError):
+                self._waits.on(str(error))
+            else:
+                logger.warning("The load will be tried again in %g s: %s", seconds, error)
             self._loads.retried_in(seconds)
             self._control.wait(seconds)
             return None
+        self._waits.over()
         if found:
             self._metrics.timings.took(POLL, time.monotonic() - begun)
         # A load that was told to end has not found all records.

@@ -24,19 +24,19 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, Message
 
 from connect.bulk_source import Claim, TransactionOrders
-from connect.chain.tolerance import StopRequested
-from connect.delivery.producer_errors import PRODUCER_FAILURES, kafka_error
-from connect.delivery.stored_offsets import offset_key, offset_value
 from connect.errors import ConnectError, RetriableError
-from connect.kafka.settings.client import ClientProperties
+from connect.internals.chain.tolerance import StopRequested
+from connect.internals.delivery.producer_errors import PRODUCER_FAILURES, kafka_error
+from connect.internals.delivery.stored_offsets import offset_key, offset_value
+from connect.internals.kafka.settings.client import ClientProperties
 from worker.kafka.clients import roles
+from worker.messages import messages
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.control import Control
 from worker.runtime.offsets.topic import TopicOffsetReader, TopicOffsetWriter
 from worker.runtime.source.fencing import confirm_ownership, fence
 from worker.runtime.source.producer import TransactionalProducer
-from worker.supervisor.messages import messages
 
 __all__ = ["BulkSourceTransactions"]
 
@@ -50,7 +50,7 @@ class BulkSourceTransactions:
     """Runs the transactions of one bulk source task; see :class:`connect.bulk_source.BulkTransactions`.
 
     When this is made, a former process of the task is fenced. Raises
-    :class:`~connect.chain.tolerance.StopRequested` if the task is to stop. Used by the task's thread alone.
+    :class:`~connect.internals.chain.tolerance.StopRequested` if the task is to stop. Used by the task's thread alone.
     """
 
     def __init__(self, assembly: Assembly, control: Control, clients: Clients) -> None:

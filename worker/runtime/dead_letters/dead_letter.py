@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from connect.chain.raw_records import RawRecord
+from connect.internals.chain.raw_records import RawRecord
 from worker.config.connector import SinkConnectorConfig
+from worker.config.internal_topics import InternalTopics
 from worker.runtime.dead_letters.queue import PREFIX
-from worker.runtime.sink.topic_choice import INTERNAL_TOPICS, TopicChoice
+from worker.runtime.sink.topic_choice import TopicChoice
 from worker.security.redaction import Redaction
 
-__all__ = ["REPLAYED", "DeadLetter", "DeadLetterOrigins", "internal_topics"]
+__all__ = ["REPLAYED", "DeadLetter", "DeadLetterOrigins"]
 
 REPLAYED: Final = "__connect.dlq.replayed"
 """The header of a replayed record: the topic, partition and offset it had in the queue."""
@@ -22,7 +23,6 @@ REPLAYED: Final = "__connect.dlq.replayed"
 _NUMBERS: Final = ("partition", "offset")
 _TEXTS: Final = ("exception.message", "exception.stacktrace")
 
-_STORAGE: Final = ("config.storage.topic", "offset.storage.topic", "status.storage.topic")
 _HEADERS: Final = "errors.deadletterqueue.context.headers.enable"
 _UNTOLD: Final = (
     f"The origin of the record is unknown, so it stays in the queue only. Set {_HEADERS}=true for future records."
@@ -149,10 +149,10 @@ class DeadLetterOrigins:
     The headers alone cannot decide it: whoever may write to the queue chooses them.
     """
 
-    def __init__(self, config: SinkConnectorConfig, worker_props: Mapping[str, str]) -> None:
+    def __init__(self, config: SinkConnectorConfig, internal: InternalTopics) -> None:
         self._name = config.name
-        self._choice = TopicChoice(config)
-        self._internal = internal_topics(worker_props)
+        self._choice = TopicChoice(config, internal)
+        self._internal = internal
 
     def original(self, record: DeadLetter) -> RawRecord | None:
         """The record as it was consumed; ``None`` if its topic is unknown."""
@@ -162,14 +162,9 @@ class DeadLetterOrigins:
         """Why a record cannot return; ``None`` if it can. For a task, its partition and offset must be known too."""
         if original is None:
             return _UNTOLD
-        if original.topic in self._internal or not self._choice.has(original.topic):
+        if self._internal.has(original.topic) or not self._choice.has(original.topic):
             return (
                 f"Its headers say that it comes from topic {original.topic}, which connector {self._name} does not "
                 "read: it stays in the queue only. If it did read that topic, add it to the connector's topics."
             )
         return _UNTOLD if to == "task" and (original.partition < 0 or original.offset < 0) else None
-
-
-def internal_topics(worker_props: Mapping[str, str]) -> frozenset[str]:
-    """The topics of Kafka and of the worker's cluster, which hold no records of connectors."""
-    return INTERNAL_TOPICS | {worker_props[key] for key in _STORAGE if key in worker_props}

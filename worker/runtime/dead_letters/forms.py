@@ -11,11 +11,11 @@ from typing import Any, Final, TypeAlias
 
 import orjson
 
-from connect.chain.converters import converter_plugin
-from connect.chain.specs import VERSION
 from connect.converter import Converter
 from connect.errors import DataError
-from connect.plugins import PluginKind
+from connect.internals.chain.converters import converter_plugin
+from connect.internals.chain.specs import VERSION
+from connect.internals.plugins import PluginKind
 from worker.errors import BadRequestError
 from worker.runtime.assembly import Assembly
 

@@ -32,12 +32,12 @@ from typing import Any, Final
 import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException
 
-from connect.chain.tolerance import ErrorCounts, Failure, StopRequested
-from connect.crash import crash_point
 from connect.data import TopicPartition
-from connect.delivery.producer_errors import kafka_error
 from connect.errors import ConnectError, RetriableError
-from connect.kafka.auth.rights import PRODUCER, explained, is_denial, on_group, on_topic, on_transactional_id
+from connect.internals.chain.tolerance import ErrorCounts, Failure, StopRequested
+from connect.internals.crash import crash_point
+from connect.internals.delivery.producer_errors import kafka_error
+from connect.internals.kafka.auth.rights import PRODUCER, explained, is_denial, on_group, on_topic, on_transactional_id
 from connect.offset_set import OffsetSet
 from worker.errors import FencedError
 from worker.kafka.clients.roles import dlq_group_id
@@ -50,7 +50,7 @@ __all__ = ["LoadDeadLetters", "OffsetDigest", "Position", "not_written"]
 logger = logging.getLogger(__name__)
 _TIMEOUT: Final = 60.0
 _LARGEST: Final = 5_000
-_LONGEST: Final = 10.0
+_LONGEST_SECONDS: Final = 10.0
 
 
 class OffsetDigest:
@@ -99,7 +99,7 @@ def not_written(bad: OffsetSet, position: Position | None) -> OffsetSet:
 
 
 class LoadDeadLetters:
-    """Writes the dead letters of a bulk sink's loads to ``topic``; a :class:`~connect.chain.tolerance.Reporter`.
+    """Writes the dead letters of a bulk sink's loads to ``topic``: a ``connect.internals.chain.tolerance.Reporter``.
 
     Its producer is made for the first of them. Used by the task's thread alone.
     """
@@ -227,7 +227,7 @@ class _Writer:
             patience=_TIMEOUT,
             is_stopping=is_stopping,
         )
-        self._longest = min(_LONGEST, timeout / 2)
+        self._longest = min(_LONGEST_SECONDS, timeout / 2)
         self._count = 0
         self._began = 0.0
         self._transactions.start()

@@ -8,6 +8,7 @@ a kill may write it twice and never loses it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -15,10 +16,10 @@ from typing import Final
 import orjson
 from confluent_kafka import Producer
 
-from connect.chain.raw_records import RawRecord
-from connect.chain.tolerance import ErrorCounts, Failure
 from connect.data import SinkRecord
-from connect.delivery.acknowledged_producer import AcknowledgedProducer
+from connect.internals.chain.raw_records import RawRecord
+from connect.internals.chain.tolerance import ErrorCounts, Failure
+from connect.internals.delivery.acknowledged_producer import AcknowledgedProducer
 from worker.security.redaction import Redaction
 
 __all__ = ["PREFIX", "DeadLetterQueue", "ErrorHeaders"]
@@ -60,7 +61,9 @@ class ErrorHeaders:
 
 
 class DeadLetterQueue:
-    """Writes failures to ``topic``, with ``headers`` if there are to be any; a :class:`~tolerance.Reporter`.
+    """Writes failures to ``topic``, with ``headers`` if there are to be any.
+
+    A :class:`~connect.internals.chain.tolerance.Reporter`.
 
     What is sent and what is refused is counted in ``counts``. Used by the task's thread alone.
     """
@@ -109,4 +112,8 @@ def _bytes(value: object) -> bytes | None:
 
 def _json(value: object) -> bytes:
     # People read this: values that JSON cannot represent are shown as Python shows them.
-    return orjson.dumps(value, default=repr, option=orjson.OPT_NON_STR_KEYS)
+    try:
+        return orjson.dumps(value, default=repr, option=orjson.OPT_NON_STR_KEYS)
+    except orjson.JSONEncodeError:
+        # orjson has no numbers beyond 64 bits, and no half surrogate pairs.
+        return json.dumps(value, default=repr).encode()

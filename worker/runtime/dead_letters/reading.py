@@ -11,11 +11,11 @@ from typing import Any, Final
 import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from connect.consumption.messages import by_topic
 from connect.errors import ConnectError
-from connect.kafka.auth.rights import CONSUMER, explained, on_topic
-from connect.kafka.clients import librdkafka
-from connect.kafka.settings.client import ClientProperties
+from connect.internals.consumption.messages import by_topic
+from connect.internals.kafka.auth.rights import CONSUMER, explained, on_topic
+from connect.internals.kafka.clients import librdkafka
+from connect.internals.kafka.settings.client import ClientProperties
 from worker.errors import BadRequestError
 from worker.kafka.clients import roles
 from worker.kafka.clients.roles import dlq_group_id
@@ -23,7 +23,7 @@ from worker.kafka.groups.offsets import ConsumerGroup
 from worker.kafka.topics.log_offsets import LogOffsets
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
-from worker.runtime.dead_letters.dead_letter import DeadLetter, internal_topics
+from worker.runtime.dead_letters.dead_letter import DeadLetter
 from worker.runtime.sink.topic_choice import topic_found
 
 __all__ = ["DeadLetterReader", "Page", "Range", "ranges_after", "ranges_of", "ranges_to_replay", "rest_of"]
@@ -100,11 +100,8 @@ class DeadLetterReader:
                 f"Connector {assembly.config.name} has no dead letter queue: set {_KEY} in its configuration (and "
                 "errors.tolerance=all), and the records that it cannot process from then on are kept there."
             )
-        if topic in internal_topics(assembly.worker_props):
-            raise BadRequestError(
-                f"Topic {topic} cannot be a dead letter queue: Kafka or this cluster keeps its own state there. Set "
-                "to a topic for the connector's records alone."
-            )
+        for refused in assembly.internal_topics.refused(_KEY, [topic]):
+            raise BadRequestError(str(refused)) from refused
         self.topic = topic
         self._connector = assembly.config.name
         self._assembly = assembly

@@ -10,8 +10,8 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any, Final
 
-from connect.chain.raw_records import RawHeaders, RawRecord
 from connect.config import HIDDEN
+from connect.internals.chain.raw_records import RawHeaders, RawRecord
 from worker.errors import BadRequestError
 from worker.runtime.dead_letters.dead_letter import REPLAYED
 from worker.runtime.dead_letters.forms import Form, PartForms, bytes_of
@@ -22,7 +22,7 @@ __all__ = ["Edit", "changes_of"]
 
 _MOST: Final = 100
 """The maximum number of changes listed for one record."""
-_LONGEST: Final = 500
+_MOST_CHARACTERS: Final = 500
 _DEEPEST: Final = 40
 _NOTHING: Final = object()
 
@@ -139,7 +139,7 @@ def _leaf(value: Any, hide: Callable[[str], str]) -> str | None:
         return None
     # Hide secrets before cutting the text: half a secret is not recognised as one.
     text = hide(value if isinstance(value, str) else _plain(value))
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text)} characters)"
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}… ({len(text)} characters)"
 
 
 def _plain(value: Any) -> str:

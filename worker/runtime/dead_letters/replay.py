@@ -23,14 +23,14 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from connect.bulk import BulkSinkTask
-from connect.chain.raw_records import ConsumedBatch, RawRecord
-from connect.chain.sink import SinkChain
-from connect.chain.sink_context import SinkContext, durable_offsets
-from connect.chain.tolerance import Failure, Stage, Tolerance
 from connect.data import TimestampType, TopicPartition
-from connect.delivery.delivery import client_timestamp
 from connect.errors import ConnectError
-from connect.plugins import class_name
+from connect.internals.chain.raw_records import ConsumedBatch, RawRecord
+from connect.internals.chain.sink import SinkChain
+from connect.internals.chain.sink_context import SinkContext, durable_offsets
+from connect.internals.chain.tolerance import Failure, Stage, Tolerance
+from connect.internals.delivery.delivery import client_timestamp
+from connect.internals.plugins import class_name
 from connect.sink import SinkTask
 from worker.errors import BadRequestError
 from worker.runtime.assembly import Assembly
@@ -101,7 +101,7 @@ def _not_produced(record: RawRecord, reason: str | None) -> Failure | None:
 
 
 class _Failures:
-    """Collects the failures of a task by origin; a :class:`~connect.chain.tolerance.Reporter`."""
+    """Collects the failures of a task by origin; a :class:`~connect.internals.chain.tolerance.Reporter`."""
 
     def __init__(self) -> None:
         self.by_origin: dict[Origin, Failure] = {}
@@ -125,6 +125,10 @@ class TaskReplay:
     def __init__(self, assembly: Assembly, link: Link) -> None:
         self._assembly = assembly
         self._link = link
+
+    def check(self) -> None:
+        """Raise an error if records cannot be delivered to such a task."""
+        self._task_class()
 
     def deliver(self, records: Sequence[RawRecord]) -> list[Failure | None]:
         """Deliver records. Returns the error of each, or ``None``. Raises the error of a task that cannot start."""

@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from connect.chain.specs import VERSION, PredicateSpec, TransformationSpec, predicate_specs, transformation_specs
 from connect.config import HIGH, MEDIUM, Config, ConfigKey, ConfigType, Recommender, Visibility, Width, embed
 from connect.connector import Connector
 from connect.errors import ConnectError, PluginError
-from connect.plugins import PluginEntry, PluginKind
+from connect.internals.chain.converters import converter_props
+from connect.internals.chain.specs import (
+    VERSION,
+    PredicateSpec,
+    TransformationSpec,
+    predicate_specs,
+    transformation_specs,
+)
+from connect.internals.plugins import PluginEntry, PluginKind
 from connect.source import SourceConnector
 from worker.config.connector import ConnectorConfig, SinkConnectorConfig, SourceConnectorConfig
 from worker.config.plugin_versions import CONNECTOR_VERSION, version_range
+from worker.config.unknown_keys import KeyOwner
 from worker.runtime.assembly import Assembly
 
-__all__ = ["chain_groups", "chain_keys", "connector_keys", "engine_config_of", "framework_of", "known_keys"]
+__all__ = [
+    "ChainPlugin",
+    "chain_groups",
+    "chain_keys",
+    "connector_keys",
+    "engine_config_of",
+    "framework_of",
+    "key_owners",
+    "known_keys",
+    "plugins_of",
+]
 
 _CONVERTERS: Final = {
     "key.converter": PluginKind.CONVERTER,
@@ -89,19 +107,62 @@ def known_keys(assembly: Assembly) -> set[str]:
     own = assembly.connector_class.config_class.definitions()
     engine = engine_config_of(assembly).definitions()
     keys = (*connector_keys(assembly.connector_class, assembly), *engine, *own, *chain_keys(assembly))
-    return {key.name for key in keys} | set(_converter_names(assembly))
+    of_converters = (owner.known or () for owner in key_owners(assembly))
+    return {key.name for key in keys}.union(*of_converters)
 
 
-def _converter_names(assembly: Assembly) -> Iterator[str]:
+def plugins_of(assembly: Assembly) -> Iterator[ChainPlugin]:
+    """The transformations, predicates and converters of the configuration, with the keys that it gives them.
+
+    A converter that it does not name is the one of the connector's class or of the worker.
+    """
+    for spec in _chain(assembly):
+        config_class = _config_class(assembly, _kind(spec), spec.type, spec.version)
+        yield ChainPlugin(spec.prefix, spec.type, config_class, spec.props)
     for role, kind in _CONVERTERS.items():
-        if not (name := assembly.props.get(role)):
-            continue
-        try:
-            plugin = assembly.registry.load(kind, name, assembly.props.get(f"{role}.{VERSION}"))
-        except ConnectError:
-            # Its absence is reported where the plugin is needed.
-            continue
-        yield from (f"{role}.{key.name}" for key in plugin.config_class.definitions())
+        name, version = assembly.props.get(role), assembly.props.get(f"{role}.{VERSION}")
+        if not name:
+            name = assembly.connector_class.default_converter or getattr(assembly.worker, role.replace(".", "_"))
+            version = assembly.worker_props.get(f"{role}.{VERSION}")
+        given = converter_props(assembly.props, role.partition(".")[0])
+        yield ChainPlugin(f"{role}.", name, _config_class(assembly, kind, name, version), given)
+
+
+@dataclass(frozen=True, slots=True)
+class ChainPlugin:
+    """A plugin that the configuration names, its configuration's class if it can be loaded, and its own keys."""
+
+    prefix: str
+    name: str
+    config_class: type[Config] | None
+    props: Mapping[str, str]
+
+
+def key_owners(assembly: Assembly) -> list[KeyOwner]:
+    """The plugins of the configuration that own all keys below a prefix."""
+    return [_owner(plugin) for plugin in plugins_of(assembly)]
+
+
+def _owner(plugin: ChainPlugin) -> KeyOwner:
+    prefix, config_class = plugin.prefix, plugin.config_class
+    if config_class is None:
+        return KeyOwner(prefix, plugin.name, None)
+    known = [prefix + key.name for key in config_class.definitions()]
+    old = {prefix + name: prefix + new for name, new in config_class.old_keys.items()}
+    return KeyOwner(prefix, plugin.name, known, old)
+
+
+def _config_class(assembly: Assembly, kind: PluginKind, name: str, version: str | None) -> type[Config] | None:
+    try:
+        loaded: type[Config] = assembly.registry.load(kind, name, version).config_class
+    except ConnectError:
+        # Its absence is reported where the plugin is needed.
+        return None
+    return loaded
+
+
+def _kind(spec: TransformationSpec | PredicateSpec) -> PluginKind:
+    return PluginKind.TRANSFORMATION if isinstance(spec, TransformationSpec) else PluginKind.PREDICATE
 
 
 def _shown_if(is_shown: bool) -> Visibility:
@@ -121,8 +182,7 @@ def _group(spec: TransformationSpec | PredicateSpec) -> str:
 
 
 def _embedded(assembly: Assembly, spec: TransformationSpec | PredicateSpec) -> Iterator[ConfigKey]:
-    kind = PluginKind.TRANSFORMATION if isinstance(spec, TransformationSpec) else PluginKind.PREDICATE
-    prefix, group = spec.prefix, _group(spec)
+    kind, prefix, group = _kind(spec), spec.prefix, _group(spec)
     yield ConfigKey(
         name=f"{prefix}type",
         type=ConfigType.CLASS,

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from connect.chain.raw_records import RawRecord
-from connect.chain.record_trace import SinkTrace, trace_sink
-from connect.chain.sink import SinkChain
-from connect.chain.steps import Steps, transformation_steps
-from connect.chain.tolerance import StageError, Tolerance
+from connect.internals.chain.raw_records import RawRecord
 from worker.config.connector import SinkConnectorConfig
 from worker.errors import BadRequestError
+from worker.messages import messages
 from worker.runtime.assembly import Assembly
 from worker.runtime.dead_letters.dead_letter import REPLAYED, DeadLetter, DeadLetterOrigins
 from worker.runtime.dead_letters.forms import PartForms, header_form
 from worker.runtime.dead_letters.queue import PREFIX
 from worker.runtime.dead_letters.reading import DeadLetterReader, ranges_of
 from worker.runtime.dead_letters.repair import Edit, changes_of
-from worker.runtime.dead_letters.replay import as_consumed, replayed
+from worker.runtime.dead_letters.replay import replayed
+from worker.runtime.dead_letters.trial import Trial
 from worker.runtime.inquiries.dead_letters import TOLERANT
 from worker.runtime.link import Link
 from worker.runtime.preview.documents import LimitedDocuments, RecordDocuments
 from worker.security.redaction import Redaction
-from worker.supervisor.messages import messages
 
 __all__ = ["read_dead_letter", "repair_dead_letter"]
 
@@ -53,11 +50,11 @@ def repair_dead_letter(
     original = _original(letter, inquiry.to, assembly)
     edited = Edit.read(inquiry.edit).applied(original, _forms(assembly))
     changes = changes_of(original, edited, redaction.told)
-    trace = _traced(edited, assembly)
+    trace = Trial(assembly).traced(edited)
     shown: list[dict[str, Any]] = []
     documents = RecordDocuments(assembly.config.transformations(), _OUTCOME, redaction)
     LimitedDocuments(shown.append, _MOST_SHOWN)(documents.of_sink(edited, trace))
-    error = _error(trace)
+    error = Trial.error_of(trace)
     told = None if error is None else f"{error.stage.value}: {error.cause}"
     if error is None and not inquiry.dry_run:
         (failure,) = replayed(inquiry.to, [edited], assembly, link)
@@ -79,7 +76,7 @@ def _letter(queue: DeadLetterReader, partition: int, offset: int) -> DeadLetter 
 
 def _original(letter: DeadLetter, to: str, assembly: Assembly) -> RawRecord:
     assert isinstance(assembly.config, SinkConnectorConfig)
-    origins = DeadLetterOrigins(assembly.config, assembly.worker_props)
+    origins = DeadLetterOrigins(assembly.config, assembly.internal_topics)
     original = origins.original(letter)
     reason = origins.why_not(original, to)
     if reason is not None or original is None:
@@ -102,15 +99,3 @@ def _document(letter: DeadLetter, assembly: Assembly) -> dict[str, Any]:
 
 def _forms(assembly: Assembly) -> dict[str, PartForms]:
     return {part: PartForms(assembly, part) for part in ("key", "value")}
-
-
-def _traced(record: RawRecord, assembly: Assembly) -> SinkTrace:
-    tolerance = Tolerance(assembly.config.error_policy, (), lambda _: False)
-    steps = transformation_steps(assembly.registry, assembly.config.transformations())
-    decoder = SinkChain(Steps((), tolerance), assembly.converters(), tolerance)
-    return trace_sink(as_consumed(record.topic, [record]), 0, steps, decoder, tolerance)
-
-
-def _error(trace: SinkTrace) -> StageError | None:
-    """The error that stops the record in the chain, if any; being dropped by a transformation is none."""
-    return trace.error or next((step.error for step in trace.steps if step.error is not None), None)

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple
 from typing import Any, Final
 
-from connect.chain.raw_records import RawRecord
-from connect.chain.tolerance import Failure
-from connect.crash import crash_point
+from connect.internals.chain.raw_records import RawRecord
+from connect.internals.chain.tolerance import Failure
+from connect.internals.crash import crash_point
 from worker.config.connector import SinkConnectorConfig
+from worker.messages import messages
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.dead_letters.dead_letter import DeadLetterOrigins
 from worker.runtime.dead_letters.queue import DeadLetterQueue, ErrorHeaders
 from worker.runtime.dead_letters.reading import DeadLetterReader, ranges_after, ranges_of, ranges_to_replay, rest_of
-from worker.runtime.dead_letters.replay import replayed
+from worker.runtime.dead_letters.replay import TaskReplay, replayed
+from worker.runtime.dead_letters.trial import Trial
 from worker.runtime.link import Link
 from worker.security.redaction import Redaction
-from worker.supervisor.messages import messages
 
 __all__ = ["TOLERANT", "answer_of_dead_letters"]
 
@@ -59,7 +60,7 @@ def _list(inquiry: messages.ListDeadLetters, redaction: Redaction) -> messages.D
 
 
 def _replay(inquiry: messages.ReplayDeadLetters, link: Link, redaction: Redaction) -> messages.DeadLettersReplayed:
-    """Deliver records again, or with ``dry_run`` list them.
+    """Deliver records again, or with ``dry_run`` try what the connector's chain would do with them.
 
     Without a selection, those that fail again are appended to the queue with their new errors, and the position of the
     replay moves past all of them: none is lost, and none blocks the others.
@@ -67,7 +68,7 @@ def _replay(inquiry: messages.ReplayDeadLetters, link: Link, redaction: Redactio
     assembly = Assembly.resolve(inquiry.worker, {**inquiry.config, **TOLERANT}, redaction)
     assembly.hide_secrets()
     assert isinstance(assembly.config, SinkConnectorConfig)
-    origins = DeadLetterOrigins(assembly.config, assembly.worker_props)
+    origins = DeadLetterOrigins(assembly.config, assembly.internal_topics)
     queue = DeadLetterReader(assembly)
     begins, ends = queue.bounds()
     until = ends if inquiry.until is None else {int(partition): end for partition, end in inquiry.until.items()}
@@ -82,6 +83,8 @@ def _replay(inquiry: messages.ReplayDeadLetters, link: Link, redaction: Redactio
     refused = {place: reason for place, reason in reasons.items() if reason is not None}
     told = {place: original for place, original in originals.items() if original and place not in refused}
     outcomes = [] if inquiry.dry_run else replayed(inquiry.to, list(told.values()), assembly, link)
+    if inquiry.dry_run:
+        refused |= _tried(inquiry.to, told, assembly, link)
     failures = {place: failure for place, failure in zip(told, outcomes, strict=False) if failure is not None}
     if inquiry.selection is None and not inquiry.dry_run:
         _put_back(list(failures.values()), assembly)
@@ -97,6 +100,17 @@ def _replay(inquiry: messages.ReplayDeadLetters, link: Link, redaction: Redactio
         {str(partition): end for partition, end in until.items()},
         bool(rest),
     )
+
+
+def _tried(
+    to: str, records: Mapping[tuple[int, int], RawRecord], assembly: Assembly, link: Link
+) -> dict[tuple[int, int], str]:
+    """Return which of these records would fail again, and why, by their places."""
+    if to == "task":
+        TaskReplay(assembly, link).check()
+    trial = Trial(assembly) if records else None
+    reasons = {place: None if trial is None else trial.refusal(record) for place, record in records.items()}
+    return {place: reason for place, reason in reasons.items() if reason is not None}
 
 
 def _put_back(failures: Sequence[Failure], assembly: Assembly) -> None:

@@ -7,10 +7,12 @@ from typing import Any
 
 from connect.config import ConfigKey, key_info
 from connect.errors import ConfigError, ConnectError, NotFoundError, PluginError
-from connect.plugins import PluginKind, load_class
+from connect.internals.plugins import PluginKind, load_class
+from connect.providers import RefusedReferenceError
 from worker.config.plugin_versions import CONNECTOR_VERSION
 from worker.errors import BadRequestError
 from worker.kafka.clients import roles
+from worker.messages import messages
 from worker.runtime.assembly import Assembly
 from worker.runtime.inquiries.connector_keys import framework_of
 from worker.runtime.inquiries.dead_letter_repair import read_dead_letter, repair_dead_letter
@@ -22,7 +24,6 @@ from worker.runtime.preview.preview import preview
 from worker.runtime.providers import provider_of, provider_registry
 from worker.runtime.source.fencing import fence
 from worker.security.redaction import Redaction
-from worker.supervisor.messages import messages
 
 __all__ = ["answer", "compact_tables", "fence_producers"]
 
@@ -31,7 +32,7 @@ def answer(inquiry: messages.Inquiry, link: Link, redaction: Redaction) -> messa
     """Answer an inquiry; mistakes in it are a :class:`~messages.Refused` without secrets."""
     try:
         return _answer(inquiry, link, redaction)
-    except (ConfigError, NotFoundError, PluginError, BadRequestError) as error:
+    except (ConfigError, NotFoundError, PluginError, BadRequestError, RefusedReferenceError) as error:
         return messages.Refused(redaction.told(str(error)), invalid=True)
     except ConnectError as error:
         return messages.Refused(redaction.told(str(error)), invalid=False)

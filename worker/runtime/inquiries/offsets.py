@@ -12,20 +12,20 @@ from confluent_kafka.admin import AdminClient
 
 from connect.data import TopicPartition
 from connect.errors import ConnectError
-from connect.kafka.auth.rights import ADMIN, explained, on_topics
-from connect.kafka.clients import librdkafka
-from connect.kafka.clients.librdkafka import fail_without_login
+from connect.internals.kafka.auth.rights import ADMIN, explained, on_topics
+from connect.internals.kafka.clients import librdkafka
+from connect.internals.kafka.clients.librdkafka import fail_without_login
 from worker.config.connector import SinkConnectorConfig
 from worker.errors import BadRequestError
 from worker.kafka.clients import roles
 from worker.kafka.groups.offsets import ConsumerGroup
 from worker.kafka.topics.log_offsets import LogOffsets, Place
+from worker.messages import messages
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.inquiries.source_offsets import answer_of_source_offsets
 from worker.runtime.sink.topic_choice import TopicChoice
 from worker.security.redaction import Redaction
-from worker.supervisor.messages import messages
 
 __all__ = ["OffsetInquiry", "PartitionOffsets", "ResetTo", "answer_of_offsets", "reset_offset"]
 
@@ -190,7 +190,7 @@ def _topics(assembly: Assembly, admin: AdminClient) -> tuple[str, ...]:
     config = assembly.config
     assert isinstance(config, SinkConnectorConfig)
     try:
-        return TopicChoice(config).present(admin)
+        return TopicChoice(config, assembly.internal_topics).present(admin)
     except KafkaException as error:
         admin.poll(0)  # only here does the client report that its login was refused
         rights = on_topics(config.topics, "Describe")

@@ -21,12 +21,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
-from connect.chain.tolerance import StopRequested
-from connect.delivery.producer_errors import PRODUCER_FAILURES, kafka_error
 from connect.errors import ConnectError
-from connect.kafka.clients import librdkafka
+from connect.internals.chain.tolerance import StopRequested
+from connect.internals.delivery.producer_errors import PRODUCER_FAILURES, kafka_error
+from connect.internals.kafka.clients import librdkafka
 from worker.kafka.clients import roles
 from worker.kafka.topics.admin import describe
+from worker.messages import messages
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.source.guarantee import create_offsets_topic
@@ -34,7 +35,6 @@ from worker.runtime.source.producer import TransactionalProducer
 from worker.security.redaction import Redaction
 from worker.stores.offset.kafka import TopicOffsetStore
 from worker.stores.offset.store import OffsetKey, offset_key, offset_value, parse_offset, parse_offset_key
-from worker.supervisor.messages import messages
 
 __all__ = ["answer_of_source_offsets"]
 

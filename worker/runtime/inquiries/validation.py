@@ -4,24 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from connect.chain.converters import converter_props
-from connect.chain.specs import VERSION, predicate_specs, transformation_specs
 from connect.config import ConfigKey, ConfigType, ConfigValue, config_info, validate_keys
 from connect.config.errors import keys_of
 from connect.errors import ConfigError, ConnectError
-from connect.kafka.settings.overrides import refused_overrides
-from connect.plugins import PluginEntry, PluginKind, PluginVersionError, UnlistedPluginError, class_name, load_class
-from connect.plugins.versions import VersionSpecError
+from connect.internals.chain.converters import converter_props
+from connect.internals.chain.specs import VERSION, predicate_specs, transformation_specs
+from connect.internals.kafka.settings.overrides import refused_overrides
+from connect.internals.plugins import (
+    PluginEntry,
+    PluginKind,
+    PluginVersionError,
+    UnlistedPluginError,
+    class_name,
+    load_class,
+)
+from connect.internals.plugins.versions import VersionSpecError
 from worker.config.connector import COMMON, SinkConnectorConfig, SourceConnectorConfig
 from worker.config.file_access import refused_schema_file
 from worker.config.plugin_versions import CONNECTOR_VERSION
 from worker.config.restarts import RestartConfig
 from worker.config.spark_policy import refused_spark_keys
-from worker.config.unknown_keys import suggest_known_keys
 from worker.kafka.clients import roles
 from worker.kafka.topics.creation import refused_topic_creation
+from worker.messages import messages
 from worker.runtime.assembly import Assembly
 from worker.runtime.inquiries.connector_keys import (
     chain_groups,
@@ -29,13 +36,15 @@ from worker.runtime.inquiries.connector_keys import (
     connector_keys,
     engine_config_of,
     framework_of,
-    known_keys,
 )
+from worker.runtime.inquiries.key_warnings import key_warnings
 from worker.runtime.inquiries.preflight import exactly_once_errors
 from worker.security.redaction import Redaction
-from worker.supervisor.messages import messages
 
 __all__ = ["validate"]
+
+_DEAD_LETTERS: Final = "errors.deadletterqueue.topic.name"
+_OFFSETS_TOPIC: Final = "offsets.storage.topic"
 
 Pairs: TypeAlias = dict[str, tuple[ConfigKey | None, ConfigValue]]
 """Each key's definition, if it has one, and its value with the errors."""
@@ -100,6 +109,7 @@ def _validate(
     _add_errors(pairs, _override_errors(assembly), redaction)
     _add_errors(pairs, _spark_errors(assembly), redaction)
     _add_errors(pairs, _schema_file_errors(assembly), redaction)
+    _add_errors(pairs, _internal_topic_errors(assembly), redaction)
     _add_errors(pairs, _client_errors(assembly), redaction)
     _add_errors(pairs, _topic_creation_errors(assembly), redaction)
     _add_errors(pairs, exactly_once_errors(assembly), redaction)
@@ -114,8 +124,7 @@ def _validate(
             config_info(definition, _as_written(value, given, assembly, redaction)) for definition, value in shown
         ],
     }
-    suggested = suggest_known_keys(assembly.props, known_keys(assembly))
-    warnings = [redaction.told(warning) for warning in (*suggested, *_warnings(assembly))]
+    warnings = [redaction.told(warning) for warning in (*key_warnings(assembly), *_warnings(assembly))]
     return messages.Validated(infos, "source" if assembly.is_source else "sink", warnings)
 
 
@@ -204,6 +213,23 @@ def _spark_errors(assembly: Assembly) -> Iterator[tuple[str, str]]:
 def _schema_file_errors(assembly: Assembly) -> Iterator[tuple[str, str]]:
     connector_class = class_name(assembly.connector_class)
     for error in refused_schema_file(assembly.worker_props, connector_class, assembly.props):
+        yield from ((key, str(error)) for key in keys_of(error))
+
+
+def _internal_topic_errors(assembly: Assembly) -> Iterator[tuple[str, str]]:
+    """Yield errors of keys that name internal topics, which would only fail the tasks otherwise."""
+    internal, props = assembly.internal_topics, assembly.props
+    named = {_DEAD_LETTERS: props.get(_DEAD_LETTERS, "")}
+    if not assembly.is_source:
+        named["topics"] = props.get("topics", "")
+    elif not props.get("transforms"):
+        # Transformations may send the records elsewhere.
+        named |= {key: value for key, value in props.items() if key.rpartition(".")[2] == "topic"}
+    own_offsets = named.pop(_OFFSETS_TOPIC, "")
+    refused = [*internal.refused_offsets(_OFFSETS_TOPIC, own_offsets)] if assembly.is_source else []
+    for key, value in named.items():
+        refused += internal.refused(key, (topic.strip() for topic in value.split(",")))
+    for error in refused:
         yield from ((key, str(error)) for key in keys_of(error))
 
 

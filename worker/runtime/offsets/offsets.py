@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from connect.chain.tolerance import StopRequested
 from connect.data import Offset
-from connect.delivery.submissions import Submission, SubmittedRecords
 from connect.errors import ConnectError, RetriableError
+from connect.internals.chain.tolerance import StopRequested
+from connect.internals.delivery.submissions import Submission, SubmittedRecords
+from worker.messages import messages
 from worker.runtime.control import Control
 from worker.runtime.timings import Timings
-from worker.supervisor.messages import messages
 
 __all__ = [
     "OffsetCommitter",

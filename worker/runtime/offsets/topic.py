@@ -14,14 +14,14 @@ import orjson
 from confluent_kafka import KafkaError, KafkaException
 
 from connect.data import Offset
-from connect.delivery.delivery import RecordProducer
-from connect.kafka.auth.rights import PRODUCER, explained, on_topic
-from connect.kafka.settings.client import ClientProperties
+from connect.internals.delivery.delivery import RecordProducer
+from connect.internals.kafka.auth.rights import PRODUCER, explained, on_topic
+from connect.internals.kafka.settings.client import ClientProperties
 from worker.kafka.topics.compacted import CompactedTopic, TopicRecord
+from worker.messages import messages
 from worker.runtime.offsets.offsets import Written
 from worker.stores.offset.kafka import OffsetView
 from worker.stores.offset.store import offset_key, offset_value, parse_offset
-from worker.supervisor.messages import messages
 
 __all__ = ["MergedOffsetReader", "OffsetReader", "TopicOffsetReader", "TopicOffsetWriter"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from connect.bulk import BulkSinkTask, FailuresOf, OffsetRange, Progress, TablePreview
 from connect.data import TopicPartition
-from connect.kafka.settings.client import PropertyValue
+from connect.internals.kafka.settings.client import PropertyValue
 from connect.offset_set import OffsetSet
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients

@@ -11,11 +11,11 @@ from typing import Any, Final, TypeAlias
 import orjson
 
 from connect.bulk import TablePreview
-from connect.chain.raw_records import RawRecord
-from connect.chain.record_trace import EncodedRecord, SinkTrace, SourceTrace, TracedStep
-from connect.chain.specs import TransformationSpec
-from connect.chain.tolerance import StageError
 from connect.data import Headers, Record, Schema, SinkRecord, Type
+from connect.internals.chain.raw_records import RawRecord
+from connect.internals.chain.record_trace import EncodedRecord, SinkTrace, SourceTrace, TracedStep
+from connect.internals.chain.specs import TransformationSpec
+from connect.internals.chain.tolerance import StageError
 from worker.security.redaction import Redaction
 
 __all__ = ["CUT", "MORE", "LimitedDocuments", "RecordDocuments"]
@@ -29,7 +29,7 @@ _DEEPEST: Final = 40
 
 MORE: Final = "there may be more"
 CUT: Final = f"what is shown has reached its limit of bytes, and {MORE}"
-_LONGEST: Final = 100
+_MOST_CHARACTERS: Final = 100
 """The length at which a text is cut."""
 _MOST: Final = 50
 """How many members and items remain of a value that is cut, over all levels."""
@@ -274,4 +274,4 @@ class _Cut:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text)} characters)"
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}… ({len(text)} characters)"

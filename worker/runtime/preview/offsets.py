@@ -7,14 +7,14 @@ from contextlib import closing
 from typing import Any
 
 from connect.data import Offset
-from connect.kafka.clients import librdkafka
-from connect.kafka.settings.client import ClientKind, ClientProperties
+from connect.internals.kafka.clients import librdkafka
+from connect.internals.kafka.settings.client import ClientKind, ClientProperties
 from worker.kafka.clients import roles
 from worker.kafka.topics.admin import describe
+from worker.messages.messages import OffsetPairs, PreviewConnector
 from worker.runtime.assembly import Assembly
 from worker.stores.offset.kafka import TopicOffsetStore, ordered_key
 from worker.stores.offset.store import offset_key, parse_offset, parse_offset_key
-from worker.supervisor.messages.messages import OffsetPairs, PreviewConnector
 
 __all__ = ["FixedOffsets", "stored_offsets"]
 

@@ -15,10 +15,11 @@ from dataclasses import replace
 from typing import Final
 
 from connect.bulk_source import BulkSourceTask
-from connect.chain.stack_trace import stack_trace
-from connect.chain.tolerance import Tolerance
 from connect.errors import ConnectError
+from connect.internals.chain.stack_trace import stack_trace
+from connect.internals.chain.tolerance import Tolerance
 from worker.config.connector import ConnectorConfig
+from worker.messages import messages
 from worker.runtime.assembly import Assembly
 from worker.runtime.link import Link
 from worker.runtime.preview.bulk import is_bulk, previewed_tables
@@ -27,7 +28,6 @@ from worker.runtime.preview.offsets import stored_offsets
 from worker.runtime.preview.sink import SinkPreview
 from worker.runtime.preview.source import SourcePreview
 from worker.security.redaction import Redaction
-from worker.supervisor.messages import messages
 
 __all__ = ["preview"]
 

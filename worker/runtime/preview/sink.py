@@ -10,14 +10,14 @@ from typing import Any, Final
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from connect.bulk import OffsetRange
-from connect.chain.record_trace import trace_sink
-from connect.chain.sink import SinkChain
-from connect.chain.steps import Steps, transformation_steps
-from connect.chain.tolerance import Tolerance
-from connect.consumption.messages import Message, by_topic
 from connect.errors import ConnectError
-from connect.kafka.auth.rights import CONSUMER, explained, on_topic
-from connect.kafka.clients import librdkafka
+from connect.internals.chain.record_trace import trace_sink
+from connect.internals.chain.sink import SinkChain
+from connect.internals.chain.steps import Steps, transformation_steps
+from connect.internals.chain.tolerance import Tolerance
+from connect.internals.consumption.messages import Message, by_topic
+from connect.internals.kafka.auth.rights import CONSUMER, explained, on_topic
+from connect.internals.kafka.clients import librdkafka
 from worker.config.connector import SinkConnectorConfig
 from worker.kafka.clients import roles
 from worker.kafka.groups.offsets import ConsumerGroup
@@ -86,7 +86,7 @@ class SinkPreview:
     def _topics(self) -> tuple[str, ...]:
         config = self._assembly.config
         assert isinstance(config, SinkConnectorConfig)
-        choice = TopicChoice(config)
+        choice = TopicChoice(config, self._assembly.internal_topics)
         if not choice.is_pattern:
             return choice.names
         try:

@@ -9,14 +9,14 @@ from contextlib import ExitStack
 from itertools import islice
 from typing import Any, Final
 
-from connect.chain.converters import Converters
-from connect.chain.record_trace import trace_source
-from connect.chain.source import SourceChain
-from connect.chain.steps import Steps, transformation_steps
-from connect.chain.tolerance import Tolerance
 from connect.connector import Task
 from connect.data import Offset, SourceRecord
 from connect.errors import RetriableError
+from connect.internals.chain.converters import Converters
+from connect.internals.chain.record_trace import trace_source
+from connect.internals.chain.source import SourceChain
+from connect.internals.chain.steps import Steps, transformation_steps
+from connect.internals.chain.tolerance import Tolerance
 from connect.source import SourceTask, TransactionContext
 from worker.runtime.assembly import Assembly
 from worker.runtime.connector import checked_task_configs
@@ -71,6 +71,9 @@ class _Context:
     def raise_error(self, error: Exception) -> None:
         """Log the failure of a thread of the connector: its tasks still show their records."""
         logger.error("The connector failed: %s", error)
+
+    def show_wait(self, reason: str | None) -> None:
+        """Do nothing: a preview waits for nothing to be created."""
 
 
 GiveUp = Callable[[SourceRecord, Exception], None]

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
 import confluent_kafka
 from confluent_kafka import Consumer, KafkaException
 
-from connect.data import TopicPartition
+from connect.data import SinkBatch, TopicPartition
+from connect.internals.chain.raw_records import ConsumedBatch
 
-__all__ = ["EndOffsets", "PartitionProgress", "SinkProgress", "lag"]
+__all__ = ["EndOffsets", "PartitionProgress", "Pending", "SinkProgress", "first_offset", "lag", "with_offsets"]
 
 logger = logging.getLogger(__name__)
 _TIMEOUT: Final = 10.0
+_SOON: Final = 2.0
 
 
 @dataclass(slots=True)
@@ -26,6 +28,8 @@ class PartitionProgress:
     delivered: int | None = None
     committed: int | None = None
     at_end: int | None = None
+    had_offset: bool | None = None
+    """Whether the group had an offset when the partition was entered; ``None`` until that was looked up."""
 
     @property
     def resume(self) -> int | None:
@@ -76,6 +80,18 @@ class SinkProgress(dict[TopicPartition, PartitionProgress]):
         """The offsets to return to if records that were put cannot be made durable."""
         return {partition: at for partition, progress in self.items() if (at := progress.resume) is not None}
 
+    def uncommitted(self, had_offsets: Callable[[Collection[TopicPartition]], Collection[TopicPartition]]) -> int:
+        """Count the partitions with delivered records in which the group has never committed an offset.
+
+        ``had_offsets`` returns those of some partitions in which the group has an offset; each is asked for once.
+        """
+        open_ = {tp: item for tp, item in self.items() if item.delivered is not None and item.committed is None}
+        if unknown := [tp for tp, item in open_.items() if item.had_offset is None]:
+            had = had_offsets(unknown)
+            for tp in unknown:
+                self[tp].had_offset = tp in had
+        return sum(item.had_offset is False for item in open_.values())
+
 
 class EndOffsets:
     """The ends of partitions, as of the first look at each."""
@@ -113,7 +129,47 @@ def lag(
     return behind
 
 
+def with_offsets(consumer: Consumer, partitions: Collection[TopicPartition]) -> Collection[TopicPartition]:
+    """Return those partitions in which the group has an offset; all of them if the broker does not say in time."""
+    asked = [confluent_kafka.TopicPartition(*partition) for partition in partitions]
+    try:
+        found = consumer.committed(asked, timeout=_SOON)
+    except KafkaException:
+        return partitions
+    return {TopicPartition(item.topic, item.partition) for item in found if item.offset >= 0 or item.error is not None}
+
+
+def first_offset(consumer: Consumer, partition: TopicPartition, reset: str) -> int:
+    """The offset at which a consumer without one starts by ``auto.offset.reset``.
+
+    Raises ``KafkaException`` if the broker does not answer.
+    """
+    low, high = _watermarks(consumer, partition, cached=False)
+    return high if reset == "latest" else low
+
+
 def _watermarks(consumer: Consumer, partition: TopicPartition, *, cached: bool) -> tuple[int, int]:
     client = confluent_kafka.TopicPartition(*partition)
     low, high = consumer.get_watermark_offsets(client, timeout=_TIMEOUT, cached=cached)
     return low, high
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A batch to put, the records that it was made of, and the offsets that are delivered once it is put.
+
+    ``born`` is the time of the first record in seconds since 1970; 0 if there is none.
+    """
+
+    batch: SinkBatch | None
+    consumed: ConsumedBatch
+    offsets: Mapping[TopicPartition, int]
+    born: float = 0.0
+
+    def without(self, partitions: Collection[TopicPartition]) -> Pending:
+        """The same without these partitions."""
+        offsets = {partition: offset for partition, offset in self.offsets.items() if partition not in partitions}
+        if self.batch is None:
+            return replace(self, offsets=offsets)
+        kept = [index for index, origin in enumerate(self.batch.origins) if origin not in partitions]
+        return replace(self, batch=self.batch.take(kept) if kept else None, offsets=offsets)

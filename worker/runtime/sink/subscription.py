@@ -11,20 +11,23 @@ from typing import Final, Protocol
 
 import confluent_kafka
 from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
 
-from connect.consumption.messages import Fetching, Message
 from connect.data import TopicPartition
 from connect.errors import ConnectError
-from connect.kafka.auth.rights import CONSUMER, explained, is_denial, on_group, on_topic
-from worker.runtime.sink.topic_choice import TopicChoice
+from connect.internals.consumption.messages import Fetching, Message
+from connect.internals.kafka.auth.rights import CONSUMER, explained, is_denial, on_group, on_topic
+from worker.runtime.sink.coverage import Coverage, group_assignment
+from worker.runtime.sink.topic_choice import TopicChoice, topic_found
 
 __all__ = ["Assigned", "Subscription"]
 
 logger = logging.getLogger(__name__)
 _LOOK_AGAIN: Final = 10.0
+_MISSING_AGAIN: Final = 5.0
 _LEAVE_SECONDS: Final = 1.0
+_FEW: Final = 3
 _error: Final[Callable[[Message], KafkaError | None]] = confluent_kafka.Message.error
-_FATAL: Final = frozenset({KafkaError._AUTHENTICATION, KafkaError._AUTO_OFFSET_RESET})
 
 
 class Assigned(Protocol):
@@ -50,13 +53,22 @@ class Subscription:
     """A consumer in its group. Everything happens in the thread that calls :meth:`consume`."""
 
     def __init__(
-        self, consumer: Consumer, group: str, choice: TopicChoice, listener: Assigned, *, is_cooperative: bool
+        self,
+        consumer: Consumer,
+        group: str,
+        choice: TopicChoice,
+        listener: Assigned,
+        make_admin: Callable[[], AdminClient],
+        *,
+        is_cooperative: bool,
     ) -> None:
         self._consumer = consumer
         self._fetching = Fetching(consumer)
         self._group = group
         self._choice = choice
         self._listener = listener
+        self._make_admin = make_admin
+        self._coverage = Coverage(lambda: group_assignment(make_admin, group))
         self._is_cooperative = is_cooperative
         self._topics: tuple[str, ...] = ()
         self._look_due = 0.0
@@ -65,12 +77,19 @@ class Subscription:
         self._joined = False
         self._rebalanced = False
         self._failure: Exception | None = None
+        self._missing_due: float | None = None
+        self.missing: str | None = None
+        """The topics that do not exist, in a sentence for users."""
 
     def consume(self, most: int, seconds: float) -> list[Message]:
         """Return the next records, and handle rebalances and errors of the client."""
-        if self._choice.is_pattern and time.monotonic() >= self._look_due:
+        due = (
+            self._look_due if self._choice.is_pattern else self._missing_due,
+            self._coverage.due if self._joined else None,
+        )
+        if any(at is not None and time.monotonic() >= at for at in due):
             self.look()
-        elif not self._topics:
+        if not self._choice.is_pattern and not self._topics:
             self._subscribe(self._choice.names)
         self._hold()
         self._rebalanced = False
@@ -109,21 +128,29 @@ class Subscription:
         return next(iter(self._assignment)).partition if len(self._assignment) == 1 else None
 
     def look(self) -> None:
-        """Look for topics that match the pattern, if there is one, and subscribe to them."""
+        """Look which topics exist, and subscribe to those that match a pattern. Join anew if some were left out."""
         self._look_due = time.monotonic() + _LOOK_AGAIN
-        if not self._choice.is_pattern:
-            return
         try:
-            topics = self._choice.present(self._consumer)
+            present = self._present()
         except KafkaException as error:
             logger.warning("The topics cannot be listed yet; trying again: %s", error)
+            self._missing_due = None if self._missing_due is None else self._look_due
+            self._coverage.due = None if self._coverage.due is None else self._look_due
             return
-        if topics != self._topics:
+        before, self.missing = self.missing, self._choice.missing(present)
+        self._missing_due = None if self.missing is None else time.monotonic() + _MISSING_AGAIN
+        if before is not None and self.missing is None:
+            self._coverage.divided()
+        topics = tuple(present)
+        if self._choice.is_pattern and topics != self._topics:
             self._subscribe(topics)
+        elif self._joined and self._coverage.due is not None:
+            self._cover(present)
 
     def settled(self) -> bool:
         """Whether the assignment is known, even if it is empty."""
-        return self._joined or (self._choice.is_pattern and not self._topics)
+        is_known = self._joined or (self._choice.is_pattern and not self._topics)
+        return is_known and self._coverage.due is None
 
     def seek(self, partition: TopicPartition, offset: int) -> bool:
         """Continue a partition at ``offset``. ``False`` if that is not possible yet, just after its assignment."""
@@ -140,8 +167,41 @@ class Subscription:
         if topics:
             callbacks = {"on_assign": self._on_assign, "on_revoke": self._on_revoke, "on_lost": self._on_lost}
             self._consumer.subscribe(list(topics), **callbacks)
+            self._coverage.divided()
         else:
             self._consumer.unsubscribe()
+            self._coverage.due = None
+
+    def _present(self) -> dict[str, tuple[int, ...]]:
+        try:
+            return self._choice.partitions(self._consumer)
+        except KafkaException as error:
+            if not is_denial(error.args[0].code()):
+                raise
+            # The consumer is also refused a missing topic that it may not create.
+            return self._choice.partitions(self._make_admin())
+
+    def _is_missing(self, topic: str | None) -> bool:
+        """Whether a topic does not exist, as far as this user may know."""
+        try:
+            return topic is not None and topic_found(self._make_admin(), topic) is None
+        except KafkaException as error:
+            logger.debug("Topic %s cannot be looked up: %s", topic, error)
+            return False
+
+    def _cover(self, present: Mapping[str, Sequence[int]]) -> None:
+        """Join the group anew if no member has some of the partitions."""
+        if left := self._coverage.left_over(present, self._assignment):
+            named = ", ".join(map(str, sorted(left)[:_FEW])) + (" and more" if len(left) > _FEW else "")
+            logger.warning(
+                "No task of group %s was given %s, since the topic was missing when the group last divided its "
+                "partitions. The task joins the group anew, so that it divides them again.",
+                self._group,
+                named,
+            )
+            self._joined = False
+            self._consumer.unsubscribe()
+            self._subscribe(self._topics)
 
     def _hold(self) -> None:
         """Pause the partitions that must not be consumed, and resume those that may be again."""
@@ -156,17 +216,21 @@ class Subscription:
         """Handle an error of the client, which retries by itself: only one that it cannot recover from is raised."""
         if error.code() == KafkaError._PARTITION_EOF:
             self._listener.at_end(TopicPartition(message.topic(), message.partition()), message.offset())
+        elif error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART or (
+            error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED and self._is_missing(message.topic())
+        ):
+            self._missing_due = 0.0
         elif is_denial(error.code()):
             rights = (on_group(self._group, "Read"), on_topic(message.topic() or "", "Read"))
             raise ConnectError(f"The sink may not consume: {explained(error, CONSUMER, *rights)}")
-        elif error.fatal() or error.code() in _FATAL:
-            raise KafkaException(error)
-        elif error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-            logger.warning(
-                "Topic %s does not exist; the sink waits until it does. Create it, start what writes to it, or correct "
-                "the key topics.",
-                message.topic(),
+        elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+            raise ConnectError(
+                f"The sink cannot continue in {message.topic()}-{message.partition()}: {error.str()}. Its offset is "
+                "gone, or the topic was deleted and created again, and consumer.override.auto.offset.reset is none: "
+                "stop the connector and set or reset its offsets, or choose earliest or latest."
             )
+        elif error.fatal() or error.code() == KafkaError._AUTHENTICATION:
+            raise KafkaException(error)
         else:
             logger.warning("The consumer reports: %s", error.str())
 
@@ -175,6 +239,7 @@ class Subscription:
     def _on_assign(self, consumer: Consumer, partitions: list[confluent_kafka.TopicPartition]) -> None:
         added = [TopicPartition(partition.topic, partition.partition) for partition in partitions]
         self._joined = True
+        self._coverage.divided()
         self._assignment |= set(added)
         self._attempt(lambda: self._assign(consumer, added))
 

@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from worker.config.connector import SinkConnectorConfig
+from worker.config.internal_topics import InternalTopics
 
-__all__ = ["INTERNAL_TOPICS", "TopicChoice", "topic_found"]
+__all__ = ["TopicChoice", "topic_found"]
 
 _TIMEOUT: Final = 10.0
 _MISSING: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
 _FEW: Final = 3
-INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 
 class TopicChoice:
-    """The topics of ``topics`` or ``topics.regex``.
+    """The topics of ``topics`` or ``topics.regex``, of which none may be an ``internal`` one.
 
     The pattern is matched here, against the whole name as in Java: the client would match a prefix, in another
-    dialect.
+    dialect. It matches no internal topic; one in ``topics`` raises :class:`~connect.errors.ConfigError`. Validation
+    alone does not suffice: a configuration may have been stored before the worker's file was changed.
     """
 
-    def __init__(self, config: SinkConnectorConfig) -> None:
+    def __init__(self, config: SinkConnectorConfig, internal: InternalTopics) -> None:
+        for refused in internal.refused("topics", config.topics):
+            raise refused
         self.names = tuple(config.topics)
+        self._internal = internal
         self._pattern = re.compile(config.topics_regex) if config.topics_regex else None
 
     @property
@@ -61,11 +65,35 @@ class TopicChoice:
         present = {name: _good(found.get(name)) or topic_found(client, name) for name in sorted(self.names)}
         return {name: _numbers(topic) for name, topic in present.items() if topic is not None}
 
+    def missing(self, present: Collection[str]) -> str | None:
+        """Say, for users, which topics the sink waits for; ``None`` if all are ``present``."""
+        if self._pattern is not None:
+            if present:
+                return None
+            return (
+                f"No topic matches topics.regex={self._pattern.pattern}; the sink waits until one does. Create one, "
+                "start what writes to it, or correct the key topics.regex."
+            )
+        absent = sorted(set(self.names).difference(present))
+        if not absent:
+            return None
+        names, rest = ", ".join(absent[:_FEW]), len(absent) - _FEW
+        if len(absent) == 1:
+            return (
+                f"Topic {names} does not exist; the sink waits until it does. Create it, start what writes to it, or "
+                "correct the key topics."
+            )
+        names += f" and {rest:,} more" if rest > 0 else ""
+        return (
+            f"The topics {names} do not exist; the sink waits until they do. Create them, start what writes to them, "
+            "or correct the key topics."
+        )
+
     def matching(self, topics: Iterable[str]) -> tuple[str, ...]:
-        """Those of ``topics`` that match the pattern, in order, without Kafka's internal topics."""
+        """Those of ``topics`` that match the pattern, in order, without internal topics."""
         assert self._pattern is not None
         return tuple(
-            sorted(topic for topic in topics if topic not in INTERNAL_TOPICS and self._pattern.fullmatch(topic))
+            sorted(topic for topic in topics if self._pattern.fullmatch(topic) and not self._internal.has(topic))
         )
 
 

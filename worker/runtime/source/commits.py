@@ -12,10 +12,10 @@ from typing import Any, Protocol
 from confluent_kafka import KafkaError
 
 from connect.data import SourceRecord
-from connect.delivery.delivery import Delivery
-from connect.delivery.submissions import Submission, SubmittedRecords
 from connect.errors import ConnectError
-from connect.kafka.auth.rights import PRODUCER, explained, on_topics
+from connect.internals.delivery.delivery import Delivery
+from connect.internals.delivery.submissions import Submission, SubmittedRecords
+from connect.internals.kafka.auth.rights import PRODUCER, explained, on_topics
 from connect.source import Delivered, SourceTask
 from worker.runtime.offsets.offsets import OffsetCommitter
 from worker.runtime.source.transactions import Boundary, Ending, PollBoundary

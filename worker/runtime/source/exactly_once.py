@@ -28,11 +28,12 @@ from typing import Final
 
 from confluent_kafka import KafkaError
 
-from connect.chain.tolerance import StopRequested
-from connect.crash import crash_point
-from connect.delivery.delivery import Delivery
-from connect.delivery.submissions import Submission
 from connect.errors import ConnectError, RetriableError
+from connect.internals.chain.tolerance import StopRequested
+from connect.internals.crash import crash_point
+from connect.internals.delivery.delivery import Delivery
+from connect.internals.delivery.submissions import Submission
+from worker.messages import messages
 from worker.runtime.control import Control
 from worker.runtime.metrics import TaskMetrics
 from worker.runtime.offsets.offsets import Written, offset_pairs
@@ -42,7 +43,6 @@ from worker.runtime.source.producer import TransactionalProducer
 from worker.runtime.source.transactions import Boundary, Ending
 from worker.runtime.timings import Timings
 from worker.stores.offset.store import check_offset, offset_key
-from worker.supervisor.messages import messages
 
 __all__ = ["ExactlyOnce", "TransactionOffsets", "TransactionSizes"]
 

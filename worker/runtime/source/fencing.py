@@ -14,13 +14,13 @@ from typing import Final
 
 from confluent_kafka import KafkaException
 
-from connect.chain.tolerance import StopRequested
 from connect.errors import ConnectError
-from connect.kafka.auth.rights import PRODUCER, explained, on_transactional_id
-from connect.kafka.clients import librdkafka
-from connect.kafka.settings.client import ClientProperties
+from connect.internals.chain.tolerance import StopRequested
+from connect.internals.kafka.auth.rights import PRODUCER, explained, on_transactional_id
+from connect.internals.kafka.clients import librdkafka
+from connect.internals.kafka.settings.client import ClientProperties
+from worker.messages import messages
 from worker.runtime.control import Control
-from worker.supervisor.messages import messages
 
 __all__ = ["confirm_ownership", "fence"]
 

@@ -6,13 +6,14 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from connect.delivery.delivery import Delivery
-from connect.delivery.submissions import SubmittedRecords
-from connect.kafka.clients import librdkafka
+from connect.internals.delivery.delivery import Delivery
+from connect.internals.delivery.submissions import SubmittedRecords
+from connect.internals.kafka.clients import librdkafka
 from connect.source import TransactionContext
 from worker.kafka.clients import roles
 from worker.kafka.topics.admin import ensure_compacted
 from worker.kafka.topics.creation import NewTopic
+from worker.messages import messages
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.control import Control
@@ -36,7 +37,6 @@ from worker.runtime.source.transactions import (
     PollBoundary,
     TransactionRequests,
 )
-from worker.supervisor.messages import messages
 
 __all__ = [
     "AtLeastOnceGuarantee",

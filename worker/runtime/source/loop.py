@@ -24,17 +24,18 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
 
-from connect.chain.source import by_source_partition
-from connect.chain.tolerance import Failure, Stage, StopRequested, Tolerance
 from connect.data import Offset, SourceBatch, SourceRecord
-from connect.delivery.delivery import Delivery
-from connect.delivery.outcomes import Refusal
-from connect.delivery.producer_errors import PRODUCER_FAILURES, kafka_error
-from connect.delivery.submissions import Receipt, SentRecords, Submission
-from connect.errors import ConnectError, RetriableError
-from connect.kafka.auth.rights import PRODUCER, explained, on_topic
-from connect.plugins import class_name
+from connect.errors import ConnectError, MissingError, RetriableError
+from connect.internals.chain.source import by_source_partition
+from connect.internals.chain.tolerance import Failure, Stage, StopRequested, Tolerance
+from connect.internals.delivery.delivery import Delivery
+from connect.internals.delivery.outcomes import Refusal
+from connect.internals.delivery.producer_errors import PRODUCER_FAILURES, kafka_error
+from connect.internals.delivery.submissions import Receipt, SentRecords, Submission
+from connect.internals.kafka.auth.rights import PRODUCER, explained, on_topic
+from connect.internals.plugins import class_name
 from connect.source import SourceTask
+from worker.messages import messages
 from worker.metrics.histograms import POLL
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
@@ -43,8 +44,8 @@ from worker.runtime.metrics import ActiveTopics, TaskMetrics, measurements_of, r
 from worker.runtime.source.commits import SourceCommits, ToldTask
 from worker.runtime.source.guarantee import Guarantee
 from worker.runtime.source.transactions import Ending, portions
+from worker.runtime.waits import Waits
 from worker.runtime.watch import CHAIN
-from worker.supervisor.messages import messages
 
 __all__ = ["SourceLoop", "SourceTaskRuntimeContext"]
 
@@ -56,7 +57,6 @@ _AT_REST: Final = 30.0
 """After this many seconds without a record, the task's clients are closed."""
 _LEAST_ACKNOWLEDGED: Final = 0.02
 _MOST_ACKNOWLEDGED: Final = 0.1
-_LARGER: Final = " Raise producer.override.max.request.size and the topic's max.message.bytes."
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +123,14 @@ class SourceLoop:
         context: SourceTaskRuntimeContext,
         tolerance: Tolerance,
         guarantee: Guarantee,
+        waits: Waits,
     ):
         self._assembly = assembly
         self._control = control
         self._task = task
         self._context = context
         self._tolerance = tolerance
+        self._waits = waits
         self._until_drained = assembly.config.runs_until_drained
         self._chain = assembly.source_chain(tolerance)
         self._topics = clients.topic_creator()
@@ -142,7 +144,7 @@ class SourceLoop:
             resends=guarantee.resends,
             keeps_order=guarantee.keeps_order,
         )
-        self._metrics = TaskMetrics(control.send, tolerance.counts, control.cpu)
+        self._metrics = TaskMetrics(control.send, tolerance.counts, control.cpu, tell=tolerance.tell)
         self._timings = self._metrics.timings
         self._polled_at = 0.0
         self._active = ActiveTopics(control.send, enabled=assembly.worker.topic_tracking_enable)
@@ -261,11 +263,18 @@ class SourceLoop:
                             raise self._gave(record)
                         # One by one, to keep what a generator yields before it fails.
                         records.append(record)
+        except MissingError as error:
+            self._waits.on(str(error))
+            if not records:
+                self._wait(error.retry_after or _RETRY)
+                return None
         except RetriableError as error:
             logger.warning("The source asks to be polled again later: %s", error)
             if not records:
                 self._wait(error.retry_after or _RETRY)
                 return None
+        else:
+            self._waits.over()
         self._polled_at = time.time()
         if polled_records := len(records) + sum(map(len, batches)):
             self._metrics.count("source-record-poll-total", polled_records)
@@ -343,9 +352,8 @@ class SourceLoop:
     def _refused(self, refusal: Refusal) -> None:
         """Leave out a record that is itself at fault; errors of the producer or topic fail the task (I4)."""
         error, record = refusal.error, refusal.record
-        remedy = _LARGER if error.code() == KafkaError.MSG_SIZE_TOO_LARGE else ""
         told = explained(error, PRODUCER, on_topic(record.topic, "Write"))
-        failure = ConnectError(f"Kafka did not take a record for topic {record.topic}: {told}.{remedy}")
+        failure = ConnectError(f"Kafka did not take a record for topic {record.topic}: {told}.{refusal.remedy}")
         of_record = refusal.is_of_record
         if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             raise failure from KafkaException(error)

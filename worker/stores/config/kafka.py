@@ -16,9 +16,9 @@ from typing import Final
 
 from connect.config.errors import ConfigRuleError
 from connect.errors import ConnectError, DataError, RetriableError
-from connect.kafka.settings.client import ClientKind
+from connect.internals.kafka.settings.client import ClientKind
 from worker.config.worker import DistributedConfig
-from worker.errors import BadRequestError, FencedError
+from worker.errors import BadRequestError, FencedError, UnavailableError
 from worker.kafka.clients.fencing_producer import FencingProducer
 from worker.kafka.clients.roles import internal_properties
 from worker.kafka.topics.compacted import CompactedTopic, TopicRecord
@@ -275,7 +275,7 @@ class KafkaConfigStore(ConfigStore):
 
 
 def _unwritten(error: BaseException) -> ConnectError:
-    if isinstance(error, FencedError):
+    if isinstance(error, (FencedError, UnavailableError)):
         return error
     failed: ConnectError = RetriableError(
         "Failed to write to config topic; this may be due to a transient error and the request can be safely retried"
@@ -292,6 +292,8 @@ def _unwritten(error: BaseException) -> ConnectError:
 
 
 def _unreadable(error: BaseException) -> ConnectError:
+    if isinstance(error, UnavailableError):
+        return error
     failed = RetriableError("Failed to read to the end of the config topic in time; it will be tried again")
     failed.__cause__ = error
     return failed

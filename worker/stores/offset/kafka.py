@@ -16,7 +16,7 @@ from typing import Final
 import orjson
 
 from connect.errors import DataError
-from connect.kafka.settings.client import ClientKind, ClientProperties
+from connect.internals.kafka.settings.client import ClientKind, ClientProperties
 from worker.config.worker import DistributedConfig
 from worker.kafka.clients.roles import internal_properties
 from worker.kafka.topics.compacted import CompactedTopic, TopicRecord
@@ -104,6 +104,11 @@ class TopicOffsetStore(OffsetStore):
     def start(self) -> None:
         """Read everything committed so far; later reads wait for transactions that are open then."""
         self._topic.start(_START_SECONDS, awaits_transactions=False)
+
+    @property
+    def refusal(self) -> str | None:
+        """Why the topic cannot be used. May be called by any thread."""
+        return self._topic.refusal
 
     def close(self) -> None:
         """Close the clients of the topic."""

@@ -11,8 +11,7 @@ from queue import Empty, SimpleQueue
 from typing import Final, TypeAlias, TypeVar
 
 from connect.errors import ConnectError
-from worker.stores.offset.store import OffsetKey, OffsetStore, offset_key, offset_value, parse_offset, parse_offset_key
-from worker.supervisor.messages.messages import (
+from worker.messages.messages import (
     Command,
     CommitOffsets,
     OffsetPairs,
@@ -20,6 +19,7 @@ from worker.supervisor.messages.messages import (
     OffsetsRead,
     ReadOffsets,
 )
+from worker.stores.offset.store import OffsetKey, OffsetStore, offset_key, offset_value, parse_offset, parse_offset_key
 
 __all__ = ["OffsetService"]
 

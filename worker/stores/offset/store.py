@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from connect.data import Offset
-from connect.delivery.stored_offsets import (
+from connect.internals.delivery.stored_offsets import (
     OffsetKey,
     check_offset,
     offset_key,

@@ -17,7 +17,7 @@ from queue import Empty, SimpleQueue
 from typing import Final
 
 from connect.errors import DataError, RetriableError
-from connect.kafka.settings.client import ClientKind
+from connect.internals.kafka.settings.client import ClientKind
 from worker.config.worker import DistributedConfig
 from worker.kafka.clients.roles import internal_properties
 from worker.kafka.topics.compacted import CompactedTopic, TopicRecord

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from connect.errors import DataError
 from worker.stores.java_json import dump, load_object, text, whole
-from worker.stores.status.store import Hang, State, Status
+from worker.stores.status.store import Hang, Skips, State, Status, Wait
 from worker.unit import Unit
 
 __all__ = ["StatusRecord", "TopicUseRecord", "parse", "status_key", "status_value", "topic_use_key", "topic_use_value"]
@@ -65,6 +65,10 @@ def status_value(status: Status) -> bytes:
         document["restarts"] = status.restarts
     if status.hanging is not None:
         document["hanging"] = asdict(status.hanging)
+    if status.waiting is not None:
+        document["waiting"] = asdict(status.waiting)
+    if status.skipped is not None:
+        document["skipped"] = asdict(status.skipped)
     times = (("changed", status.changed), ("started", status.started))
     document |= {name: time for name, time in times if time is not None}
     return dump(document)
@@ -120,6 +124,8 @@ def _status(value: bytes | None) -> Status | None:
         _hang(document.get("hanging")),
         whole(document, "changed") if "changed" in document else None,
         whole(document, "started") if "started" in document else None,
+        _wait(document.get("waiting")),
+        _skips(document.get("skipped")),
     )
 
 
@@ -127,6 +133,17 @@ def _hang(value: object) -> Hang | None:
     if not isinstance(value, dict):
         return None
     return Hang(text(value, "method"), text(value, "since"), text(value, "line"), text(value, "trace"))
+
+
+def _wait(value: object) -> Wait | None:
+    return Wait(text(value, "reason"), text(value, "since")) if isinstance(value, dict) else None
+
+
+def _skips(value: object) -> Skips | None:
+    if not isinstance(value, dict):
+        return None
+    counts = whole(value, "records"), whole(value, "dead_letters")
+    return Skips(*counts, text(value, "since"), text(value, "last"), text(value, "reason"))
 
 
 def _topic_use(rest: str, value: bytes | None) -> TopicUseRecord:

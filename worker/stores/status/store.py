@@ -10,7 +10,7 @@ from typing import Final
 
 from worker.unit import Unit
 
-__all__ = ["Hang", "MemoryStatusStore", "State", "Status", "StatusStore"]
+__all__ = ["Hang", "MemoryStatusStore", "Skips", "State", "Status", "StatusStore", "Wait"]
 
 
 class State(enum.Enum):
@@ -38,11 +38,35 @@ class Hang:
 
 
 @dataclass(frozen=True, slots=True)
+class Wait:
+    """What a task waits for, in a sentence, and since when, in ISO 8601."""
+
+    reason: str
+    since: str
+
+
+@dataclass(frozen=True, slots=True)
+class Skips:
+    """The records that a task has left out since its start ``since``; ``last`` is when the last one was.
+
+    Both times are in ISO 8601. ``dead_letters`` is how many of them are in the dead letter queue, ``reason`` why the
+    last one was left out.
+    """
+
+    records: int
+    dead_letters: int
+    since: str
+    last: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """The state of a connector or task, with the worker and generation that reported it.
 
     ``drained`` is whether it has delivered everything (``run.until=drained``); ``restarts`` is how often
     ``restart.policy`` has restarted it since it last ran for long; ``hanging`` is the call in which it hangs.
+    ``waiting`` is what a task waits for, and ``skipped`` are the records that it has left out since its start.
     ``changed`` is when it entered this state, and ``started`` when it began to run, also after it has failed; both in
     milliseconds since 1970, or ``None`` if a Kafka Connect worker wrote the status.
     """
@@ -57,6 +81,8 @@ class Status:
     hanging: Hang | None = None
     changed: int | None = field(default=None, compare=False)
     started: int | None = field(default=None, compare=False)
+    waiting: Wait | None = None
+    skipped: Skips | None = None
 
     def after(self, before: Status | None, now: int) -> Status:
         """Return this status with its times set, as the successor of another status of the unit."""

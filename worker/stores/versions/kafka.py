@@ -17,7 +17,7 @@ from typing import Any, Final
 import orjson
 
 from connect.errors import DataError
-from connect.kafka.settings.client import ClientKind
+from connect.internals.kafka.settings.client import ClientKind
 from worker.config.worker import DistributedConfig
 from worker.kafka.clients.roles import internal_properties
 from worker.kafka.topics.internal import ensure_internal_topic

@@ -12,13 +12,13 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import Final
 
+from worker.messages import messages
+from worker.messages.hangs import Hanging
+from worker.messages.messages import Addressed, Command, Report
+from worker.processes.stacks import hang_places
 from worker.supervisor.hosts.placement import Group
-from worker.supervisor.messages import messages
-from worker.supervisor.messages.hangs import Hanging
-from worker.supervisor.messages.messages import Addressed, Command, Report
 from worker.supervisor.pipe import WorkerEnd
 from worker.supervisor.process import Child, Stillborn
-from worker.supervisor.stacks import hang_places
 from worker.unit import Unit
 
 __all__ = ["Host"]

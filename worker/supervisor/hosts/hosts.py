@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from worker.messages import messages
+from worker.messages.hangs import Hanging, not_returned
+from worker.messages.messages import Report
+from worker.processes.stacks import Silence
 from worker.supervisor.hosts.blame import Blame
 from worker.supervisor.hosts.host import Host
 from worker.supervisor.hosts.load import Load
 from worker.supervisor.hosts.placement import Crowd, Group, Isolation, group_of, place_for, placed
 from worker.supervisor.hosts.vacancies import Vacancies
-from worker.supervisor.messages import messages
-from worker.supervisor.messages.hangs import Hanging, not_returned
-from worker.supervisor.messages.messages import Report
 from worker.supervisor.process import Child, Launcher, log_record
-from worker.supervisor.stacks import Silence
 from worker.unit import Unit
 
 __all__ = ["ISOLATION", "Hosts", "RunUnit", "isolation_of"]

@@ -10,7 +10,7 @@ from typing import Final
 from connect.bulk_source import BulkSourceConfig
 from connect.config import HIGH, LOW, MEDIUM, ConfigRuleError, Long, at_least, matches, non_empty, option
 from connect.errors import ConfigError
-from connect.extras import missing_extra
+from connect.internals.extras import missing_extra
 from connectors.spark.options.layout import FORMATS
 from connectors.spark.options.store import StoreOptions
 from connectors.spark.sources.options import RowOptions

@@ -13,6 +13,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from connect.errors import ConfigError, ConnectError, DataError, RetriableError
+from connect.internals.chain.stack_trace import error_text
 from connectors.spark.errors import root_cause
 from connectors.spark.sources.files.bookmark import FoundFile
 from connectors.spark.sources.files.config import PartitionFields, SparkFileSourceConfig
@@ -154,7 +155,7 @@ def _check_passing(error: Exception) -> None:
     """Raise errors that no file is to blame for: those of the configuration, the session, or an unreachable store."""
     if isinstance(error, ConfigError | RetriableError):
         raise error
-    text = f"{type(error).__name__}: {error}"
+    text = f"{type(error).__name__}: {error_text(error)}"
     if isinstance(error, ConnectError) and not isinstance(error, DataError):
         raise error
     if any(name in text for name in _CHANGED):

@@ -119,7 +119,6 @@ class SparkFileSourceConnector(SourceConnector[SparkFileSourceConfig]):
 
     task_class = SparkFileSourceTask
     watches = False
-    version = "0.1.0"
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:  # noqa: ARG002
         """Return one task config: the connector's own configuration."""

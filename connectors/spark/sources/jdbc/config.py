@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from connect.bulk_source import BulkSourceConfig
 from connect.config import HIDDEN, HIGH, LOW, MEDIUM, ConfigRuleError, Long, Password, at_least, non_empty, option
 from connect.errors import ConfigError
-from connect.extras import missing_extra
-from connectors.spark.sources.jdbc.drivers import JdbcDriver, driver_url, jdbc_driver
+from connect.hosts import HostDeniedError, HostsConfig
+from connect.internals.extras import missing_extra
+from connectors.spark.sources.jdbc.drivers import JdbcDriver, driver_url, jdbc_driver, url_hosts
 from connectors.spark.sources.options import RowOptions
 
 __all__ = ["SparkJdbcSourceConfig"]
@@ -18,7 +19,7 @@ _DATABASE: Final = "Database"
 _NEVER: Final = -1
 
 
-class SparkJdbcSourceConfig(BulkSourceConfig, RowOptions):
+class SparkJdbcSourceConfig(BulkSourceConfig, RowOptions, HostsConfig):
     """The options of the JDBC source. Keys that begin with ``spark.`` are Spark's own and are passed to its session."""
 
     connection_url: Password = option(
@@ -121,6 +122,17 @@ class SparkJdbcSourceConfig(BulkSourceConfig, RowOptions):
             return {"": f"({self.query}) sluice_query"}
         return {name: self.driver.quoted_table(name) for name in self.tables}
 
+    def check_hosts(self) -> None:
+        """Raise :class:`~connect.hosts.HostDeniedError` if a host of the URL, or any of its addresses, is denied.
+
+        The driver resolves the names again.
+        """
+        try:
+            for host in self._hosts:
+                self.host_rules.check_all(host)
+        except HostDeniedError as error:
+            raise HostDeniedError(f"connection.url: {error}") from error
+
     def hide(self, text: str) -> str:
         """The text without the password."""
         password = self.connection_password
@@ -134,6 +146,8 @@ class SparkJdbcSourceConfig(BulkSourceConfig, RowOptions):
             driver_url(self.connection_url.value)
         except ValueError as error:
             yield ConfigError("connection.url", HIDDEN, f"The URL of the database is not valid: {error}.")
+        else:
+            yield from self._host_mistakes()
         if bool(self.tables) == (self.query is not None):
             yield ConfigRuleError("Name the tables to read, or give a query: one of the two.", "tables", "query")
         if self.query is not None:
@@ -143,3 +157,14 @@ class SparkJdbcSourceConfig(BulkSourceConfig, RowOptions):
         if len(self.tables) > 1 and "${table}" not in self.topic:
             reason = "The rows of several tables would be mixed: write ${table} for the name of the table."
             yield ConfigError("topic", self.topic, reason)
+
+    @property
+    def _hosts(self) -> Sequence[str]:
+        return () if self.driver.is_file else url_hosts(self.connection_url.value)
+
+    def _host_mistakes(self) -> Iterable[ConfigError]:
+        for host in self._hosts:
+            try:
+                self.host_rules.check_name(host)
+            except HostDeniedError as error:
+                yield ConfigRuleError(f"connection.url: {error}", "connection.url")

@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qsl, urlencode
 
-__all__ = ["JdbcDriver", "driver_url", "jdbc_driver"]
+from connect.kits.sql.registry import backend_driver
+
+__all__ = ["JdbcDriver", "driver_url", "jdbc_driver", "url_hosts"]
 
 _HERE: Final = Path(__file__).parent
 _ICEBERG: Final = _HERE.parent.parent / "iceberg"
-_PLACE: Final = re.compile(r"//[A-Za-z0-9_.\-\[\]:,]+/[A-Za-z0-9_.\-$%]+")
+_HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.\-]+)(:[0-9]{1,5})?")
+_DATABASE: Final = re.compile(r"[A-Za-z0-9_.\-$%]+")
 _FILE: Final = re.compile(r"/[^?#\x00-\x1f]+")
 _VALUE: Final = re.compile(r"[A-Za-z0-9_.,\-]{1,100}")
 
@@ -38,6 +41,10 @@ class JdbcDriver:
     always: tuple[tuple[str, str], ...] = ()
     """Options added to every URL."""
 
+    def is_transient(self, state: str, number: int, text: str) -> bool:
+        """Whether what the driver reports may pass by itself: by SQLSTATE, or by the database's number."""
+        return bool(backend_driver(self.scheme).is_transient_report(state, number, text))
+
     def quoted(self, name: str) -> str:
         """A name quoted for the database's SQL."""
         return self.quote + name.replace(self.quote, self.quote * 2) + self.quote
@@ -55,7 +62,9 @@ _MARIADB: Final = JdbcDriver(
     "`",
     scheme="mysql",
     # Spark recognizes the dialect by MySQL's scheme, which this driver otherwise leaves to MySQL's own.
-    always=(("permitMysqlScheme", "true"),),
+    # Of a prepared statement the server sends the bytes of a FLOAT, otherwise only six of its digits.
+    # A server could redirect the driver to a host that the worker's rules deny.
+    always=(("permitMysqlScheme", "true"), ("useServerPrepStmts", "true"), ("permitRedirect", "false")),
 )
 _DRIVERS: Final[Mapping[str, JdbcDriver]] = {
     "postgresql": JdbcDriver(
@@ -89,6 +98,13 @@ def jdbc_driver(url: str) -> JdbcDriver | None:
     return _DRIVERS.get(rest.partition(":")[0].lower()) if head.lower() == "jdbc" else None
 
 
+def url_hosts(url: str) -> list[str]:
+    """The hosts in a URL that :func:`driver_url` accepts."""
+    place = driver_url(url).split(":", 2)[2]
+    hosts, _, _ = place.removeprefix("//").partition("/")
+    return [match[1].strip("[]") for match in map(_HOST.fullmatch, hosts.split(",")) if match is not None]
+
+
 def driver_url(url: str) -> str:
     """The URL to give to Spark. Raises ``ValueError``, which reveals no part of the URL but option names."""
     driver = jdbc_driver(url)
@@ -105,7 +121,8 @@ def driver_url(url: str) -> str:
         raise ValueError(
             "it must not contain a user or a password: set connection.user and connection.password instead"
         )
-    if not _PLACE.fullmatch(place):
+    hosts, _, database = place.removeprefix("//").partition("/")
+    if not (place.startswith("//") and all(map(_HOST.fullmatch, hosts.split(","))) and _DATABASE.fullmatch(database)):
         raise ValueError("after the scheme it needs //HOST:PORT/DATABASE")
     options = parse_qsl(query, keep_blank_values=True)
     for name, value in options:

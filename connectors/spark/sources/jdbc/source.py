@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from connect.bulk_source import BulkSourceTask, BulkSourceTaskContext
 from connect.data import Offset
 from connect.errors import ConnectError, RetriableError
+from connect.internals.chain.stack_trace import error_text
 from connect.source import ExactlyOnceSupport, SourceConnector
 from connectors.spark.errors import root_cause
 from connectors.spark.sources.jdbc.config import SparkJdbcSourceConfig
@@ -31,7 +32,9 @@ __all__ = ["SparkJdbcSourceConnector", "SparkJdbcSourceTask"]
 logger = logging.getLogger(__name__)
 _OF_DRIVER: Final = re.compile(r"\bjava\.sql\.|\bSQL\w*Exception|\w+SQLException")
 """Patterns that appear in the messages of drivers' errors."""
-_PASSING: Final = ("SQLTransient", "SQLNonTransientConnectionException", "ConnectException", "SocketTimeoutException")
+_UNREACHED: Final = ("java.net.ConnectException", "java.net.SocketTimeoutException", "java.net.NoRouteToHostException")
+_DEEPEST: Final = 20
+"""How far to look for the cause of an error, which may be its own."""
 
 
 class SparkJdbcSourceTask(BulkSourceTask[SparkJdbcSourceConfig]):
@@ -61,6 +64,7 @@ class SparkJdbcSourceTask(BulkSourceTask[SparkJdbcSourceConfig]):
         from connectors.spark.sources.row_publisher import Load  # noqa: PLC0415 - brings pyspark
 
         config, partition, publisher = self.config, _partition(table), self._session.publisher
+        config.check_hosts()
         snapshot = Snapshot.of(self.context.offset_storage_reader.offset(partition))
         now = time.time_ns() // 1_000_000
         if snapshot is None or snapshot.is_due_again(now, config.interval):
@@ -97,7 +101,7 @@ class SparkJdbcSourceTask(BulkSourceTask[SparkJdbcSourceConfig]):
         except ConnectError:
             raise
         except Exception as error:
-            if not _OF_DRIVER.search(str(error)):
+            if not _OF_DRIVER.search(error_text(error)):
                 raise
             raise self._told(error) from None
 
@@ -114,7 +118,7 @@ class SparkJdbcSourceTask(BulkSourceTask[SparkJdbcSourceConfig]):
         except ConnectError:
             raise
         except Exception as error:
-            if not _OF_DRIVER.search(str(error)):
+            if not _OF_DRIVER.search(error_text(error)):
                 raise
             raise self._told(error) from None
         return bounds_of(name, *rows[0])
@@ -139,11 +143,26 @@ class SparkJdbcSourceTask(BulkSourceTask[SparkJdbcSourceConfig]):
     def _told(self, error: Exception) -> ConnectError:
         """Return the message of the database or its driver; the error itself may contain secrets (invariant I8)."""
         cause = self.config.hide(root_cause(error))
-        if any(name in str(error) for name in _PASSING):
+        reports = [self.config.driver.is_transient(*report) for report in self._reports(error)]
+        if any(reports) or (not reports and any(name in error_text(error) for name in _UNREACHED)):
             return RetriableError(f"The database cannot be reached: {cause}.")
         return ConnectError(
             f"The database could not be read: {cause}. Check the connection.* keys and the names of tables and columns."
         )
+
+    def _reports(self, error: Exception) -> Iterator[tuple[str, int, str]]:
+        """Yield the SQLSTATE, the number and the text of each error of the database among the causes of Spark's."""
+        # Imported here, since only a task that has started Spark gets its errors.
+        from py4j.java_gateway import is_instance_of  # noqa: PLC0415
+
+        gateway = self._session.spark.sparkContext._gateway
+        thrown: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+        for _ in range(_DEEPEST):
+            if thrown is None:
+                return
+            if is_instance_of(gateway, thrown, "java.sql.SQLException"):
+                yield thrown.getSQLState() or "", int(thrown.getErrorCode()), thrown.getMessage() or ""
+            thrown = thrown.getCause()
 
 
 class SparkJdbcSourceConnector(SourceConnector[SparkJdbcSourceConfig]):
@@ -151,7 +170,6 @@ class SparkJdbcSourceConnector(SourceConnector[SparkJdbcSourceConfig]):
 
     task_class = SparkJdbcSourceTask
     watches = False
-    version = "0.1.0"
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:  # noqa: ARG002
         """Return one task config: the connector's own configuration."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -23,7 +24,6 @@ _BEFORE: Final = "before"
 _AFTER: Final = "after"
 _ROW: Final = "row"
 _ID: Final = "id"
-_VERSION: Final = "0.1.0"
 _SOURCE: Final = Schema.struct(
     {
         "version": Schema.string(optional=True),
@@ -123,7 +123,7 @@ class TableRecords:
     def _envelope(self, before: Column, after: Column, operation: Column) -> Column:
         origin = self._origin
         source = f.struct(
-            f.lit(_VERSION).alias("version"),
+            f.lit(importlib.metadata.version("sluice-connect")).alias("version"),
             f.lit(origin.table_format).alias("connector"),
             f.lit(origin.connector).alias("name"),
             f.lit(origin.time).cast("long").alias("ts_ms"),

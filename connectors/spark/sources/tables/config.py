@@ -8,8 +8,8 @@ from typing import Final, Literal
 from connect.bulk_source import BulkSourceConfig
 from connect.config import HIGH, LOW, MEDIUM, ConfigRuleError, Long, at_least, non_empty_list, option
 from connect.errors import ConfigError
-from connect.extras import missing_extra
-from connectors.spark.options.iceberg import IcebergCatalogOptions
+from connect.internals.extras import missing_extra
+from connectors.spark.iceberg.options import IcebergCatalogOptions
 from connectors.spark.options.store import StoreOptions
 from connectors.spark.sources.options import RowOptions
 

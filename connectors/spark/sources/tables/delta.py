@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from connect.errors import ConnectError
+from connect.internals.chain.stack_trace import error_text
 from connectors.spark.delta.columns import SCHEMA_PROPERTY
 from connectors.spark.delta.log import DeltaLog
 from connectors.spark.sources.tables.lake_table import CHANGE, DELETED, INSERTED, TableFile
@@ -98,7 +99,7 @@ class DeltaSource:
             cast_any: Any = frame
             cast_any._jdf.queryExecution().executedPlan()
         except Exception as error:
-            if _NO_FEED in str(error):
+            if _NO_FEED in error_text(error):
                 raise ConnectError(
                     f"Version {version} of the Delta table {self._path} replaces or deletes rows, but the "
                     "table had no change data feed at that time. Set its property "

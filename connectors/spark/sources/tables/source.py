@@ -151,7 +151,6 @@ class SparkTableSourceConnector(SourceConnector[SparkTableSourceConfig]):
 
     task_class = SparkTableSourceTask
     watches = False
-    version = "0.1.0"
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:  # noqa: ARG002
         """Return one task config: the connector's own configuration."""

@@ -4,100 +4,22 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import sqlite3
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing
-from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from connect.data import Schema, SinkBatch, SinkRecord, date_schema, decimal_schema, time_schema, timestamp_schema
 from connect.errors import ConnectError, RetriableError
-from connect.testing import run_sink
 from connect.testing.contexts import ErrantRecords, SinkTaskTestContext
-from connectors.jdbc import JdbcSinkConfig, JdbcSinkConnector, JdbcSinkTask
+from connectors.jdbc import JdbcSinkConfig, JdbcSinkTask
 from equipment.servers.lease import Database
+from equipment.stores.jdbc_target import UPSERT, Target, gone, order, records, write
 
-KEY = Schema.struct({"id": Schema.int64()})
-ORDER = Schema.struct({"name": Schema.string(optional=True), "amount": Schema.int32(optional=True)})
 HOSTILE = [
     *("it's", 'quo"te', "back\\slash", "tab\there", "line\nbreak", "cr\rlf\r\n", "%s %d %%", "\\N", "", "NULL", "`;--"),
     *("\\.", "ünï \N{SNOWMAN} \N{PILE OF POO}", "\x1a", "nul\0", "{a,b}", "${topic}"),
 ]
-
-
-@dataclass(frozen=True)
-class Target:
-    """A database to write to, of any kind."""
-
-    product: str
-    props: Mapping[str, str]
-    rows: Callable[[str], list[tuple[Any, ...]]]
-    execute: Callable[..., None]
-
-    def quote(self, name: str) -> str:
-        mark = "`" if self.product in ("mysql", "mariadb") else '"'
-        return f"{mark}{name.replace(mark, mark * 2)}{mark}"
-
-
-@pytest.fixture(params=["sqlite", "postgresql", "mariadb", "mysql"])
-def target(request: pytest.FixtureRequest, tmp_path: Path) -> Target:
-    """Each kind of database in turn."""
-    if request.param != "sqlite":
-        database = request.getfixturevalue(request.param)
-        return Target(request.param, database.props, database.rows, database.execute)
-    file = tmp_path / "target.db"
-
-    def rows(query: str) -> list[tuple[Any, ...]]:
-        with closing(sqlite3.connect(file)) as connection:
-            return connection.execute(query).fetchall()
-
-    def execute(*statements: str) -> None:
-        with closing(sqlite3.connect(file)) as connection, connection:
-            for statement in statements:
-                connection.execute(statement)
-
-    return Target("sqlite", {"connection.url": f"jdbc:sqlite:{file}"}, rows, execute)
-
-
-def records(*pairs: tuple[Any, Any], schema: Schema = ORDER, key: Schema | None = KEY) -> list[SinkRecord]:
-    """Records of keys and values, with offsets from 0; those without a value are tombstones."""
-    return [
-        SinkRecord(
-            "orders",
-            value,
-            None if value is None else schema,
-            key_value,
-            key if key_value is not None else None,
-            0,
-            offset=offset,
-            original_topic="orders",
-            original_partition=0,
-            original_offset=offset,
-        )
-        for offset, (key_value, value) in enumerate(pairs)
-    ]
-
-
-def order(number: int, name: str | None, amount: int | None = 1) -> tuple[Any, Any]:
-    return {"id": number}, {"name": name, "amount": amount}
-
-
-def gone(number: int) -> tuple[Any, Any]:
-    return {"id": number}, None
-
-
-def write(
-    target: Target, items: Iterable[SinkRecord], errant: ErrantRecords[SinkRecord] | None = None, **props: str
-) -> None:
-    given = {"name": "sink", **target.props, **{key.replace("_", "."): value for key, value in props.items()}}
-    run_sink(JdbcSinkConnector, given, list(items), errant_records=errant)
-
-
-UPSERT = {"insert_mode": "upsert", "pk_mode": "record_key", "auto_create": "true"}
 
 
 def test_an_insert_creates_the_table_and_adds_rows(target: Target) -> None:

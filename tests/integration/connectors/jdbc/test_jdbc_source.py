@@ -18,6 +18,7 @@ from connect.testing.contexts import ConnectorTestContext
 from connect.testing.props import connector_props
 from connect.testing.source_run import SourceTaskRun
 from connectors.jdbc import JdbcSourceConfig, JdbcSourceConnector
+from equipment.proofs import thorough
 from equipment.servers.lease import Database
 from equipment.waiting import wait_until
 
@@ -176,7 +177,7 @@ def test_postgresql_types(postgresql: Database) -> None:
     assert second.value == {**dict.fromkeys(expected), "id": 2, "small": 0}
 
 
-@pytest.mark.parametrize("server", ["mariadb", "mysql"])
+@pytest.mark.parametrize("server", ["mariadb", *thorough("mysql")])
 def test_mysql_types(request: pytest.FixtureRequest, server: str) -> None:
     database: Database = request.getfixturevalue(server)
     database.execute(
@@ -440,3 +441,110 @@ def test_a_wrong_password_is_told_without_it(database: Database) -> None:
     while error is not None:
         assert "s3cret" not in str(error)
         error = error.__cause__ or error.__context__
+
+
+PER_CENT_MODES = (
+    {"mode": "bulk"},
+    {"mode": "incrementing", "incrementing_column_name": "id%"},
+    {"mode": "timestamp", "timestamp_column_name": "at%s"},
+    {"mode": "timestamp+incrementing", "timestamp_column_name": "at%s", "incrementing_column_name": "id%"},
+)
+
+
+@pytest.mark.parametrize("late", ["wait", "ignore"])
+@pytest.mark.parametrize("options", PER_CENT_MODES, ids=lambda options: options["mode"])
+def test_a_per_cent_sign_in_a_name_begins_no_parameter(database: Database, options: dict[str, str], late: str) -> None:
+    mark = '"' if database.product == "postgresql" else "`"
+    named = [f"{mark}{name}{mark}" for name in ("sale%s", "id%", "at%s", "%(x)s")]
+    table, number, time, other = named
+    database.execute(
+        f"CREATE TABLE {table} ({number} int PRIMARY KEY, {time} timestamp NOT NULL, {other} int)",
+        f"INSERT INTO {table} VALUES (1, '2024-01-01 00:00:00', 5)",
+    )
+    row = {"id%": 1, "at%s": dt.datetime(2024, 1, 1, tzinfo=UTC), "%(x)s": 5}
+    found = read(database, late_commits=late, **options)
+    assert [(record.topic, record.value) for record in found] == [("sale%s", row)]
+    asked = {"query": f"SELECT * FROM {table}", "topic_prefix": "asked"}
+    assert [record.value for record in read(database, late_commits=late, **options, **asked)] == [row]
+
+
+def test_hstore_is_text(postgresql: Database) -> None:
+    postgresql.execute(
+        "CREATE EXTENSION IF NOT EXISTS hstore",
+        "CREATE TABLE hs (id int PRIMARY KEY, attrs hstore, several hstore[])",
+        "INSERT INTO hs VALUES (1, 'color=>red, size=>NULL', ARRAY['a=>1'::hstore, NULL])",
+        "INSERT INTO hs VALUES (2, NULL, '{}'), (3, '', NULL)",
+    )
+    found = read(postgresql, mode="incrementing", incrementing_column_name="id", table_whitelist="hs")
+    assert [(record.value["attrs"], record.value["several"]) for record in found] == [
+        ('"size"=>NULL, "color"=>"red"', ['"a"=>"1"', None]),
+        (None, []),
+        ("", None),
+    ]
+
+
+def test_negative_scales_and_arrays_of_domains(postgresql: Database) -> None:
+    postgresql.execute(
+        "CREATE DOMAIN dint AS int",
+        "CREATE DOMAIN inner_int AS dint",
+        "CREATE DOMAIN dnum AS numeric(6, 2)",
+        "CREATE DOMAIN dtext AS text",
+        "CREATE TABLE kinds (id int PRIMARY KEY, n numeric(5, -2), a dint[], b inner_int[], c dnum[], d dtext[])",
+        "INSERT INTO kinds VALUES (1, 1234567, '{1,NULL}', '{2}', '{1.5}', '{\"x,y\"}')",
+    )
+    (record,) = read(postgresql, mode="incrementing", incrementing_column_name="id", table_whitelist="kinds")
+    expected = (1, decimal.Decimal(1234600), [1, None], [2], [decimal.Decimal("1.50")], ["x,y"])
+    assert tuple(record.value.values()) == expected
+    assert record.value["n"].as_tuple().exponent == 2
+
+
+@pytest.mark.parametrize("mode", ["timestamp", "timestamp+incrementing"])
+def test_a_bad_date_in_the_timestamp_column_is_reported(mariadb: Database, mode: str) -> None:
+    mariadb.execute(
+        "SET SESSION sql_mode = ''",
+        "CREATE TABLE zd (id int PRIMARY KEY, at datetime NOT NULL)",
+        "INSERT INTO zd VALUES (1, '2023-12-31 10:00:00'), (2, '2024-01-00 10:00:00'), (3, '2024-02-01 10:00:00')",
+    )
+    options = {"mode": mode, "timestamp_column_name": "at", "incrementing_column_name": "id"}
+    props = props_of(mariadb, **options, batch_max_rows="1")
+    with running_source(JdbcSourceConnector, props, StoredOffsets(), tolerate_errors=True) as (task,):
+        wait_until("all is read", lambda: (task.poll(), task.at_end)[1], 60)
+    assert ids(task.records) == [1, 3]
+    ((record, error),) = task.context.errant_record_reporter.reported
+    assert record.value == "(2, '2024-01-00 10:00:00')"
+    assert "Column at of zd (datetime) has a value that does not fit: '2024-01-00 10:00:00'" in str(error)
+    with polling(mariadb, **options) as strict, pytest.raises(ConnectError, match="2024-01-00"):
+        wait_until("it fails", lambda: (strict.poll(), None)[1], 60)
+    assert ids(strict.records) == [1]
+
+
+FLOATS = (52.5200080871582, 16777216.0, 123456.7890625, None)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM fl",
+        "SELECT id, `50%` FROM fl -- a comment",
+        "WITH some AS (SELECT * FROM fl) SELECT * FROM some",
+        "SELECT * FROM (SELECT id, `50%` FROM fl WHERE id > 0) t",
+    ],
+)
+@pytest.mark.parametrize("mode", ["bulk", "incrementing"])
+@pytest.mark.parametrize("server", ["mariadb", *thorough("mysql")])
+def test_a_float_of_a_query_has_all_its_digits(
+    request: pytest.FixtureRequest, server: str, mode: str, query: str
+) -> None:
+    if mode == "incrementing":
+        query = query.partition(" --")[0]
+    database: Database = request.getfixturevalue(server)
+    database.execute(
+        "CREATE TABLE fl (id int PRIMARY KEY, `50%` float)",
+        "INSERT INTO fl VALUES (1, 52.520008), (2, 16777216), (3, 123456.789), (4, NULL)",
+    )
+    options = {"mode": mode, "incrementing_column_name": "id"}
+    whole = read(database, **options)
+    asked = read(database, query=query, topic_prefix="asked", **options)
+    assert [record.value["50%"] for record in whole] == list(FLOATS)
+    assert [record.value["50%"] for record in asked] == list(FLOATS)
+    assert fields(asked[0].value_schema) == fields(whole[0].value_schema)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 import requests
-from confluent_kafka import Producer
 
-from equipment.brokers.topics import create_topic, read_so_far, read_topic
+from equipment.brokers.topics import create_topic, ordered_producer, read_so_far, read_topic
+from equipment.proofs import thorough
 from equipment.servers.lease import Database
 from equipment.waiting import wait_until
 from equipment.workers.distributed import DistributedWorker
@@ -78,7 +78,7 @@ def _has(bootstrap: str, topic: str, count: int) -> bool:
     return written(bootstrap, topic) >= count
 
 
-@pytest.mark.parametrize("mode", ["incrementing", "timestamp"])
+@pytest.mark.parametrize("mode", [*thorough("incrementing"), "timestamp"])
 def test_no_row_is_lost_when_the_worker_is_killed(
     standalone: MakeWorker, postgresql: Database, topic: str, bootstrap: str, mode: str
 ) -> None:
@@ -131,7 +131,7 @@ def test_a_connector_of_java_is_taken_over_with_its_offsets(
     offsets = f"{topic}-offsets"
     create_topic(bootstrap, offsets, **{"cleanup.policy": "compact"})
     create_topic(bootstrap, f"{topic}-orders")
-    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+    producer = ordered_producer(bootstrap)
     producer.produce(
         offsets,
         key=b'["taken",{"protocol":"1","table":"public.orders"}]',

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from confluent_kafka.admin import AdminClient
-
 from connectors.mirror.config.source import MirrorSourceConfig
 from connectors.mirror.filters import config_property_filter
 from connectors.mirror.selection import TopicSelection
 from connectors.mirror.topics.cluster import ClusterTopics
 from connectors.mirror.topics.deletion import DeletionNotes, Deletions
 from connectors.mirror.topics.upkeep import TopicUpkeep
-from equipment.brokers.topics import create_topic
+from equipment.brokers.topics import admin_client, create_topic
 from equipment.waiting import wait_until
 from worker.embedded.broker.server import BrokerInfo
 
@@ -30,9 +28,9 @@ def test_a_topic_is_deleted_after_its_grace_whatever_is_started_anew(
         "topics": f"{topic}.*",
         "replication.factor": "1",
     }
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = admin_client(bootstrap)
     source = ClusterTopics(admin, alias, 30)
-    target = ClusterTopics(AdminClient({"bootstrap.servers": servers}), "B", 30)
+    target = ClusterTopics(admin_client(servers), "B", 30)
     create_topic(bootstrap, f"{topic}-stays")
     create_topic(bootstrap, topic)
 

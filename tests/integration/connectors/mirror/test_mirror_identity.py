@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from confluent_kafka.admin import AdminClient, ConfigResource
+from confluent_kafka.admin import ConfigResource
 
 from connect.testing import ConnectorTestContext, StoredOffsets
 from connectors.mirror import MirrorSourceConnector
 from connectors.mirror.records import OffsetSync
-from equipment.brokers.topics import create_topic, produce, read_topic
+from equipment.brokers.topics import admin_client, create_topic, produce, read_topic
 from equipment.scripts.tasks import RunningTask
 from equipment.waiting import wait_until
 from worker.embedded.broker.server import BrokerInfo
@@ -113,10 +113,50 @@ def test_flows_both_ways_do_not_circle_where_records_tell_where_they_come_from(
 
 def _own_settings(bootstrap: str, topic: str) -> dict[str, str]:
     """The settings that a topic has of its own; none while it is not there."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = admin_client(bootstrap)
     if topic not in admin.list_topics(timeout=30).topics:
         return {}
     asked = ConfigResource(ConfigResource.Type.TOPIC, topic)
     return {
         name: each.value for name, each in admin.describe_configs([asked])[asked].result(30).items() if each.source == 1
     }
+
+
+def test_a_cluster_is_not_mirrored_onto_itself_under_the_same_names(
+    props: dict[str, str], bootstrap: str, topic: str
+) -> None:
+    create_topic(bootstrap, topic)
+    context = ConnectorTestContext(StoredOffsets())
+    same = {**props, "target.cluster.bootstrap.servers": bootstrap}
+    connector = MirrorSourceConnector(MirrorSourceConnector.config_class.parse(same), context)
+    connector.start()
+    try:
+        wait_until("the connector fails", lambda: context.errors)
+        assert connector.task_configs(1) == []
+    finally:
+        context.stop()
+        connector.stop()
+    assert "each topic would be copied onto itself endlessly" in str(context.errors[0])
+
+
+def test_a_copy_on_the_same_cluster_is_not_copied_again(props: dict[str, str], bootstrap: str, topic: str) -> None:
+    for name in (topic, f"{topic}.{topic}", f"{topic}-configs"):
+        create_topic(bootstrap, name)
+    same = {
+        **props,
+        "target.cluster.bootstrap.servers": bootstrap,
+        "replication.policy.class": "DefaultReplicationPolicy",
+        "topics": f".*{topic}.*,{topic}-configs",
+        "heartbeats.replication.enabled": "false",
+        "worker.internal.topics": f"{topic}-configs",
+    }
+    context = ConnectorTestContext(StoredOffsets())
+    connector = MirrorSourceConnector(MirrorSourceConnector.config_class.parse(same), context)
+    connector.start()
+    try:
+        (task,) = wait_until("the topic is there", lambda: connector.task_configs(4))
+    finally:
+        context.stop()
+        connector.stop()
+    assert task["task.assigned.partitions"] == f"{topic}-0"
+    assert "worker.internal.topics" not in task

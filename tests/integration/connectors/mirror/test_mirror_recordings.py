@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
 from connect.data import SourceRecord
 from connect.data import TopicPartition as Partition
@@ -19,7 +18,7 @@ from connect.testing import StoredOffsets, run_source, running_source
 from connectors.mirror import MirrorCheckpointConnector, MirrorClient, MirrorSourceConnector, RemoteOffset
 from connectors.mirror.policies import replication_policy
 from connectors.mirror.records import Checkpoint
-from equipment.brokers.topics import create_topic, produce
+from equipment.brokers.topics import admin_client, create_topic, ordered_producer, produce
 from equipment.mirror_recordings import Recorded, dumped_topics
 from equipment.waiting import wait_until
 from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
@@ -123,7 +122,7 @@ one_way = pytest.mark.parametrize("flow", [("one_way", "A", "B")], indirect=True
 
 
 def _lay(bootstrap: str, topics: Mapping[str, Mapping[int, Iterable[Recorded]]]) -> None:
-    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+    producer = ordered_producer(bootstrap)
     for topic, partitions in topics.items():
         create_topic(bootstrap, topic, max(partitions) + 1, **{"retention.ms": "-1"})
         for partition, records in partitions.items():
@@ -134,7 +133,7 @@ def _lay(bootstrap: str, topics: Mapping[str, Mapping[int, Iterable[Recorded]]])
 
 
 def _take_away(bootstrap: str, topics: set[str]) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = admin_client(bootstrap)
     there = topics & admin.list_topics(timeout=30).topics.keys()
     for future in (admin.delete_topics(sorted(there)) if there else {}).values():
         future.result(30)
@@ -142,7 +141,7 @@ def _take_away(bootstrap: str, topics: set[str]) -> None:
 
 
 def _commit(bootstrap: str, group: str, places: Mapping[Partition, int]) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = admin_client(bootstrap)
 
     def is_done() -> bool:
         given = [TopicPartition(*place, offset) for place, offset in places.items()]
@@ -208,7 +207,7 @@ def test_another_alias_is_another_flow_from_the_beginning(flow: Flow) -> None:
     assert {record.topic for record in found} == {"other.customers"}
     assert [record.value for record in found[: len(customers)]] == [each.value for each in customers]
     assert [item for item in offsets.items() if item[0]["cluster"] == "A"] == before
-    admin = AdminClient({"bootstrap.servers": flow.props["target.cluster.bootstrap.servers"]})
+    admin = admin_client(flow.props["target.cluster.bootstrap.servers"])
     admin.delete_topics(["other.customers"])["other.customers"].result(30)
 
 

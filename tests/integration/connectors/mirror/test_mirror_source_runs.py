@@ -12,7 +12,6 @@ from typing import Any, Final
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
-    AdminClient,
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
@@ -23,7 +22,7 @@ from connectors.mirror.records import OffsetSync
 from connectors.mirror.run_records import StoredRuns
 from connectors.mirror.runs import Run
 from equipment.brokers.proxy import Proxy
-from equipment.brokers.topics import create_topic, make_anew, produce, read_topic
+from equipment.brokers.topics import admin_client, create_topic, make_anew, ordered_producer, produce, read_topic
 from equipment.waiting import wait_until
 from equipment.workers.standalone import StandaloneWorker
 from worker.embedded.broker.server import BrokerInfo
@@ -71,7 +70,7 @@ class Flow:
     def mirrored(self, topic: str | None = None) -> list[Any]:
         """The messages at the target; none while there is no topic."""
         name = f"{self.alias}.{topic or self.topic}"
-        known = AdminClient({"bootstrap.servers": self.target}).list_topics(timeout=30).topics
+        known = admin_client(self.target).list_topics(timeout=30).topics
         return read_topic(self.target, name) if name in known else []
 
     def wait_for(self, count: int, topic: str | None = None) -> list[Any]:
@@ -117,13 +116,13 @@ def _shape(messages: list[Any]) -> list[tuple[Any, ...]]:
 def _set(bootstrap: str, topic: str, name: str, value: str) -> None:
     entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = admin_client(bootstrap)
     admin.incremental_alter_configs([resource])[resource].result(30)
 
 
 def _settings(bootstrap: str, topic: str) -> Mapping[str, str]:
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = admin_client(bootstrap)
     found = admin.describe_configs([resource])[resource].result(30)
     return {name: entry.value for name, entry in found.items() if entry.source == 1}
 
@@ -132,7 +131,7 @@ def test_records_topics_and_settings_come_over_and_go_on_after_a_restart(flow: F
     source, topic = flow.source, flow.topic
     create_topic(source, topic, 2, **{"retention.ms": "-1", "max.message.bytes": "2000000", "min.insync.replicas": "1"})
     create_topic(source, f"{topic}-quiet")
-    producer = Producer({"bootstrap.servers": source, "enable.idempotence": True})
+    producer = ordered_producer(source)
     for number in range(300):
         producer.produce(topic, b"%d" % number, b"k", number % 2, timestamp=1000 + number)
     producer.produce(topic, None, None, 0, timestamp=5, headers=FULL)
@@ -147,7 +146,7 @@ def test_records_topics_and_settings_come_over_and_go_on_after_a_restart(flow: F
     # What is new joins the tasks as they run, and what was changed at the source follows.
     process = flow.worker.task_pid("mirror")
     _set(source, topic, "segment.ms", "123456789")
-    admin = AdminClient({"bootstrap.servers": source})
+    admin = admin_client(source)
     admin.create_partitions([NewPartitions(topic, 3)])[topic].result(30)
     produce(source, topic, [b"third"], partition=2)
     create_topic(source, f"{topic}-new")
@@ -203,7 +202,7 @@ def test_a_topic_that_the_target_cannot_have_does_not_hold_up_the_others(flow: F
 
 def test_what_is_gone_is_told_and_what_was_aborted_is_left_out(flow: Flow) -> None:
     source, topic = flow.source, flow.topic
-    admin = AdminClient({"bootstrap.servers": source})
+    admin = admin_client(source)
     create_topic(source, topic)
     produce(source, topic, [b"%d" % number for number in range(10)])
     flow.configure()
@@ -289,7 +288,7 @@ def test_topics_made_anew_while_a_task_runs_are_noticed(flow: Flow) -> None:
     assert f"Topic {topic} was recreated at the source" in flow.worker.log()
 
     # At the target the copies are gone: that is told, and mirroring goes on.
-    target, admin = AdminClient({"bootstrap.servers": flow.target}), AdminClient({"bootstrap.servers": source})
+    target, admin = admin_client(flow.target), admin_client(source)
     target.delete_topics([flow.remote])[flow.remote].result(30)
     told = f"The topic that {topic}-0 is mirrored to was recreated at the target"
     wait_until("the new target is noticed", lambda: told in flow.worker.log(), seconds=SECONDS)

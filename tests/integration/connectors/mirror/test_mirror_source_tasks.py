@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from connectors.mirror.run_records import StoredRuns
 from connectors.mirror.runs import Run, Runs
-from equipment.brokers.topics import create_topic, make_anew, produce, read_topic
+from equipment.brokers.topics import admin_client, create_topic, make_anew, ordered_producer, produce, read_topic
 from equipment.brokers.written_flow import write
 from equipment.scripts.tasks import RunningTask
 from equipment.waiting import wait_until
 from worker.embedded.broker.server import BrokerInfo
-from worker.supervisor.messages import messages
+from worker.messages import messages
 
 Start = Callable[..., RunningTask]
 
@@ -144,7 +144,7 @@ def test_a_gap_is_marked_once_and_reading_is_held_back_in_transactions_too(
     first.stop()
     large = [b"%d" % number * 1000 for number in range(4)]
     produce(bootstrap, topic, [b"gone", *large])
-    admin, place = AdminClient({"bootstrap.servers": bootstrap}), TopicPartition(topic, 0, 3)
+    admin, place = admin_client(bootstrap), TopicPartition(topic, 0, 3)
     admin.delete_records([place])[place].result(30)
     second = start(worker, mirror_gap_policy="mark", task_bytes_per_second="3000", consumer_poll_timeout_ms="50")
     assert values(6)[2:] == large
@@ -161,7 +161,7 @@ def test_a_gap_is_marked_once_and_reading_is_held_back_in_transactions_too(
 def test_a_record_that_the_target_does_not_take_is_left_out_if_that_is_tolerated(
     bootstrap: str, topic: str, start: Start, values: Callable[[int], list[bytes]], runs: Callable[[], Runs]
 ) -> None:
-    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+    producer = ordered_producer(bootstrap)
     for value in (b"a", b"x" * 600_000, b"b", b"c"):
         producer.produce(topic, value)
     assert producer.flush(30) == 0
@@ -183,7 +183,7 @@ def test_a_record_that_is_too_large_for_the_target_becomes_a_dead_letter(
     target, letters, large = second_broker.bootstrap_servers, f"{topic}-letters", b"x" * 5000
     limit = ConfigEntry("max.message.bytes", "1000", incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ConfigResource.Type.TOPIC, f"A.{topic}", incremental_configs=[limit])
-    admin = AdminClient({"bootstrap.servers": target})
+    admin = admin_client(target)
     admin.incremental_alter_configs([resource])[resource].result(30)
     produce(bootstrap, topic, [b"a", large, b"b"])
     task = start(
@@ -207,7 +207,7 @@ def test_records_that_have_been_at_the_target_are_left_out_and_numbers_are_told(
     values: Callable[[int], list[bytes]],
     runs: Callable[[], Runs],
 ) -> None:
-    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+    producer = ordered_producer(bootstrap)
     producer.produce(topic, b"back", headers=[("via", topic.encode())])
     producer.produce(topic, b"own", headers=[("x", b"1")])
     producer.produce(topic, b"back again", headers=[("via", topic.encode())])

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer
 
 from connectors.mirror.clients import Clients
 from connectors.mirror.config.checkpoint import MirrorCheckpointTaskConfig
 from connectors.mirror.verification.results import FollowedVerifications
-from equipment.brokers.topics import committed
+from equipment.brokers.topics import committed, ordered_producer
 from equipment.brokers.written_flow import WrittenFlow
 from equipment.waiting import wait_until
 from worker.cli.mirror.command import mirror
@@ -29,7 +29,7 @@ def flow(bootstrap: str, second_broker: BrokerInfo) -> WrittenFlow:
 
 def _write(bootstrap: str, topic: str, values: dict[int, str], headers: list[tuple[str, bytes]] | None = None) -> None:
     """Write records whose timestamps tell which they are."""
-    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+    producer = ordered_producer(bootstrap)
     for number, value in values.items():
         producer.produce(topic, value.encode(), b"k", 0, timestamp=1000 + number, headers=headers or [])
     assert producer.flush(30) == 0
@@ -158,3 +158,16 @@ def test_a_cut_over_waits_for_the_last_record_and_for_the_groups(flow: WrittenFl
     assert committed(flow.target, flow.group, flow.remote) == [5]
     told = _sluice("groups", tmp_path, flow, "-o", "json")
     assert [(each["group"], each["read_again"]) for each in json.loads(told.stdout)] == [(flow.group, 0)]
+
+
+def test_a_cut_over_fails_while_a_partition_is_unknown(flow: WrittenFlow, tmp_path: Path) -> None:
+    _write(flow.source, flow.topic, {number: f"v{number}" for number in range(4)})
+    _write(flow.target, flow.remote, {number: f"v{number}" for number in range(4)})
+    # The runs that are kept are younger than the group's offset.
+    flow.write_runs((3, 3, 1))
+    flow.commit(1)
+    for more in ((), ("--dry-run",)):
+        done = _sluice("cut-over", tmp_path, flow, *more)
+        assert done.exit_code == 1, done.output
+        assert f"It is unknown where these groups continue: {flow.group} in {flow.topic}-0." in done.output
+    assert committed(flow.target, flow.group, flow.remote) == [-1001]

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 import requests
 from click.testing import CliRunner, Result
-from confluent_kafka import Producer
 
-from connect.crash import CRASH_POINT_VARIABLE
-from equipment.brokers.topics import create_topic, read_topic
+from connect.internals.crash import CRASH_POINT_VARIABLE
+from equipment.brokers.topics import create_topic, ordered_producer, read_topic
 from equipment.waiting import wait_until
 from equipment.workers.standalone import PATIENT, StandaloneWorker
 from worker.cli.main import main
@@ -52,7 +51,7 @@ class Pipeline:
         assert answer.ok, answer.text
 
     def produce(self, values: list[bytes]) -> None:
-        producer = Producer({"bootstrap.servers": self.bootstrap, "enable.idempotence": True})
+        producer = ordered_producer(self.bootstrap)
         for value in values:
             headers: list[tuple[str, str | bytes | None]] = [("mine", value)]
             producer.produce(self.topic, value, b"key", partition=1, headers=headers, timestamp=1_700_000_000_000)
@@ -158,32 +157,29 @@ def test_a_forged_record_goes_nowhere(pipeline: Pipeline) -> None:
     forged: list[tuple[str, str | bytes | None]] = [
         (f"__connect.errors.{name}", value) for name, value in context.items()
     ]
-    producer = Producer({"bootstrap.servers": pipeline.bootstrap, "enable.idempotence": True})
+    producer = ordered_producer(pipeline.bootstrap)
     producer.produce(pipeline.queue, b"forged", headers=forged)
     producer.produce(pipeline.queue, b"of nobody")
     assert producer.flush(30) == 0
     assert places(pipeline.dead_letters()) == [(0, 0), (0, 1), (0, 2), (0, 3)]
-    for dry_run in (True, False):
-        told = pipeline.replay("topic", dry_run=dry_run)
-        assert places(told["replayed"]) == [(0, 0), (0, 1), (0, 2)]
-        assert places(told["failed"]) == [(0, 3)]
-        assert f"comes from topic {other}, which connector {pipeline.name} does not read" in told["failed"][0]["error"]
+    tried = pipeline.replay("topic", dry_run=True)["failed"]
+    told = pipeline.replay("topic")
+    assert places(told["replayed"]) == [(0, 0), (0, 1), (0, 2)]
+    assert places(told["failed"]) == [(0, 3)]
+    assert f"comes from topic {other}, which connector {pipeline.name} does not read" in told["failed"][0]["error"]
+    assert [failed for failed in tried if failed["offset"] == 3] == told["failed"]
     assert read_topic(pipeline.bootstrap, other) == []
 
 
 def test_the_state_of_kafka_is_no_queue(pipeline: Pipeline) -> None:
-    pipeline.configure(errors_deadletterqueue_topic_name="__consumer_offsets")
-    answer = pipeline.ask("GET", "/dlq")
-    assert (answer.status_code, answer.json()["message"].partition(":")[0]) == (
-        400,
-        "Topic __consumer_offsets cannot be a dead letter queue",
+    answer = pipeline.ask(
+        "PUT", "/config", {**pipeline.config, "errors.deadletterqueue.topic.name": "__consumer_offsets"}
     )
+    assert answer.status_code == 400
+    assert "errors.deadletterqueue.topic.name: It is not for connectors" in answer.json()["message"]
 
 
 def test_records_are_replayed_into_their_topic(pipeline: Pipeline) -> None:
-    looked = pipeline.replay("topic", dry_run=True)
-    assert places(looked["replayed"]) == [(0, 0), (0, 1), (0, 2)]
-    assert pipeline.lines() == ["1", "2"]
     # A task that runs has its converter until the connector has said otherwise.
     pipeline.stop()
     pipeline.configure(value_converter="StringConverter")
@@ -244,6 +240,43 @@ def test_a_record_is_edited_tried_and_delivered(pipeline: Pipeline) -> None:
     alone = pipeline.ask("POST", "/dlq/0:1/repair", {"to": "task", "value": {"base64": "NQ=="}}).json()
     assert (places(alone["replayed"]), pipeline.lines()) == ([(0, 1)], ["1", "2", "3", "4", "5"])
     assert len(pipeline.dead_letters()) == 3, "the queue stays as it is"
+
+
+REPLAY_ALL = ("--to", "task", "--all")
+
+
+def test_a_dry_run_tries_what_the_replay_would_do(pipeline: Pipeline) -> None:
+    """It runs the converters and transformations, and says of each record what the replay itself says."""
+    for dry_run in (True, False):
+        running = pipeline.ask("POST", "/dlq/replay", {"to": "task", "selection": "all", "dry_run": dry_run})
+        assert (running.status_code, "only while the connector is STOPPED" in running.text) == (400, True)
+        edit = {"to": "task", "value": {"text": "4"}, "dry_run": dry_run}
+        assert pipeline.ask("POST", "/dlq/0:0/repair", edit).status_code == 400
+    pipeline.stop()
+    for to in ("topic", "task"):
+        tried = pipeline.replay(to, dry_run=True)
+        assert (tried["replayed"], places(tried["failed"])) == ([], [(0, 0), (0, 1), (0, 2)])
+    chosen = [{"partition": 0, "from": 0, "to": 2}]
+    assert pipeline.replay("task", chosen, dry_run=True)["failed"] == pipeline.replay("task", chosen)["failed"]
+    told = pipeline.sluice("dlq", "replay", pipeline.name, *REPLAY_ALL, "--dry-run")
+    assert (told.exit_code, told.output.splitlines()[-1]) == (1, "0 would be replayed, 3 would fail again.")
+    assert "0:1 would fail again: VALUE_CONVERTER: " in told.output
+    pipeline.configure(value_converter="StringConverter")
+    assert places(pipeline.replay("task", dry_run=True)["replayed"]) == [(0, 0), (0, 1), (0, 2)]
+    told = pipeline.sluice("dlq", "replay", pipeline.name, *REPLAY_ALL, "--dry-run")
+    assert (told.exit_code, told.output.splitlines()[-1]) == (0, "3 would be replayed, 0 would fail again.")
+    insert = {
+        "transforms_t_type": "InsertField$Value",
+        "transforms_t_static_field": "f",
+        "transforms_t_static_value": "x",
+    }
+    pipeline.configure(transforms="t", **insert)
+    fails = pipeline.replay("task", dry_run=True)["failed"]
+    assert [failed["error"].partition(":")[0] for failed in fails] == ["TRANSFORMATION"] * 3
+    assert fails == pipeline.replay("task", chosen)["failed"]
+    pipeline.configure(transforms_t_type="Filter")
+    assert len(pipeline.replay("task", dry_run=True)["replayed"]) == 3, "what is dropped does not fail"
+    assert pipeline.lines() == ["1", "2"]
 
 
 def test_records_are_replayed_through_the_task_alone(pipeline: Pipeline) -> None:

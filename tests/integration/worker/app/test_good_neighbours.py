@@ -120,9 +120,9 @@ def good(standalone: Callable[..., StandaloneWorker], bootstrap: str, topic: str
     ("does", "found"),
     [
         ("crashes", "was killed by SIGSEGV, in _on_cue: acting.py"),
-        ("exits", "exited with status 3"),
-        ("keeps the GIL", "has not returned for"),
-        ("leaks", f"more than process.memory.max.bytes={LIMIT}"),
+        pytest.param("exits", "exited with status 3", marks=pytest.mark.thorough),
+        pytest.param("keeps the GIL", "has not returned for", marks=pytest.mark.thorough),
+        pytest.param("leaks", f"more than process.memory.max.bytes={LIMIT}", marks=pytest.mark.thorough),
     ],
 )
 def test_fifty_run_and_every_line_arrives_whatever_one_among_them_does_to_the_process(

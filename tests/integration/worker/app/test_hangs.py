@@ -13,6 +13,7 @@ import requests
 
 import equipment
 from equipment.brokers.topics import create_topic, produce, read_topic
+from equipment.proofs import thorough
 from equipment.waiting import wait_until
 from equipment.workers.distributed import DistributedWorker
 from equipment.workers.processes import runs
@@ -165,7 +166,7 @@ def test_c_code_that_lets_no_python_run_is_shown_until_it_returns(
     assert source.state()["state"] == "RUNNING"
 
 
-@pytest.mark.parametrize("call", ["connector", "start", "commit"])
+@pytest.mark.parametrize("call", ["connector", *thorough("start"), "commit"])
 def test_other_calls_that_hang_are_shown_too(worker: StandaloneWorker, topic: str, tmp_path: Path, call: str) -> None:
     (tmp_path / "trap").write_text("hang")
     source = Trapped(worker, tmp_path, "Source", call, topic=topic)

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import requests
 from click.testing import CliRunner, Result
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
-from equipment.brokers.topics import committed, create_topic
+from equipment.brokers.topics import committed, create_topic, ordered_producer
 from equipment.waiting import wait_until
 from equipment.workers.standalone import PATIENT, StandaloneWorker
 from worker.cli.main import main
@@ -54,7 +54,7 @@ def sink(worker: StandaloneWorker, bootstrap: str, topic: str, tmp_path: Path) -
     The records of partition 0 are a second apart, from ``OLD`` on; those of partition 1 are of now.
     """
     create_topic(bootstrap, topic, partitions=2, **{"retention.ms": "-1"})
-    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+    producer = ordered_producer(bootstrap)
     for number in range(10):
         producer.produce(topic, str(number).encode(), partition=0, timestamp=OLD + 1000 * number)
     for number in range(4):

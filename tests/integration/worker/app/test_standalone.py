@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 import requests
-from confluent_kafka.admin import AdminClient
 
-from equipment.brokers.topics import committed, create_topic, produce, read_topic
+from equipment.brokers.topics import admin_client, committed, create_topic, produce, read_topic
+from equipment.proofs import thorough
 from equipment.waiting import wait_until
 from equipment.workers.processes import descendants, runs
 from equipment.workers.standalone import PATIENT, StandaloneWorker
@@ -57,7 +57,7 @@ def test_a_second_run_goes_on_where_the_first_stopped(standalone: MakeWorker, to
     assert sink.read_text() == lines(150), "nothing is doubled, and a half-written line waits for its end"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, *thorough(signal.SIGINT)])
 def test_a_signal_ends_the_worker_in_good_order(
     standalone: MakeWorker, topic: str, tmp_path: Path, bootstrap: str, number: signal.Signals
 ) -> None:
@@ -111,12 +111,19 @@ def test_a_worker_whose_converter_is_not_there_does_not_start(standalone: MakeWo
 def test_keys_that_are_written_wrong_are_asked_about(standalone: MakeWorker, topic: str, tmp_path: Path) -> None:
     worker = standalone(ofset_flush_timeout_ms="100")
     source, _ = file_pipeline(
-        worker, topic, tmp_path, run_until="drained", errors_tolerence="all", producer_override_linger_msec="1"
+        worker,
+        topic,
+        tmp_path,
+        run_until="drained",
+        errors_tolerence="all",
+        producer_override_linger_msec="1",
+        value_converter_registry="http://r",
     )
     source.write_text(lines(1))
     assert worker.run() == 0
     assert "The key ofset.flush.timeout.ms is unknown. Did you mean offset.flush.timeout.ms?" in worker.log()
     assert "The key errors.tolerence is unknown. Did you mean errors.tolerance?" in worker.log()
+    assert "The key value.converter.registry is unknown: StringConverter has no such key." in worker.log()
     assert "Client setting linger.msec has no effect: no such setting is known" in worker.log()
 
 
@@ -330,7 +337,7 @@ def test_tolerated_records_are_left_out_and_logged(
     assert committed(bootstrap, f"connect-sink-{topic}", topic) == [3]
 
 
-@pytest.mark.parametrize("victim", ["worker", "source", "sink"])
+@pytest.mark.parametrize("victim", ["worker", *thorough("source"), "sink"])
 def test_a_kill_loses_nothing(standalone: MakeWorker, topic: str, tmp_path: Path, bootstrap: str, victim: str) -> None:
     """kill -9 in mid-stream: the lines that were under way come again, none is missing (I1, I2, I3)."""
     total = 80_000 if victim == "source" else 30_000
@@ -390,7 +397,7 @@ def test_a_sink_that_waits_to_be_let_into_its_group_stops_at_once(
     worker = standalone(task_shutdown_graceful_timeout_ms="30000", task_isolation=isolation)
     worker.connector(topic, connector_class="FileStreamSink", file=str(tmp_path / "out"), topics=topic)
     worker.start().wait_for_states(topic, "RUNNING", "RUNNING")
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = admin_client(bootstrap)
     group = f"connect-{topic}"
 
     def asks() -> bool:

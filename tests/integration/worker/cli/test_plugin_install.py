@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from connect.plugins import PluginKind, PluginRegistry
+from connect.internals.plugins import PluginKind, PluginRegistry
 from equipment.interpreters import SLUICE_PATH, add_package, wheel
 from worker.cli.main import main
 

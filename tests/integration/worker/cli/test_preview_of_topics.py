@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
 
-from equipment.brokers.topics import committed, create_topic, produce, read_topic
+from equipment.brokers.topics import admin_client, committed, create_topic, ordered_producer, produce, read_topic
 from equipment.workers.small_spark import sink_props
 from equipment.workers.standalone import StandaloneWorker
 from worker.cli.main import main
@@ -46,13 +44,13 @@ def sink(place: Path, topics: str, **props: object) -> Path:
 
 
 def topics_of(bootstrap: str) -> set[str]:
-    client = AdminClient({"bootstrap.servers": bootstrap})
+    client = admin_client(bootstrap)
     return set(client.list_topics(timeout=30).topics)
 
 
 def groups_of(bootstrap: str) -> set[str]:
     # A client that is collected while it is asked never answers.
-    client = AdminClient({"bootstrap.servers": bootstrap})
+    client = admin_client(bootstrap)
     return {group.group_id for group in client.list_consumer_groups(request_timeout=30).result().valid}
 
 
@@ -150,7 +148,7 @@ def test_the_offsets_of_a_cluster_are_read_from_its_topic(bootstrap: str, topic:
 
 
 def produce_keyed(bootstrap: str, topic: str, key: str, value: str) -> None:
-    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+    producer = ordered_producer(bootstrap)
     producer.produce(topic, value.encode(), key.replace(" ", "").encode())
     assert producer.flush(30) == 0
 

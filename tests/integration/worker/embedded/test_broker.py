@@ -13,9 +13,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+from confluent_kafka.admin import ConfigResource, ResourceType
 
 from connect.errors import ConfigError, ConnectError
+from equipment.brokers.topics import admin_client
+from equipment.proofs import thorough
 from equipment.waiting import wait_until
 from worker.cli.broker import broker as broker_command
 from worker.embedded.broker.server import BrokerConfig, BrokerInfo, EmbeddedBroker
@@ -94,10 +96,10 @@ def holder(tmp_path: Path) -> Iterator[Callable[[], subprocess.Popen[str]]]:
 def test_a_topic_is_made_by_producing_and_read_back(bootstrap: str, topic: str) -> None:
     produce(bootstrap, topic, "a", "b")
     assert consume(bootstrap, topic, 2) == ["a", "b"]
-    assert len(AdminClient({"bootstrap.servers": bootstrap}).list_topics(topic).topics[topic].partitions) == 1
+    assert len(admin_client(bootstrap).list_topics(topic).topics[topic].partitions) == 1
 
 
-@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+@pytest.mark.parametrize("codec", [*thorough("gzip", "snappy", "lz4"), "zstd"])
 def test_every_codec(bootstrap: str, topic: str, codec: str) -> None:
     values = ["x" * 1000] * 20
     produce(bootstrap, topic, *values, **{"compression.type": codec, "linger.ms": 50})
@@ -105,7 +107,7 @@ def test_every_codec(bootstrap: str, topic: str, codec: str) -> None:
 
 
 def test_records_of_long_ago_are_kept(bootstrap: str, topic: str) -> None:
-    client = AdminClient({"bootstrap.servers": bootstrap})
+    client = admin_client(bootstrap)
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     producer.produce(topic, "old", timestamp=86_400_000)
     assert producer.flush(30) == 0

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Producer
 
 from connect.errors import ConnectError
-from connect.kafka.settings.client import ClientKind
+from connect.internals.kafka.settings.client import ClientKind
 from equipment.brokers.proxied_broker import ProxiedBroker
 from equipment.brokers.topics import create_topic
 from worker.kafka.clients.fencing_producer import FencingProducer

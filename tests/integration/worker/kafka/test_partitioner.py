@@ -7,8 +7,8 @@ import time
 import pytest
 from confluent_kafka import KafkaError, Message, Producer
 
-from connect.kafka.clients import librdkafka
-from connect.kafka.settings.client import ClientKind
+from connect.internals.kafka.clients import librdkafka
+from connect.internals.kafka.settings.client import ClientKind
 from worker.kafka.clients import roles
 from worker.kafka.topics import admin as topics
 from worker.kafka.topics.creation import NewTopic

@@ -8,14 +8,16 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from connect.errors import ConfigError, ConnectError
-from connect.kafka.clients import librdkafka
-from connect.kafka.settings.client import ClientKind
+from connect.internals.kafka.clients import librdkafka
+from connect.internals.kafka.settings.client import ClientKind
 from equipment.waiting import wait_until
+from worker.config.internal_topics import InternalTopics
 from worker.kafka.clients import roles
 from worker.kafka.topics import admin as topics
 from worker.kafka.topics.admin import Creation, TopicCreator, TopicDescription
 from worker.kafka.topics.creation import NewTopic, TopicCreationGroups
 
+INTERNAL = InternalTopics({})
 GROUPS = TopicCreationGroups.parse(
     {
         "topic.creation.default.replication.factor": "1",
@@ -41,7 +43,7 @@ def test_a_missing_topic_is_not_described(admin: AdminClient, topic: str) -> Non
 
 
 def test_a_topic_is_made_as_its_group_says(admin: AdminClient, topic: str) -> None:
-    TopicCreator(lambda: admin, GROUPS).ensure(topic)
+    TopicCreator(lambda: admin, GROUPS, INTERNAL).ensure(topic)
     assert topics.describe(admin, topic) == TopicDescription(topic, 3, 1)
     settings = topics.describe_settings(admin, topic)
     assert settings is not None
@@ -50,13 +52,13 @@ def test_a_topic_is_made_as_its_group_says(admin: AdminClient, topic: str) -> No
 
 def test_a_topic_that_exists_is_left_as_it_is(admin: AdminClient, topic: str) -> None:
     assert topics.create(admin, NewTopic(topic, partitions=1, replication_factor=1)) is Creation.CREATED
-    TopicCreator(lambda: admin, GROUPS).ensure(topic)
+    TopicCreator(lambda: admin, GROUPS, INTERNAL).ensure(topic)
     assert topics.describe(admin, topic) == TopicDescription(topic, 1, 1)
     assert topics.create(admin, NewTopic(topic)) is Creation.EXISTED
 
 
 def test_a_topic_is_asked_for_once(admin: AdminClient, topic: str) -> None:
-    creator = TopicCreator(lambda: admin, GROUPS)
+    creator = TopicCreator(lambda: admin, GROUPS, INTERNAL)
     creator.ensure(topic)
     admin.delete_topics([topic])[topic].result()
     wait_until("the topic is gone", lambda: topics.describe(admin, topic) is None)
@@ -66,12 +68,12 @@ def test_a_topic_is_asked_for_once(admin: AdminClient, topic: str) -> None:
 
 def test_tasks_that_make_the_same_topic_at_once_all_succeed(admin: AdminClient, topic: str) -> None:
     with ThreadPoolExecutor(8) as threads:
-        list(threads.map(lambda _: TopicCreator(lambda: admin, GROUPS).ensure(topic), range(8)))
+        list(threads.map(lambda _: TopicCreator(lambda: admin, GROUPS, INTERNAL).ensure(topic), range(8)))
     assert topics.describe(admin, topic) == TopicDescription(topic, 3, 1)
 
 
 def test_without_groups_nothing_is_made(admin: AdminClient, topic: str) -> None:
-    TopicCreator(lambda: admin, None).ensure(topic)
+    TopicCreator(lambda: admin, None, INTERNAL).ensure(topic)
     assert topics.describe(admin, topic) is None
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from worker.membership.coordinator import Coordinator, GroupMemberData, GroupSettings, JoinedGroup
 from worker.membership.events import NotJoinedError
-from worker.supervisor.clock import Moment
+from worker.processes.clock import Moment
 
 pytestmark = [
     pytest.mark.integration,

@@ -22,8 +22,8 @@ from kafka.admin import MemberToRemove
 from equipment.waiting import wait_until
 from equipment.workers.members import Configs, MemberWorker, distributed_props
 from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
+from worker.processes.clock import LONG_AGO, Moment
 from worker.stores.config.store import ConfigSnapshot
-from worker.supervisor.clock import LONG_AGO, Moment
 from worker.unit import Unit
 
 pytestmark = [

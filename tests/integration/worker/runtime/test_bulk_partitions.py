@@ -18,6 +18,7 @@ from connect.data import TopicPartition
 from equipment.brokers.topics import produce
 from equipment.waiting import wait_until
 from worker.config.connector import SinkConnectorConfig
+from worker.config.internal_topics import InternalTopics
 from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
 from worker.runtime.bulk.partitions import Partitions
 from worker.runtime.sink.topic_choice import TopicChoice
@@ -52,7 +53,7 @@ class Counted:
         config = SinkConnectorConfig.parse(
             {"name": topic, "connector.class": "SparkSink", "topics.regex": f"{topic}-[0-9]+"}
         )
-        self.partitions = Partitions(self.consumer, self.admin, TopicChoice(config), 0.5)
+        self.partitions = Partitions(self.consumer, self.admin, TopicChoice(config, InternalTopics({})), 0.5)
 
     def _note(self, client: str) -> Callable[[str], None]:
         def note(text: str) -> None:

@@ -15,11 +15,12 @@ from connect.data import SourceRecord
 from connect.errors import DataError
 from connect.source import TransactionContext
 from equipment.brokers.topics import create_topic, produce, read_topic
+from equipment.proofs import thorough
 from equipment.scripts.source_script import Polled, Script, ScriptedConnector, ScriptedTask
 from equipment.scripts.task_processes import TaskProcess
 from equipment.scripts.tasks import RunningTask, class_name
 from equipment.waiting import wait_until
-from worker.supervisor.messages import messages
+from worker.messages import messages
 
 Start = Callable[..., RunningTask]
 StartProcess = Callable[..., TaskProcess]
@@ -402,7 +403,7 @@ def finish(process: StartProcess, **props: str) -> None:
     last.stop()
 
 
-@pytest.mark.parametrize("point", ["before-produce", "after-produce", "after-offsets", "after-commit"])
+@pytest.mark.parametrize("point", [*thorough("before-produce", "after-produce"), "after-offsets", "after-commit"])
 def test_each_line_once_after_a_kill_at(
     point: str, process: StartProcess, bootstrap: str, topic: str, offsets_topic: str, lines: Path
 ) -> None:
@@ -416,6 +417,7 @@ def test_each_line_once_after_a_kill_at(
     assert_each_line_once(bootstrap, topic, offsets_topic, lines)
 
 
+@pytest.mark.thorough
 def test_each_line_once_after_kills_at_any_time(
     process: StartProcess, bootstrap: str, topic: str, offsets_topic: str, lines: Path
 ) -> None:
@@ -456,7 +458,7 @@ def test_a_process_that_comes_back_is_fenced_and_doubles_nothing(
     assert_each_line_once(bootstrap, topic, offsets_topic, lines, "one more")
 
 
-@pytest.mark.parametrize("boundary", ["poll", "interval", "connector"])
+@pytest.mark.parametrize("boundary", ["poll", *thorough("interval"), "connector"])
 def test_records_that_are_left_out_are_in_the_dead_letter_queue_when_a_task_ends_that_sent_nothing(
     start: Start, script: Script, record: Callable[..., SourceRecord], bootstrap: str, topic: str, boundary: str
 ) -> None:

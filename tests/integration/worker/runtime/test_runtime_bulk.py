@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import ClassVar
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaException
 from confluent_kafka import TopicPartition as ClientPartition
-from confluent_kafka.admin import AdminClient
 
 from connect.bulk import BulkSinkConfig, BulkSinkTask, OffsetRange, Progress
 from connect.data import TopicPartition
 from connect.errors import ConnectError, RetriableError
 from connect.sink import SinkConnector
-from equipment.brokers.topics import committed, create_topic, produce
+from equipment.brokers.topics import admin_client, committed, create_topic, ordered_producer, produce
+from equipment.proofs import thorough_rows
 from equipment.scripts.tasks import RunningTask
 from equipment.waiting import wait_until
-from worker.supervisor.messages import messages
+from worker.messages import messages
 
 Start = Callable[..., RunningTask]
 
@@ -32,6 +33,7 @@ class Target:
         self.loads: list[tuple[OffsetRange, ...]] = []
         self.offsets: dict[TopicPartition, int] = {}
         self.keeps_offsets = False
+        self.can_begin_anew = False
         self.before: Callable[[], None] = lambda: None
         self.after: Callable[[], None] = lambda: None
 
@@ -55,6 +57,9 @@ class RecordingTask(BulkSinkTask[BulkSinkConfig]):
 
     def committed(self) -> Mapping[TopicPartition, int]:
         return dict(self.target.offsets) if self.target.keeps_offsets else {}
+
+    def begin_anew(self, topic: str) -> bool:
+        return self.target.can_begin_anew
 
 
 class RecordingConnector(SinkConnector[BulkSinkConfig]):
@@ -122,6 +127,26 @@ def test_ranges_follow_each_other_without_a_gap_and_are_committed(
     spans = target.spans(topic, 1)
     assert [end for _, end in spans] == [first for first, _ in spans[1:]] + [8]
     assert committed(bootstrap, f"connect-{topic}", topic, 2) == [25, 8]
+
+
+@pytest.mark.parametrize("choice", ["topics", "topics_regex"])
+def test_what_does_not_exist_is_told_and_ends_a_run_that_should_end(start: Start, topic: str, choice: str) -> None:
+    task = start(**{choice: f"{topic}-no"}, run_until="drained", run_until_missing_timeout_ms="500")
+    waiting = task.wait_for(messages.Waiting)
+    what = f"Topic {topic}-no does not exist" if choice == "topics" else f"No topic matches topics.regex={topic}-no"
+    assert str(waiting.reason).startswith(f"{what}; the sink waits until")
+    task.send(messages.Drain())
+    assert task.wait_for(messages.Failed).trace.startswith(f"{what}; the sink waits until")
+
+
+def test_a_missing_topic_that_appears_is_loaded(start: Start, target: Target, bootstrap: str, topic: str) -> None:
+    task = start(run_until="drained", run_until_missing_timeout_ms="60000")
+    task.wait_for(messages.Waiting)
+    task.send(messages.Drain())
+    create_topic(bootstrap, topic)
+    wait_until("it goes on", lambda: task.seen(messages.Waiting)[-1].reason is None)
+    task.wait_for(messages.Drained)
+    task.stop()
 
 
 def test_the_last_commit_of_a_drained_task_is_tried_again(
@@ -262,7 +287,7 @@ def test_loads_end_where_another_window_of_record_time_begins(
 ) -> None:
     create_topic(bootstrap, topic)
     hour = 3_600_000
-    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+    producer = ordered_producer(bootstrap)
     for number in range(9):
         producer.produce(topic, b"x", partition=0, timestamp=(480_000 + number // 4) * hour + number)
     assert producer.flush(30) == 0
@@ -385,9 +410,43 @@ def test_a_topic_that_is_made_again_behind_the_back_of_a_task_is_noticed(
     assert target.spans(topic) == [(0, 3)]
 
 
+@pytest.mark.parametrize(
+    ("moment", "count"),
+    [
+        ("before a load", 2),
+        ("before a load", 5),
+        ("in a load", 3),
+        *thorough_rows(("before a load", 3), ("in a load", 2), ("in a load", 5)),
+    ],
+)
+def test_a_task_that_can_begins_a_topic_anew_that_is_made_again(
+    start: Start, target: Target, bootstrap: str, topic: str, count: int, moment: str
+) -> None:
+    create_topic(bootstrap, topic)
+    fill(bootstrap, topic, 3)
+    target.can_begin_anew = True
+    in_load, made = threading.Event(), threading.Event()
+    if moment == "in a load":
+        target.after = lambda: (in_load.set(), made.wait(60))[0]
+    task = start()
+    if moment == "in a load":
+        assert in_load.wait(60)
+    else:
+        wait_until("they are loaded", lambda: committed(bootstrap, f"connect-{topic}", topic) == [3])
+    make_again(bootstrap, topic)
+    fill(bootstrap, topic, count)
+    made.set()
+    wait_until("the new topic is loaded", lambda: target.spans(topic)[-1][1] == count and len(target.loads) > 1)
+    wait_until("it is committed", lambda: committed(bootstrap, f"connect-{topic}", topic) == [count])
+    task.stop()
+    first, *others = target.spans(topic)
+    assert first == (0, 3)
+    assert sorted({offset for span in others for offset in range(*span)}) == list(range(count))
+
+
 def make_again(bootstrap: str, topic: str) -> None:
     """Delete a topic and make another of its name."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = admin_client(bootstrap)
     admin.delete_topics([topic])[topic].result(30)
 
     def made() -> bool:
@@ -403,5 +462,5 @@ def make_again(bootstrap: str, topic: str) -> None:
 def remove_before(bootstrap: str, topic: str, offset: int) -> None:
     """Delete records as retention does."""
     partition = ClientPartition(topic, 0, offset)
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = admin_client(bootstrap)
     admin.delete_records([partition])[partition].result(30)

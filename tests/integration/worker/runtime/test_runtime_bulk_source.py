@@ -14,11 +14,11 @@ from connect.bulk_source import BulkSourceConfig, BulkSourceTask
 from connect.data import SourceBatch, SourceRecord
 from connect.errors import RetriableError
 from connect.source import SourceConnector
-from connectors.spark.engine.publisher import Publication, Published, Publisher, TopicsMissing, settle
+from connectors.spark.publishing.publisher import Publication, Published, Publisher, TopicsMissing, settle
 from equipment.brokers.topics import read_topic
 from equipment.scripts.tasks import RunningTask, class_name
 from equipment.waiting import wait_until
-from worker.supervisor.messages import messages
+from worker.messages import messages
 
 Start = Callable[..., RunningTask]
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
-    AdminClient,
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
@@ -19,11 +18,11 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 from connect.data import Headers, SourceRecord
 from connect.errors import DataError, RetriableError
 from connect.source import Delivered
-from equipment.brokers.topics import create_topic, read_topic
+from equipment.brokers.topics import admin_client, create_topic, read_topic
 from equipment.scripts.source_script import Polled, Script, ScriptedConnector, ScriptedTask
 from equipment.scripts.tasks import RunningTask, class_name
 from equipment.waiting import wait_until
-from worker.supervisor.messages import messages
+from worker.messages import messages
 
 Start = Callable[..., RunningTask]
 
@@ -88,7 +87,7 @@ def lower_limit(bootstrap: str, topic: str, limit: int) -> None:
     """Have a topic take smaller batches from now on."""
     entry = ConfigEntry("max.message.bytes", str(limit), incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = admin_client(bootstrap)
     admin.incremental_alter_configs([resource])[resource].result(30)
 
 
@@ -310,6 +309,27 @@ def test_a_record_that_kafka_refuses_fails_the_task_or_is_left_out(
     wait_until("what was taken is counted", lambda: task.metric("source-record-write-total") == taken)
     assert texts(bootstrap, topic)[:1] == ["0"]
     assert len(texts(bootstrap, topic)) == taken
+
+
+@pytest.mark.parametrize("tolerance", ["none", "all"])
+def test_a_record_without_a_key_for_a_compacted_topic_says_so_and_is_alone_at_fault(
+    start: Start, script: Script, record: Callable[..., SourceRecord], bootstrap: str, topic: str, tolerance: str
+) -> None:
+    """The broker refuses the whole batch for it, and says only that it failed to validate a record."""
+    create_topic(bootstrap, topic, **{"cleanup.policy": "compact"})
+    script.polls = [
+        lambda task: [record(number).replace(key=None if number == 2 else f"k{number}") for number in range(4)]
+    ]
+    task = start(errors_tolerance=tolerance, **{"producer.override.linger.ms": "100"})
+    if tolerance == "none":
+        trace = task.trace()
+        assert f"Kafka did not take a record for topic {topic}: Broker: Broker failed to validate record." in trace
+        assert f"The key of the record is null, and if topic {topic} is compacted (cleanup.policy=compact)" in trace
+        return
+    wait_until("it is passed", lambda: task.offsets == {"{'p': 'p'}": {"o": 4}})
+    task.stop()
+    assert texts(bootstrap, topic) == ["0", "1", "3"]
+    wait_until("it alone is counted", lambda: task.metric("total-records-skipped") == 1)
 
 
 def test_records_are_counted_as_written_when_kafka_has_them(

@@ -8,16 +8,15 @@ from threading import Thread
 from typing import ClassVar
 
 import pytest
-from confluent_kafka import Producer
 
 from connect.config import Config
 from connect.data import SinkBatch, TopicPartition
 from connect.sink import SinkConnector, SinkTask
-from equipment.brokers.topics import create_topic
+from equipment.brokers.topics import create_topic, ordered_producer
+from worker.messages import messages
+from worker.messages.messages import decode, encode
 from worker.runtime.child import run
 from worker.runtime.link import Line
-from worker.supervisor.messages import messages
-from worker.supervisor.messages.messages import decode, encode
 
 pytestmark = pytest.mark.integration
 
@@ -85,7 +84,7 @@ def replay(bootstrap: str, topic: str) -> Replay:
     def ask(
         *values: str, selection: messages.DeadLetterSelection | None = None, limit: int = 100
     ) -> messages.DeadLettersReplayed | messages.Refused:
-        producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+        producer = ordered_producer(bootstrap)
         for offset, value in enumerate(values):
             where = {"topic": "orders", "partition": 0, "offset": offset}
             headers = [(f"__connect.errors.{name}", str(item).encode()) for name, item in where.items()]

@@ -10,7 +10,7 @@ import pytest
 from rights import RIGHTS, MakeWorker, clients, named, names_of
 
 from connect.errors import ConnectError
-from connect.kafka.settings.client import ClientKind
+from connect.internals.kafka.settings.client import ClientKind
 from equipment.brokers.acls import Acl
 from equipment.brokers.secured import SecuredBroker
 from equipment.fakes.inbox import Inbox

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 
 from connectors.mirror.filters import config_property_filter
 from connectors.mirror.selection import TopicSelection
@@ -13,6 +13,7 @@ from connectors.mirror.topics.cluster import ClusterTopics
 from connectors.mirror.topics.deletion import Deletions
 from connectors.mirror.topics.upkeep import TopicUpkeep
 from equipment.brokers.secured import SecuredBroker
+from equipment.brokers.topics import admin_client
 from equipment.waiting import wait_until
 
 
@@ -21,7 +22,7 @@ def _acl(topic: str, user: str, operation: str, permission: str = "ALLOW") -> Ac
 
 
 def test_acls_of_a_topic_are_those_of_its_mirror(secured: SecuredBroker, topic: str) -> None:
-    cluster = ClusterTopics(AdminClient({"bootstrap.servers": secured.bootstrap}), "A", 30)
+    cluster = ClusterTopics(admin_client(secured.bootstrap), "A", 30)
     assert cluster.create([NewTopic(topic, 2, 1, config={"retention.ms": "-1"})]) == [topic]
     own = {
         _acl(topic, "alice", "READ"),

@@ -20,7 +20,7 @@ from equipment.workers.standalone import StandaloneWorker
 parquet = pytest.importorskip("pyarrow.parquet")
 pytest.importorskip("pyspark.sql")
 
-pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.thorough, pytest.mark.integration, pytest.mark.spark, pytest.mark.timeout(400)]
 
 
 @pytest.fixture

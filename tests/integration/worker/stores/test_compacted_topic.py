@@ -9,13 +9,14 @@ from types import MappingProxyType
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
+from confluent_kafka.admin import NewPartitions  # type: ignore[attr-defined]
 
 from connect.errors import ConnectError, RetriableError
-from connect.kafka.settings.client import ClientKind
-from equipment.brokers.topics import create_topic
+from connect.internals.kafka.settings.client import ClientKind
+from equipment.brokers.topics import admin_client, create_topic, make_anew, ordered_producer
 from equipment.waiting import wait_until
 from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
+from worker.errors import UnavailableError
 from worker.kafka.clients.roles import internal_properties
 from worker.kafka.topics.compacted import CompactedTopic, TopicRecord
 
@@ -64,7 +65,7 @@ def test_all_that_is_there_is_read_before_the_start_returns(bootstrap: str, topi
 
 def test_partitions_that_were_empty_at_the_start_are_read_too(bootstrap: str, topic: str, make: Make) -> None:
     create_topic(bootstrap, topic, 5)
-    writer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+    writer = ordered_producer(bootstrap)
     writer.produce(topic, b"before", b"k", partition=3)
     assert writer.flush(30) == 0
     compacted, got = make()
@@ -169,7 +170,7 @@ def test_a_write_to_a_partition_that_was_added_says_to_restart(bootstrap: str, t
     create_topic(bootstrap, topic)
     compacted, _ = make(more={"metadata.max.age.ms": "500"})
     compacted.start(30)
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = admin_client(bootstrap)
     admin.create_partitions([NewPartitions(topic, 8)])[topic].result(30)
     keys = [b"%d" % number for number in range(20)]
     errors = wait_until(
@@ -202,3 +203,54 @@ def test_while_the_broker_is_away_it_goes_on_trying_and_says_so_once(
     assert [record.key for record in got] == [b"before", b"while away"]
     assert len([text for text in caplog.messages if "cannot be reached" in text]) == 1
     assert len([text for text in caplog.messages if "can be reached again" in text]) == 1
+
+
+def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
+
+
+@pytest.mark.thorough
+def test_a_topic_that_is_deleted_and_created_again_is_told_once(
+    bootstrap: str, topic: str, make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    create_topic(bootstrap, topic, 1, **{"cleanup.policy": "compact"})
+    compacted, got = make()
+    compacted.start(30)
+    compacted.write([(b"%d" % number, b"v") for number in range(10)]).result(30)
+    assert compacted.refusal is None
+    admin = admin_client(bootstrap)
+    admin.delete_topics([topic])[topic].result(30)
+    wait_until("it is missed", lambda: compacted.refusal)
+    assert compacted.refusal is not None
+    assert compacted.refusal.startswith(f"Topic '{topic}' does not exist any more, noticed at 20")
+    with pytest.raises(ConnectError, match=f"Topic '{topic}' does not exist any more"):
+        compacted.read_to_end(0.5).result(30)
+    assert len(errors(caplog)) == 1
+    create_topic(bootstrap, topic, 1, **{"cleanup.policy": "compact"})
+    told = f"Topic '{topic}' was deleted and created again, or has lost its newest records, noticed at 20"
+    wait_until("the other is noticed", lambda: (compacted.refusal or "").startswith(told))
+    assert len(errors(caplog)) == 2
+    assert len(got) == 10, "what was read stays"
+    compacted.write([(b"new", b"v")]).result(30)
+    assert (compacted.refusal or "").startswith(told), "until a restart"
+    assert len(errors(caplog)) == 2
+
+
+def test_a_write_into_a_topic_that_was_just_created_again_fails(bootstrap: str, topic: str, make: Make) -> None:
+    create_topic(bootstrap, topic, 1, **{"cleanup.policy": "compact"})
+    compacted, _ = make()
+    compacted.start(30)
+    compacted.write([(b"%d" % number, b"v") for number in range(10)]).result(30)
+    make_anew(bootstrap, topic)
+
+    def refused() -> str | None:
+        try:
+            compacted.write([(b"new", b"v")], 5.0).result(30)
+        except UnavailableError as error:
+            return str(error)
+        except RetriableError:  # the client has not heard of the new topic yet
+            return None
+        raise AssertionError("the record was taken for one of the former topic")
+
+    told = wait_until("the write is refused", refused, 60)
+    assert told.startswith((f"Topic '{topic}' does not exist any more", f"Topic '{topic}' was deleted"))

@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
+from confluent_kafka.admin import ConfigResource  # type: ignore[attr-defined]
 
 from connect.config.errors import ConfigRuleError
 from connect.errors import ConnectError
-from equipment.brokers.topics import create_topic, read_topic
+from equipment.brokers.topics import admin_client, create_topic, ordered_producer, read_topic
 from equipment.fakes.inbox import Inbox
 from equipment.waiting import wait_until
 from worker.config.worker import DistributedConfig
@@ -76,7 +75,7 @@ def worker(props: dict[str, str], inbox: Callable[[], Inbox]) -> Iterator[Callab
 
 
 def produce(props: dict[str, str], *pairs: tuple[bytes, bytes | None]) -> None:
-    producer = Producer({"bootstrap.servers": props["bootstrap.servers"], "enable.idempotence": True})
+    producer = ordered_producer(props["bootstrap.servers"])
     for key, value in pairs:
         producer.produce(props["config.storage.topic"], value=value, key=key)
     assert producer.flush(30) == 0
@@ -183,7 +182,7 @@ def test_a_compacted_topic_leaves_a_connector_without_tasks_and_says_so_once(
 def test_the_topic_is_made_as_configured(props: dict[str, str], worker: Callable[..., Worker]) -> None:
     worker(config_storage_segment_ms="123456").start()
     resource = ConfigResource(ConfigResource.Type.TOPIC, props["config.storage.topic"])
-    admin = AdminClient({"bootstrap.servers": props["bootstrap.servers"]})
+    admin = admin_client(props["bootstrap.servers"])
     settings = admin.describe_configs([resource])[resource].result(30)
     assert settings["cleanup.policy"].value == "compact"
     assert settings["segment.ms"].value == "123456"

@@ -24,7 +24,7 @@ from connect.data import (
 from connect.data import values as v
 from connect.data.projection import project
 from connect.errors import DataError, SchemaError
-from connect.java.value_text import text_renderer, value_text
+from connect.internals.java.value_text import text_renderer, value_text
 from connect.transforms.cast import CAST_TARGETS, Cast, cast_function
 from connect.transforms.mask_field import MaskField
 from connect.transforms.timestamp_converter import TimestampConverter

@@ -31,7 +31,7 @@ from connect.data.values import (
     parse_string,
 )
 from connect.errors import DataError
-from connect.java.value_text import value_text
+from connect.internals.java.value_text import value_text
 from equipment.strategies.values import DATES, TIMES, TIMESTAMPS, values_of
 
 # What three words mean without quotes is no text.

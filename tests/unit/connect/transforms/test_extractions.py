@@ -13,6 +13,7 @@ from connect.data import Header, Headers, Schema, SinkBatch
 from connect.errors import ConfigError, DataError
 from connect.transforms.extract_timestamp import ExtractTimestamp
 from connect.transforms.extract_topic import ExtractTopic
+from connect.transforms.timestamp_converter import TimestampConverter
 from connect.transforms.timestamp_router import TimestampRouter
 from connect.transforms.tombstone_handler import TombstoneHandler
 
@@ -122,3 +123,10 @@ def test_a_batch_is_divided_by_day(record: Any) -> None:
         ("orders-19700101", [0, 1]),
         ("orders-19700102", [2, 3]),
     ]
+
+
+@pytest.mark.parametrize("value", [2**63, -(2**63) - 1, 12345678901234567890123])
+def test_a_number_of_more_than_64_bits_is_no_timestamp(value: int, record: Any) -> None:
+    converted = TimestampConverter.Value.configured({"field": "at", "target.type": "string", "format": "yyyy"})
+    with pytest.raises(DataError, match="more than 64 bits"):
+        converted.apply(record({"at": value}))

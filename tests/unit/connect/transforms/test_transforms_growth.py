@@ -10,7 +10,7 @@ import pytest
 from connect.config import invalid_value
 from connect.data import SourceBatch, SourceRecord, ValueColumn
 from connect.errors import ConfigError, DataError
-from connect.java.regex import valid_java_regex
+from connect.internals.java.regex import valid_java_regex
 from connect.transforms.cast import Cast
 from connect.transforms.extract_field import ExtractField
 from connect.transforms.fields.field_path import FieldTree, parse_field_path

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from connect.data import date_schema, decimal_schema, timestamp_schema
 from connect.errors import DataError
+from connect.kits.avro.wire_format import varint
 from connectors.directory.formats.avro import AvroTable
-from converters.avro.wire_format import varint
 from equipment.examples import examples
 from equipment.growth import assert_grows_evenly
 

@@ -14,7 +14,7 @@ import pytest
 
 from connect.config import InvalidConfigError
 from connect.data import ArrowColumn, Schema, ValueColumn
-from connect.errors import ConfigError, ConnectError, DataError
+from connect.errors import ConfigError, ConnectError, DataError, MissingError
 from connect.source import ExactlyOnceSupport
 from connectors.directory import (
     DirectorySourceConfig,
@@ -358,13 +358,12 @@ def test_many_blank_lines_are_passed_over(folder: Any, source_context: Any, star
     assert "line 3000003:" in str(error)
 
 
-def test_a_missing_folder_is_waited_for(
-    tmp_path: Path, context: Any, start: Start, values: Read, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_missing_folder_is_waited_for(tmp_path: Path, context: Any, start: Start, values: Read) -> None:
     task = start(context, path=str(tmp_path / "later"), **{"scan.interval.ms": "250"})
-    assert values(task) == values(task) == []
-    assert context.waits == [0.25, 0.25]
-    assert caplog.text.count("Couldn't find folder") == 1
+    for _ in range(2):
+        with pytest.raises(MissingError, match=r"^Folder .*later does not exist; the source waits until it") as missing:
+            task.poll()
+        assert missing.value.retry_after == 0.25
     assert not task.drained()
     (tmp_path / "later").mkdir()
     assert values(task) == []
@@ -505,3 +504,58 @@ def test_what_remains_is_the_bytes_that_were_not_read(folder: Any, context: Any,
     folder.append(first, "4\n")
     rows(task)
     assert task.remaining() == {"bytes": 0}
+
+
+@pytest.mark.parametrize(
+    ("sample", "same", "others"),
+    [
+        ("90000", ("0", "-7", "12"), ("02134", "+5", "-0", " 7", "007", "1.0", "1e3")),
+        ("1.5", ("-0.25", "12", "1e3"), ("+5.0", ".5", "5.", "02134.5", " 1.5", "nan", "inf")),
+        ("2024-01-31", ("1999-12-31",), (" 2024-01-31", "2024-1-31", "31/01/2024", "20240131")),
+        ("2024-01-31 10:00:00", ("1999-12-31 23:59",), ("2024-01-31", "2024-01-31 10", " 2024-01-31 10:00:00")),
+        ("true", ("false",), ("TRUE", "True", "1", "0", "yes")),
+        ("TRUE", ("FALSE",), ("true", "False", "1")),
+    ],
+)
+def test_a_value_that_an_inferred_type_would_change_is_malformed(
+    folder: Any, source_context: Any, start: Start, rows: Read, sample: str, same: tuple[str], others: tuple[str]
+) -> None:
+    lines = [sample, *same, *others, sample]
+    folder.write("a.csv", "k,v\n" + "".join(f'{number},"{text}"\n' for number, text in enumerate(lines)))
+    context = source_context(tolerate=True)
+    records = rows(start(context, **{"infer.rows": "1"}))
+    good = [*range(1 + len(same)), len(lines) - 1]
+    assert [record.value["k"] for record in records] == good
+    reported = [str(error) for _, error in context.errant_record_reporter.reported]
+    assert len(reported) == len(others)
+    assert all("declare the column in 'types', for example as v:string" in error for error in reported)
+
+
+def test_given_types_take_what_inferred_ones_do_not(folder: Any, context: Any, start: Start, values: Read) -> None:
+    folder.write("a.csv", "zip,paid\n90000,true\n02134,TRUE\n")
+    given = {"infer.rows": "1", "types": "zip:string,paid:boolean"}
+    assert values(start(context, **given)) == [{"zip": "90000", "paid": True}, {"zip": "02134", "paid": True}]
+
+
+@pytest.mark.parametrize("name", ["B.CSV.GZ", "b.csv.Gz", "B.Csv.gz"])
+def test_suffixes_are_known_in_any_case(folder: Any, context: Any, start: Start, values: Read, name: str) -> None:
+    folder.write(name, gzip.compress(b"n\nx\n"))
+    assert values(start(context, pattern="[Bb].*")) == [{"n": "x"}]
+
+
+def test_an_archive_is_known_in_any_case(folder: Any, context: Any, start: Start, values: Read) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("A.CSV", "n\nx\n")
+        archive.writestr("readme.txt", "no")
+    folder.write("A.CSV.ZIP", packed.getvalue())
+    assert values(start(context, pattern="*.CSV.ZIP")) == [{"n": "x"}]
+
+
+@pytest.mark.parametrize("cut", [1, 9, 20])
+def test_a_cut_archive_gives_no_row(folder: Any, source_context: Any, start: Start, rows: Read, cut: int) -> None:
+    folder.write("a.csv.gz", gzip.compress(b"n\n" + b"x\n" * 1000)[:-cut])
+    context = source_context(tolerate=True)
+    assert rows(start(context, pattern="*")) == []
+    ((_, error),) = context.errant_record_reporter.reported
+    assert "is corrupt" in str(error)

@@ -20,7 +20,7 @@ from connect.data import (
     timestamp_schema,
 )
 from connect.errors import ConnectError
-from connect.java.value_text import text_renderer
+from connect.internals.java.value_text import text_renderer
 from connectors.file import FileStreamSinkConfig, FileStreamSinkConnector, FileStreamSinkTask
 
 

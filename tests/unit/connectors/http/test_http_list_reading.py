@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connect.data import SourceRecord
-from connect.errors import ConnectError
-from connectors.http.client.messages import NoAnswerError, Request, Response, TimedOutError
-from connectors.http.list_reading import ListReading
+from connect.errors import ConnectError, DataError
+from connect.kits.http.messages import NoAnswerError, Request, Response, TimedOutError
+from connectors.http.exchange import body_excerpt
+from connectors.http.list_reading import ListReading, response_content
 from connectors.http.paging import Page, Paging, next_link
 from connectors.http.places import Place, check_offset
 from connectors.http.source_config import HttpSourceConfig
@@ -378,3 +379,140 @@ def test_a_path_needs_its_library_only_if_it_is_one() -> None:
     pytest.importorskip("jsonpath")
     config = config_of(http_response_list_pointer="$.data[?(@.kind == 'b')]")
     assert Life(config, lambda _: answer(items)).run().values == [{"kind": "b", "n": 2}]
+
+
+def capped(
+    items: Sequence[Any], cap: int, *, total: Any = None, beyond: int = 200, start: int = 0, ignores: bool = False
+) -> Server:
+    """Return a server that gives at most ``cap`` items a page, and answers ``beyond`` after the last one."""
+
+    def serve(request: Request) -> Response:
+        asked = query(request)
+        first = int(asked["offset"]) if "offset" in asked else (int(asked["page"]) - start) * cap
+        found = list(items[:cap] if ignores else items[first : first + cap])
+        body = {"items": found} | ({} if total is None else {"total": total})
+        return answer(body, 200 if found or not first else beyond)
+
+    return serve
+
+
+BY_OFFSET = {"http_request_url": f"{URL}?limit=100&offset=${{page.offset}}", "http_paging": "offset"}
+BY_PAGE = {"http_request_url": f"{URL}?limit=100&page=${{page.number}}", "http_paging": "page"}
+CAPPED = {"http_paging_size": "100", "http_response_list_pointer": "/items", "http_paging_end": "stop"}
+
+
+@pytest.mark.parametrize("mode", [BY_OFFSET, BY_PAGE])
+@pytest.mark.parametrize("total", [None, 8, 50])
+@pytest.mark.parametrize("beyond", [200, 404, 416])
+def test_a_server_that_caps_its_pages_loses_nothing(mode: dict[str, str], total: int | None, beyond: int) -> None:
+    start = 1 if mode is BY_PAGE else 0
+    more = {} if total is None else {"http_paging_total_pointer": "/total"}
+    server = capped(list(range(8)), 3, total=total, beyond=beyond, start=start)
+    config = config_of(**mode, **CAPPED, **more)
+    assert [record.value for record in Life(config, server).run().records] == list(range(8))
+
+
+@pytest.mark.parametrize("mode", [BY_OFFSET, BY_PAGE])
+def test_a_capped_list_goes_on_after_each_kill(mode: dict[str, str]) -> None:
+    start = 1 if mode is BY_PAGE else 0
+    config = config_of(**mode, **CAPPED, http_paging_total_pointer="/total")
+    server = capped(list(range(8)), 3, total=8, beyond=404, start=start)
+    for most in range(1, 8):
+        first = Life(config, server).run(most=most)
+        second = Life(config, server, first.offset).run()
+        assert [record.value for record in (*first.records, *second.records)] == list(range(8))
+
+
+@pytest.mark.parametrize("mode", [BY_OFFSET, BY_PAGE])
+def test_a_total_saves_the_last_request_and_one_that_lies_ends(
+    mode: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    start = 1 if mode is BY_PAGE else 0
+    config = config_of(**mode, **CAPPED, http_paging_total_pointer="/total")
+    honest = Life(config, capped(list(range(8)), 3, total=8, start=start)).run()
+    assert len(honest.requests) == 3
+    assert not caplog.messages
+    Life(config, capped(list(range(8)), 3, total=1000, start=start)).run()
+    assert "The list ended after 8 items, though the server reports a total of 1000." in caplog.text
+
+
+@pytest.mark.parametrize("mode", [BY_OFFSET, BY_PAGE])
+def test_a_server_that_knows_no_pages_is_read_once(mode: dict[str, str], caplog: pytest.LogCaptureFixture) -> None:
+    config = config_of(**mode, **CAPPED)
+    life = Life(config, capped(list(range(5)), 5, ignores=True)).run()
+    assert [record.value for record in life.records] == list(range(5))
+    assert "has the same items as the page before it" in caplog.text
+
+
+@pytest.mark.parametrize("told", ["false", "False", "0", "no", "", " ", "null", None, False, 0, [], {}])
+def test_an_answer_that_denies_more_pages_is_the_last(told: Any) -> None:
+    config = config_of(**BY_PAGE, **CAPPED, http_paging_more_pointer="/more")
+    life = Life(config, lambda _: answer({"items": [1], "more": told})).run()
+    assert len(life.requests) == 1
+
+
+@pytest.mark.parametrize("told", ["true", "1", "yes", "/items?page=2", True, 1])
+def test_an_answer_that_tells_of_more_pages_is_not(told: Any) -> None:
+    config = config_of(**BY_PAGE, **CAPPED, http_paging_more_pointer="/more")
+    life = Life(config, lambda r: answer({"items": [1], "more": told if query(r)["page"] == "1" else False})).run()
+    assert len(life.requests) == 2
+
+
+@pytest.mark.parametrize("length", [2, 3, 7, 50])
+def test_a_circle_of_cursors_is_reported(length: int) -> None:
+    config = config_of(
+        http_request_url=f"{URL}?at=${{page.cursor!'0'}}",
+        http_paging="cursor",
+        http_paging_next_pointer="/next",
+        http_response_list_pointer="/items",
+    )
+
+    def serve(request: Request) -> Response:
+        at = int(query(request).get("at", "0"))
+        return answer({"items": [at], "next": str(at % length + 1)})
+
+    life = Life(config, serve)
+    with pytest.raises(ConnectError, match="lead round in a circle"):
+        life.run()
+    assert len(life.requests) <= 4 * length
+
+
+@pytest.mark.parametrize(
+    ("charset", "codec"),
+    [
+        ("; charset=iso-8859-1", "latin-1"),
+        ('; charset="ISO-8859-1"', "latin-1"),
+        ("; Charset=windows-1252", "cp1252"),
+        ("; charset=utf-16", "utf-16"),
+        ("; charset=utf-8", "utf-8-sig"),
+        ("", "utf-8"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["json", "text"])
+def test_the_charset_of_an_answer_is_obeyed(charset: str, codec: str, kind: str) -> None:
+    if kind == "text" and codec == "utf-8-sig":
+        codec = "utf-8"
+    text = json.dumps([{"city": "Köln"}], ensure_ascii=False)
+    told = Response(200, {"content-type": f"application/json{charset}"}, text.encode(codec), URL)
+    found = response_content(config_of(http_response_type=kind), told)
+    assert found == (json.loads(text) if kind == "json" else text)
+
+
+@pytest.mark.parametrize("kind", ["json", "text"])
+def test_a_charset_that_is_unknown_or_wrong_is_named(kind: str) -> None:
+    config = config_of(http_response_type=kind)
+    for name in ("klingon", "base64", "unicode_escape"):
+        with pytest.raises(DataError, match=f"charset '{name}', which is unknown"):
+            response_content(config, Response(200, {"content-type": f"text/x; charset={name}"}, b"[1]", URL))
+    with pytest.raises(DataError, match="is not ascii, as its Content-Type says"):
+        response_content(config, Response(200, {"content-type": "text/x; charset=ascii"}, b'["\xf6"]', URL))
+
+
+def test_the_excerpt_of_an_answer_is_in_its_charset() -> None:
+    assert body_excerpt(Response(500, {"content-type": "text/plain; charset=latin-1"}, b"K\xf6ln", URL)) == ": Köln"
+
+
+@pytest.mark.parametrize("number", ["1e400", "-1e400", "1" + "0" * 400 + ".0", "NaN", "Infinity"])
+def test_a_number_that_no_float_holds_is_refused(number: str) -> None:
+    with pytest.raises(DataError, match="is not JSON"):
+        response_content(config_of(), Response(200, {}, f'[{{"a": {number}}}]'.encode(), URL))

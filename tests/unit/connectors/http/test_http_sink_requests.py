@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connect.data import NO_HEADERS, Headers, Schema, SinkRecord, decimal_schema, timestamp_schema
-from connectors.http.client.messages import Request
+from connect.kits.http.messages import Request
 from connectors.http.lanes import Lanes
 from connectors.http.sink_config import HttpSinkConfig
 from connectors.http.sink_requests import Job, Refused, SinkRequests

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from connect.data import SourceRecord
 from connect.errors import ConfigError, ConnectError, RetriableError
+from connect.kits.http.messages import Request, Response
 from connect.testing import StoredOffsets
 from connect.testing.source_run import run_splits
 from connectors.http import HttpSourceConnector
-from connectors.http.client.messages import Request, Response
 from connectors.http.list_reading import ListReading
 from connectors.http.places import Place
 from connectors.http.source_config import HttpSourceConfig

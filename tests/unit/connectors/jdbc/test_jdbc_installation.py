@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from connectors.jdbc.dialects import dialect_class
-from connectors.jdbc.dialects.postgresql import PostgresqlDialect
-from connectors.jdbc.dialects.sqlite import SqliteDialect
+from connect.kits.sql.databases.postgresql.dialect import PostgresqlDialect
+from connect.kits.sql.databases.sqlite.dialect import SqliteDialect
+from connect.kits.sql.registry import dialect_class
 
 PLUGIN = """
-from connectors.jdbc.dialects.postgresql import PostgresqlDialect
+from connectors.jdbc.dialects import Dialect
 
-class AcmeDialect(PostgresqlDialect):
+class AcmeDialect(Dialect):
     backend = "acme"
 """
 

@@ -6,10 +6,12 @@ import pytest
 
 from connect.config import InvalidConfigError
 from connect.errors import ConfigError
+from connect.kits.sql.column import TableId
+from connect.kits.sql.databases.mysql.dialect import MysqlDialect
+from connect.kits.sql.databases.postgresql.dialect import PostgresqlDialect
+from connect.kits.sql.dialect import Dialect
 from connectors.jdbc import JdbcSourceConfig, JdbcSourceConnector, JdbcTaskConfig
-from connectors.jdbc.dialects import Dialect, TableId
-from connectors.jdbc.dialects.mysql import MysqlDialect
-from connectors.jdbc.dialects.postgresql import PostgresqlDialect
+from connectors.jdbc.source.tables import TableFilter
 
 BASE = {"connection.url": "jdbc:sqlite:/tmp/a.db", "mode": "bulk", "topic.prefix": "a-"}
 
@@ -102,3 +104,18 @@ def test_offsets_without_what_the_mode_needs_are_refused(offset: dict[str, objec
         JdbcSourceConnector.alter_offsets(config, {'{"protocol": "1", "table": "t"}': offset})
     with pytest.raises(Exception, match="Partition objects"):
         JdbcSourceConnector.alter_offsets(config, {'{"file": "t"}': {"incrementing": 1}})
+
+
+@pytest.mark.parametrize(
+    ("name", "table"),
+    [
+        ('"My.Schema"."Order"', TableId("Order", schema="My.Schema")),
+        ('"Order"', TableId("Order", schema="My.Schema")),
+        ("My.Schema.Order", TableId("Order", schema="My.Schema")),
+        ('public . "say ""hi"""', TableId('say "hi"', schema="public")),
+        ("`a.b`.`c``d`", TableId("c`d", catalog="a.b")),
+    ],
+)
+def test_a_table_may_be_named_in_quotes(name: str, table: TableId) -> None:
+    assert TableFilter(whitelist=[name]).chosen([table, TableId("other")]) == [table]
+    assert TableFilter(blacklist=[name]).chosen([table, TableId("other")]) == [TableId("other")]

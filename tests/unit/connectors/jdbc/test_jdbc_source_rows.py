@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from connect.data import Schema, SourceBatch, decimal_schema
 from connect.errors import ConnectError, DataError
-from connectors.jdbc.dialects import Column, NativeType, TableId, TypeOptions
-from connectors.jdbc.dialects.mysql import MysqlDialect
-from connectors.jdbc.dialects.postgresql import PostgresqlDialect
-from connectors.jdbc.dialects.sqlite import SqliteDialect
-from connectors.jdbc.dialects.values import (
+from connect.kits.sql.column import Column, NativeType, TableId
+from connect.kits.sql.databases.mysql.dialect import MysqlDialect
+from connect.kits.sql.databases.postgresql.dialect import PostgresqlDialect
+from connect.kits.sql.databases.sqlite.dialect import SqliteDialect
+from connect.kits.sql.values import (
     NumericMapping,
     TimestampGranularity,
+    TypeOptions,
     numeric_reading,
     parse_zone,
     timestamp_reading,
@@ -63,7 +64,7 @@ def test_the_condition_of_a_mode(mode: Mode, bounds: Bounds, sql: str, parameter
 
 def test_the_condition_of_time_and_number() -> None:
     criteria = Criteria(MysqlDialect(quote=False), Mode.TIMESTAMP_INCREMENTING, "id", (MADE,))
-    sql, parameters = criteria.statement("SELECT 5 % 3 FROM t", Bounds(3, 1, 2), "FOR 1 % 2", escape=True)
+    sql, parameters = criteria.statement("SELECT 5 % 3 FROM t", Bounds(3, 1, 2), "FOR 1 % 2")
     assert sql == (
         "SELECT 5 %% 3 FROM t WHERE made < %s AND ((made = %s AND id > %s) OR made > %s) "
         "ORDER BY made ASC, id ASC FOR 1 %% 2"

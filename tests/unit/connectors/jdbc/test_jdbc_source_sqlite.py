@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -180,3 +181,142 @@ def test_timestamp_initial_is_where_reading_begins(file: Path, execute: Run) -> 
     assert [record.source_offset["timestamp"] for record in read(file, **options)] == [1000, 2000]
     assert [record.source_offset["timestamp"] for record in read(file, timestamp_initial="1000", **options)] == [2000]
     assert read(file, timestamp_initial="-1", **options) == []
+
+
+@pytest.mark.parametrize("mode", ["timestamp", "timestamp+incrementing"])
+def test_rows_whose_time_cannot_be_read_are_reported(file: Path, execute: Run, mode: str) -> None:
+    execute(
+        "CREATE TABLE ev (id INTEGER PRIMARY KEY, at TIMESTAMP NOT NULL)",
+        "INSERT INTO ev (at) VALUES ('2024-01-05 10:00:00'), ('01/06/2024 11:00'), ('2024-1-7 12:00:00'),"
+        " (1704715200.5), (''), (x'00'), (9223372036854775807), ('2024-01-09 10:00:00')",
+    )
+    props = props_of(file, mode=mode, timestamp_column_name="at", incrementing_column_name="id")
+    with running_source(JdbcSourceConnector, props, StoredOffsets(), tolerate_errors=True) as (task,):
+        wait_until("all is read", lambda: (task.poll(), task.at_end)[1])
+        wait_until("it polls again", lambda: (task.poll(), task.at_end)[1])
+    assert [record.value["id"] for record in task.records] == [1, 8]
+    reported = [record.value for record, _ in task.context.errant_record_reporter.reported]
+    assert [text.partition(",")[0] for text in reported] == ["(2", "(3", "(4", "(5", "(6", "(7"]
+    with (
+        running_source(JdbcSourceConnector, props, StoredOffsets()) as (strict,),
+        pytest.raises(ConnectError, match="01/06/2024 11:00"),
+    ):
+        wait_until("it fails", lambda: (strict.poll(), None)[1])
+
+
+def test_rows_before_1970_are_told_once(file: Path, execute: Run, caplog: pytest.LogCaptureFixture) -> None:
+    execute(
+        "CREATE TABLE ev (id INTEGER PRIMARY KEY, at TIMESTAMP NOT NULL)",
+        "INSERT INTO ev (at) VALUES ('1970-01-01 00:00:00'), ('1969-07-20 20:17:00'), ('2024-01-09 10:00:00')",
+    )
+    records = read(file, mode="timestamp", timestamp_column_name="at")
+    assert [record.value["id"] for record in records] == [3]
+    told = [each.getMessage() for each in caplog.records if "1970-01-01" in each.getMessage()]
+    assert told == [
+        "There are rows in table ev with a time at or before 1970-01-01, where reading begins. They are not read: "
+        "copy them once with mode=bulk."
+    ]
+
+
+DST_TIMES = (
+    "'2024-03-31 01:50'", "'2024-03-31 02:30'", "'2024-03-31 03:10'", "1711847400000",
+    "'2024-10-27 02:50'", "'2024-10-27 02:10'", "'2024-10-27 03:00'",
+)  # fmt: skip
+"""The number is 2024-03-31 03:10 in Berlin, too."""
+
+
+@pytest.mark.parametrize("mode", ["timestamp", "timestamp+incrementing"])
+def test_no_row_is_lost_around_changes_of_the_clock(file: Path, execute: Run, mode: str) -> None:
+    execute(
+        "CREATE TABLE dst (id INTEGER PRIMARY KEY, at TIMESTAMP NOT NULL)",
+        *(f"INSERT INTO dst (at) VALUES ({time})" for time in DST_TIMES),
+    )
+    options = {"mode": mode, "timestamp_column_name": "at", "db_timezone": "Europe/Berlin", "batch_max_rows": "1"}
+    options["incrementing_column_name"] = "id"
+    every = [record.value["id"] for record in read(file, **options)]
+    assert every == [1, 2, 3, 4, 6, 5, 7]
+    for count in range(1, 8):
+        offsets = StoredOffsets()
+        run_source(
+            JdbcSourceConnector,
+            props_of(file, **options),
+            offsets=offsets,
+            until=lambda records, count=count: len(records) >= count,
+        )
+        rest = [record.value["id"] for record in read(file, offsets, **options)]
+        # Rows of the hour that comes twice are read again, and with a time alone those that share the last one's.
+        again = {5: 4, 6: 4, 3: 2 if mode == "timestamp" else 3}.get(count, count)
+        assert rest == every[again:]
+
+
+def test_rows_with_unreadable_times_come_after_the_others(file: Path, execute: Run) -> None:
+    """So those are published, though the first of these fails the task."""
+    execute(
+        "CREATE TABLE ev (id INTEGER PRIMARY KEY, at TIMESTAMP NOT NULL)",
+        "INSERT INTO ev (at) VALUES ('bad'), ('2024-01-05'), ('2024-01-06'), ('worse'), ('2024-01-07')",
+    )
+    props = props_of(file, mode="timestamp", timestamp_column_name="at", batch_max_rows="1")
+    offsets = StoredOffsets()
+    for expected in ([2, 3, 5], []):
+        with (
+            running_source(JdbcSourceConnector, props, offsets) as (task,),
+            pytest.raises(ConnectError, match="'bad'"),
+        ):
+            wait_until("it fails", lambda task=task: (task.poll(), None)[1])
+        assert [record.value["id"] for record in task.records] == expected
+
+
+def test_new_rows_with_unreadable_times_are_reported_alone(file: Path, execute: Run) -> None:
+    execute(
+        "CREATE TABLE ev (id INTEGER PRIMARY KEY, at TIMESTAMP NOT NULL)",
+        "INSERT INTO ev (at) VALUES ('a'), ('b'), ('c')",
+    )
+    props = props_of(file, mode="timestamp", timestamp_column_name="at", batch_max_rows="2")
+    with running_source(JdbcSourceConnector, props, StoredOffsets(), tolerate_errors=True) as (task,):
+        reported = task.context.errant_record_reporter.reported
+
+        def told_after(statement: str | None) -> list[str]:
+            if statement is not None:
+                execute(statement)
+            before = len(reported)
+            for _ in range(2):
+                wait_until("all is read", lambda: (task.poll(), task.at_end)[1])
+            return [record.value for record, _ in reported[before:]]
+
+        assert told_after(None) == ["(1, 'a')", "(2, 'b')", "(3, 'c')"]
+        assert told_after("INSERT INTO ev (at) VALUES ('d')") == ["(4, 'd')"]
+        assert told_after("UPDATE ev SET at = 'x' WHERE id = 1") == ["(1, 'x')", "(2, 'b')", "(3, 'c')", "(4, 'd')"]
+        assert told_after("DELETE FROM ev") == []
+        assert told_after("INSERT INTO ev VALUES (1, 'x')") == ["(1, 'x')"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "transforms", "expected"),
+    [
+        ("CREATE TABLE orders (id INTEGER PRIMARY KEY)", "", ["orders"]),
+        ("CREATE TABLE orders (id INTEGER PRIMARY KEY)", "route", ["Order Details", "orders"]),
+        ("SELECT 1", "", ["Order Details"]),
+    ],
+)
+def test_a_table_whose_name_is_no_topic_name_does_not_fail_the_others(
+    file: Path, execute: Run, caplog: pytest.LogCaptureFixture, statement: str, transforms: str, expected: list[str]
+) -> None:
+    execute('CREATE TABLE "Order Details" (id INTEGER PRIMARY KEY)', statement)
+    props = {**props_of(file, topic_prefix="nw-", table_poll_interval_ms="1"), "transforms": transforms}
+    props |= {"transforms.route.type": "RegexRouter"} if transforms else {}
+    context = ConnectorTestContext()
+    connector = JdbcSourceConnector(JdbcSourceConfig.parse(connector_props(JdbcSourceConnector, props)), context)
+    connector.start()
+    try:
+        wait_until("the tables are known", lambda: connector.task_configs(1))
+        (config,) = connector.task_configs(1)
+        assert [name for name, *_ in json.loads(config["tables"])] == expected
+        execute("CREATE TABLE more (id INTEGER PRIMARY KEY)")
+        wait_until("another table is seen", lambda: "more" in connector.task_configs(1)[0]["tables"])
+    finally:
+        connector.stop()
+    assert context.errors == []
+    told = [text for each in caplog.records if "Order Details" in (text := each.getMessage()) and "topic would" in text]
+    assert len(told) == (1 if "orders" in statement else 2)
+    assert "its topic would be 'nw-Order Details'" in told[0]
+    assert "RegexRouter" in told[0]

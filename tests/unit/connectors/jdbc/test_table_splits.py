@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from connect.kits.sql.column import TableId
 from connect.source import SPLIT_OF
 from connect.testing import SourceTaskTestContext, StoredOffsets
-from connectors.jdbc.dialects.column import TableId
 from connectors.jdbc.source.config import JdbcSourceConfig, JdbcTaskConfig
 from connectors.jdbc.source.source import JdbcSourceTask
 from connectors.jdbc.source.splits import TableSplits, ranges

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 from connect.errors import ConfigError
-from connectors.mirror.flows import CONNECTORS, Flows, lost_keys
+from connectors.mirror.flows import CONNECTORS, Flows
 from equipment.mirror_recordings import mirror_vectors
 
 _CONFIGS: Final = Path(__file__).parents[3] / "parity" / "data" / "mirror" / "configs.json"
@@ -83,10 +83,10 @@ def test_clusters_that_the_command_names_are_those_of_the_file() -> None:
         Flows({**TWO, "A->B.enabled": "true"}, KEYS).running(["nope"])
 
 
-def test_keys_without_effect_are_named_with_a_remedy() -> None:
-    props = {**TWO, "A->B.enabled": "true", "producer.linger.ms": "5", "group.id": "g", "topics": "t", "task.x": "1"}
-    assert lost_keys(props, Flows(props, KEYS), KEYS) == [
-        "group.id has no effect: write A.group.id for the workers and clients of a cluster, or A->B.group.id for the "
-        "connectors of a flow",
-        "producer.linger.ms has no effect: a client setting needs the alias of its cluster, as in A.producer.linger.ms",
-    ]
+def test_old_names_are_for_every_flow_unless_a_flow_has_others() -> None:
+    props = {**TWO, "topics.blacklist": "a", "groups.blacklist": "b", "A->B.topics.blacklist": "c"}
+    flows = Flows({**props, "config.properties.blacklist": "d"}, KEYS)
+    for flow, topics in (("A", "B"), "c"), (("B", "A"), "a"):
+        for config in flows.flow(*flow).connectors.values():
+            assert config["topics.blacklist"] == topics
+            assert (config["groups.blacklist"], config["config.properties.blacklist"]) == ("b", "d")

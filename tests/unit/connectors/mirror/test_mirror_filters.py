@@ -32,6 +32,30 @@ def test_classes_are_found_by_all_their_names_and_no_module_is_imported_for_othe
         make({key: "os.path.join"})
 
 
+def test_old_names_are_used_unless_the_new_ones_are_set() -> None:
+    topics = topic_filter({"topics": "a.*", "topics.blacklist": "ab"})
+    assert [topics.should_replicate_topic(name) for name in ("aa", "ab", "mm2.internal")] == [True, False, False]
+    groups = group_filter({"groups.blacklist": "g.*"})
+    assert [groups.should_replicate_group(name) for name in ("g1", "connect-x")] == [False, True]
+    settings = config_property_filter({"config.properties.blacklist": "retention.*"})
+    assert not settings.should_replicate_config_property("retention.ms")
+    both = topic_filter({"topics.exclude": "b", "topics.blacklist": "a"})
+    assert [both.should_replicate_topic(name) for name in "ab"] == [True, False]
+    with pytest.raises(ConfigError, match=r"topics\.blacklist.*regular expressions"):
+        topic_filter({"topics.blacklist": "a(,b"})
+
+
+def test_strimzis_policy_is_the_one_that_keeps_names() -> None:
+    policy = replication_policy(
+        {
+            "replication.policy.class": "io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy",
+            "source.cluster.alias": "A",
+        }
+    )
+    assert policy.format_remote_topic("A", "orders") == "orders"
+    assert policy.topic_source("orders") == "A"
+
+
 def test_settings_that_belong_to_a_cluster_are_left_alone() -> None:
     chosen = config_property_filter({})
     assert chosen.should_replicate_config_property("retention.ms")

@@ -30,11 +30,18 @@ def test_other_causes_are_about_no_right() -> None:
     assert missing_right("java.lang.OutOfMemoryError: Java heap space") is None
 
 
+RANGES = "connect.internals.consumption.ranges"
+
+
 def test_what_the_readers_of_ranges_say_is_told_as_it_is() -> None:
     trace = "An exception was thrown.\nTraceback (most recent call last):\n  File x, line 1\n{}\n\n"
-    gone = load_error(RuntimeError(trace.format("connect.consumption.ranges.RangesGoneError: Kafka no longer has it.")))
+    gone = load_error(
+        RuntimeError(trace.format("connect.internals.consumption.ranges.RangesGoneError: Kafka no longer has it."))
+    )
     assert (type(gone), str(gone)) == (ConnectError, "Kafka no longer has it.")
-    slow = load_error(RuntimeError(trace.format("connect.consumption.ranges.RangesStalledError: Nothing came.")))
+    slow = load_error(
+        RuntimeError(trace.format("connect.internals.consumption.ranges.RangesStalledError: Nothing came."))
+    )
     assert (type(slow), str(slow)) == (RetriableError, "Nothing came.")
     refused = load_error(RuntimeError(trace.format("connect.errors.ConnectError: The brokers refuse the login.")))
     assert (type(refused), str(refused)) == (

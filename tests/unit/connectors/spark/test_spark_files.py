@@ -19,9 +19,9 @@ from pyarrow import orc
 from connect.data import Schema
 from connect.errors import SchemaError
 from connectors.spark import file_metadata
-from connectors.spark.config import SparkSinkConfig
 from connectors.spark.formats import make_format, paths_of
-from connectors.spark.ledger.merge_groups import DataFile, all_groups, data_file, merge_groups
+from connectors.spark.sink.config import SparkSinkConfig
+from connectors.spark.sink.ledger.merge_groups import DataFile, all_groups, data_file, merge_groups
 
 RECORDS = {
     "type": "record",
@@ -196,6 +196,10 @@ def test_options_of_layout_are_checked_together(tmp_path: Path) -> None:
     assert mistakes(**timed) == []
     assert mistakes(**timed | {"path_format": "'year"}) == ["path.format"]
     assert mistakes(**timed | {"path_format": "'_'YYYY"}) == ["path.format"]
+    by_field = {"partitioner_class": "FieldPartitioner"}
+    assert mistakes(**by_field, partition_field_name="a,.c") == ["partition.field.name"]
+    assert mistakes(**by_field, partition_field_name="_b", sql="SELECT 1 AS _b") == ["partition.field.name"]
+    assert mistakes(**by_field, partition_field_name="_b", table_format="delta") == []
     assert mistakes(**timed | {"partition_duration_ms": "0"}) == ["partition.duration.ms"]
     assert mistakes(**timed | {"timezone": "Nowhere"}) == ["timezone"]
     assert mistakes(**timed | {"timestamp_extractor": "Sundial"}) == ["timestamp.extractor"]

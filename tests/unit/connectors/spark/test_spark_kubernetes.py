@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from connectors.spark.cluster.kubernetes import pod_settings
+from connectors.spark.session import pod_settings
 
 POD = {"KUBERNETES_SERVICE_HOST": "10.96.0.1"}
 MASTER = "k8s://https://kubernetes.default.svc"

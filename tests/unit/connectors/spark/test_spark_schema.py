@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from connect.data import Field, Schema, Type, date_schema, decimal_schema, timestamp_schema
 from connect.errors import DataError, SchemaError
+from connect.kits.schema_json import schema_from_json, schema_to_json
 from connectors.spark.decoding.inference import infer_rows, prune
 from connectors.spark.schema import Evolution, in_common, rewritten_columns, table_schema, widen
-from connectors.spark.schema_json import schema_from_json, schema_to_json
 
 INTEGERS = (Type.INT8, Type.INT16, Type.INT32, Type.INT64)
 SCALARS = (*INTEGERS, Type.FLOAT32, Type.FLOAT64, Type.BOOLEAN, Type.STRING, Type.BYTES)

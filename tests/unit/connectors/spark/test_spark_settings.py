@@ -11,21 +11,21 @@ from pathlib import Path
 import pytest
 
 from connect.bulk import OffsetRange
-from connect.crash import CRASH_POINT_VARIABLE
 from connect.data import Schema, TopicPartition
 from connect.errors import ConfigError, ConnectError
-from connect.jvm.java import Java
-from connect.jvm.lock import read_lock
+from connect.internals.crash import CRASH_POINT_VARIABLE
+from connect.internals.jvm.java import Java
+from connect.internals.jvm.lock import read_lock
+from connect.kits.objects.location import Location
 from connectors import spark
-from connectors.spark.config import SparkSinkConfig
 from connectors.spark.decoding.daemon import without_archives
 from connectors.spark.errors import root_cause
-from connectors.spark.ledger.ledger import Ledger
-from connectors.spark.loading.splits import splits_of, tasks_for
 from connectors.spark.session import check_java, session_settings
 from connectors.spark.sink import SparkSinkConnector, SparkSinkTask
+from connectors.spark.sink.config import SparkSinkConfig
+from connectors.spark.sink.ledger.ledger import Ledger
+from connectors.spark.sink.loading.splits import splits_of, tasks_for
 from connectors.spark.stores.local import LocalStore
-from connectors.spark.stores.location import Location
 
 STORE = {"store.url": "/lake"}
 
@@ -112,7 +112,7 @@ def test_offsets_can_be_set_forward_but_not_back(tmp_path: Path) -> None:
 
 
 def test_pyspark_is_not_imported_with_the_connector() -> None:
-    code = "import sys, connectors.spark; sys.exit('pyspark' in sys.modules or 'pyarrow' in sys.modules)"
+    code = "import sys; from connectors.spark import *; sys.exit('pyspark' in sys.modules or 'pyarrow' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -230,7 +230,7 @@ def test_small_splits_are_read_by_few_tasks(splits: int, records: int, tasks: in
 
 @pytest.mark.parametrize(("chosen", "code"), [(None, 0), ("other", 0), ("here", -signal.SIGKILL), ("here:3", 0)])
 def test_a_crash_point_kills_when_it_is_named(chosen: str | None, code: int) -> None:
-    program = "from connect.crash import crash_point\nfor _ in range(2): crash_point('here')"
+    program = "from connect.internals.crash import crash_point\nfor _ in range(2): crash_point('here')"
     environ = {key: value for key, value in os.environ.items() if key != CRASH_POINT_VARIABLE}
     if chosen:
         environ[CRASH_POINT_VARIABLE] = chosen

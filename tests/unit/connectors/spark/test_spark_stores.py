@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 
 from connect.errors import ConfigError
-from connect.jvm.lock import read_lock
-from connectors.spark.config import SparkSinkConfig
+from connect.internals.jvm.lock import read_lock
+from connect.kits.objects.azure_account import AzureAccount
+from connect.kits.objects.location import Location
 from connectors.spark.options.store import StoreOptions
+from connectors.spark.sink.config import SparkSinkConfig
 from connectors.spark.stores.access import Access, store_access
-from connectors.spark.stores.azure_account import AzureAccount
-from connectors.spark.stores.google_objects import google_service_of
-from connectors.spark.stores.location import Location
 
 AZURE = "abfss://lake@account.dfs.core.windows.net/a"
 KEYS = {"aws.access.key.id": "id", "aws.secret.access.key": "hush"}
@@ -22,25 +21,6 @@ KEYS = {"aws.access.key.id": "id", "aws.secret.access.key": "hush"}
 
 def options(**props: str) -> StoreOptions:
     return StoreOptions.parse({key.replace("_", "."): value for key, value in props.items()})
-
-
-@pytest.mark.parametrize(
-    ("url", "location", "uri"),
-    [
-        ("/data/a b", Location("local", "/data/a b"), "file:///data/a%20b"),
-        ("s3://lake/a/b/", Location("s3", "a/b", "lake"), "s3a://lake/a/b"),
-        ("s3a://lake", Location("s3", "", "lake"), "s3a://lake"),
-        ("S3N://lake/a%20b", Location("s3", "a b", "lake"), "s3a://lake/a b"),
-        ("gs://lake/a/b", Location("gcs", "a/b", "lake"), "gs://lake/a/b"),
-        (f"{AZURE}/b/", Location("azure", "a/b", AZURE[8:-2], secure=True), f"{AZURE}/b"),
-        ("ABFS://lake@ACCOUNT.dfs.core.windows.net", Location("azure", "", AZURE[8:-2]), f"abfs://{AZURE[8:-2]}"),
-        ("hdfs://nodes/lake", Location("hdfs", "lake", "nodes"), "hdfs://nodes/lake"),
-        ("hdfs://host:8020/", Location("hdfs", "", "host:8020"), "hdfs://host:8020"),
-    ],
-)
-def test_a_url_names_a_store(url: str, location: Location, uri: str) -> None:
-    assert options(store_url=url).location == location
-    assert location.uri == uri
 
 
 def test_the_keys_of_the_s3_sink_name_a_store() -> None:
@@ -162,7 +142,7 @@ def test_spark_reaches_google_cloud_storage_as_the_driver_does(tmp_path: Path) -
     }.items() <= access.settings.items()
     by_text = options(store_url="gs://lake/a", **{"gcs.credentials.json": path.read_text()})
     assert store_access(by_text) == access
-    assert "hush" not in repr(access) + repr(by_text) + repr(google_service_of(by_text))
+    assert "hush" not in repr(access) + repr(by_text) + repr(by_text.google_account)
     assert [key for key in store_access(options(store_url="gs://lake")).settings if ".auth." in key] == []
     emulator = store_access(options(store_url="gs://lake", **{"gcs.endpoint": "http://localhost:4443"})).settings
     assert emulator["fs.gs.storage.root.url"] == "http://localhost:4443"

@@ -15,7 +15,7 @@ from converters.avro import AvroConverter, AvroConverterConfig
 from equipment.examples import examples
 from equipment.fakes.schema_registry import MemoryRegistry, serving
 from equipment.vectors import encoded
-from unit.converters.avro.codecs_of import mutated
+from unit.connect.kits.avro.codecs_of import mutated
 
 Make = Callable[..., AvroConverter]
 POINT = Schema.struct({"x": Schema.int32(), "label": Schema.string(optional=True)}, name="geo.Point")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import os
 import pickle
 import socket
@@ -16,11 +17,13 @@ from typing import Any
 import pytest
 
 from connect.errors import ConfigError, ConnectError, DataError, RetriableError
+from connect.hosts import HostDeniedError
 from converters.registry import RegistryClient, RegistryConfig, RegistryError, SchemaReference
 from equipment.brokers.certificates import Authority
+from equipment.fakes.http_api import Answer, HttpApi, serving_api
 from equipment.fakes.schema_registry import MemoryRegistry, serving
 
-TLS = Path(__file__).parents[2] / "connect" / "kafka" / "data"
+TLS = Path(__file__).parents[2] / "connect" / "internals" / "kafka" / "data"
 CERTIFICATE, KEY = (TLS / "certificate.pem").read_text(), (TLS / "key.pem").read_text()
 
 
@@ -409,3 +412,48 @@ def test_secrets_do_not_show_in_the_config() -> None:
         "schema.registry.ssl.key.password": "s3cret",
     }
     assert "s3cret" not in repr(RegistryConfig.parse({"schema.registry.url": "http://x", **secrets}))
+
+
+@pytest.fixture
+def api() -> Iterator[HttpApi]:
+    """A server that answers as it is told."""
+    with serving_api() as serving:
+        yield serving
+
+
+@pytest.mark.parametrize("length", [5, 12, -1])
+def test_a_compressed_answer_without_its_end_is_asked_for_again(client: Make, api: HttpApi, length: int) -> None:
+    packed = gzip.compress(b'{"schema": "\\"int\\""}')
+    told = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
+    api.route("/schemas/ids/1", Answer(200, packed[:length], told))
+    with pytest.raises(RetriableError, match="its gzip data are cut off"):
+        client(schema_registry_url=api.url, max_retries="1").by_id(1)
+    api.route("/schemas/ids/1", Answer(200, packed, told))
+    assert client(schema_registry_url=api.url).by_id(1).text == '"int"'
+    api.route("/schemas/ids/1", Answer(200, packed, {"Content-Encoding": "br"}))
+    with pytest.raises(RetriableError, match="Content-Encoding 'br'"):
+        client(schema_registry_url=api.url, max_retries="0").by_id(1)
+
+
+@pytest.mark.parametrize("host", ["169.254.169.254", "[fd00:ec2::254]", "2852039166", "[::ffff:169.254.169.254]"])
+def test_addresses_that_hand_out_credentials_are_refused(client: Make, host: str) -> None:
+    with pytest.raises(HostDeniedError, match="an address where clouds serve credentials"):
+        client(schema_registry_url=f"http://{host}/").by_id(1)
+
+
+def test_the_rules_for_hosts_hold_for_registry_issuer_and_proxy(client: Make, memory: MemoryRegistry) -> None:
+    denied = {"http_denied_hosts": "127.0.0.0/8"}
+    local = memory.url.replace("127.0.0.1", "localhost")
+    for url in (memory.url, local):
+        with pytest.raises(HostDeniedError, match=r"http\.denied\.hosts"):
+            client(schema_registry_url=url, **denied).by_id(1)
+    with pytest.raises(HostDeniedError, match=r"http\.denied\.hosts"):
+        client(schema_registry_url=local, proxy_host="proxy.example", proxy_port="1", **denied).by_id(1)
+    issuer = {
+        "bearer_auth_credentials_source": "OAUTHBEARER",
+        "bearer_auth_issuer_endpoint_url": "http://169.254.169.254/token",
+        "bearer_auth_client_id": "a",
+        "bearer_auth_client_secret": "b",
+    }
+    with pytest.raises(HostDeniedError, match="an address where clouds serve credentials"):
+        client(**issuer).by_id(1)

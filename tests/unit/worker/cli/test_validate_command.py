@@ -131,3 +131,110 @@ def test_a_missing_and_an_unknown_class_are_mistakes(tmp_path: Path) -> None:
     assert done.exit_code == 1
     assert 'Missing required configuration "connector.class" which has no default value.' in done.output
     assert "Failed to find any class that implements Connector and which name matches NoSuchSource" in done.output
+
+
+def warned(tmp_path: Path, **props: str) -> list[str]:
+    """Return the warnings about a connector without mistakes."""
+    own = {"name": "a", "connector__class": "FileStreamSink", "topics": "t", "file": "/f"} | props
+    done = sluice("validate", properties(tmp_path / "a.properties", **own), "-o", "json")
+    (document,) = json.loads(done.stdout)
+    assert document["mistakes"] == []
+    warnings: list[str] = document["warnings"]
+    return warnings
+
+
+REPLACE = {"transforms": "r", "transforms__r__type": "org.apache.kafka.connect.transforms.ReplaceField$Value"}
+
+
+def test_a_key_that_no_transformation_predicate_or_converter_has_is_told(tmp_path: Path) -> None:
+    assert warned(
+        tmp_path,
+        **REPLACE,
+        transforms__r__exclude="secret",
+        transforms__r__drop="x",
+        transforms__r__predicate="p",
+        predicates="p",
+        predicates__p__type="RecordIsTombstone",
+        predicates__p__topic="t",
+        key__converter="StringConverter",
+        key__converter__schemas__enable="false",
+        value__converter="JsonConverter",
+        value__converter__registry="http://r",
+        value__converter__schemas__enable="false",
+        header__converter="SimpleHeaderConverter",
+        header__converter__strict="true",
+    ) == [
+        "The key transforms.r.drop is unknown: org.apache.kafka.connect.transforms.ReplaceField$Value has no such key. "
+        "Correct it or remove it.",
+        "The key predicates.p.topic is unknown: RecordIsTombstone has no such key. Correct it or remove it.",
+        "The key key.converter.schemas.enable is unknown: StringConverter has no such key. Correct it or remove it.",
+        "The key value.converter.registry is unknown: JsonConverter has no such key. Correct it or remove it.",
+        "The key header.converter.strict is unknown: SimpleHeaderConverter has no such key. Correct it or remove it.",
+    ]
+
+
+def test_a_transformation_or_predicate_that_is_not_listed_is_told_once(tmp_path: Path) -> None:
+    assert warned(
+        tmp_path,
+        transforms="a.b",
+        transforms__a__b__type="HoistField$Value",
+        transforms__a__b__field="f",
+        transforms__c__type="HoistField$Value",
+        transforms__c__field="f",
+        predicates__p__type="RecordIsTombstone",
+    ) == [
+        "The keys transforms.c.* have no effect, because transforms does not list c: list it there, or remove them.",
+        "The keys predicates.p.* have no effect, because predicates does not list p: list it there, or remove them.",
+    ]
+
+
+def test_old_names_of_keys_are_told_with_the_new_ones(tmp_path: Path) -> None:
+    assert warned(tmp_path, **REPLACE, transforms__r__blacklist="secret", transforms__r__whitelist="a") == [
+        "The key transforms.r.blacklist is an old name: call it transforms.r.exclude.",
+        "The key transforms.r.whitelist is an old name: call it transforms.r.include.",
+    ]
+    outbox = {"transforms": "o", "transforms__o__type": "EventRouter", "transforms__o__table__field__payload": "p"}
+    assert warned(tmp_path, **outbox) == [
+        "The key transforms.o.table.field.payload is an old name: call it transforms.o.table.field.event.payload."
+    ]
+    both = {"transforms__r__blacklist": "secret", "transforms__r__exclude": "other"}
+    assert warned(tmp_path, **REPLACE, **both) == [
+        "The key transforms.r.blacklist has no effect, because transforms.r.exclude, its new name, is set too: keep "
+        "one of them."
+    ]
+
+
+def test_a_transformation_that_changes_nothing_is_told(tmp_path: Path) -> None:
+    assert warned(tmp_path, **REPLACE) == [
+        "transforms.r: ReplaceField changes nothing: set at least one of exclude, include and renames."
+    ]
+    assert warned(tmp_path, **REPLACE, transforms__r__renames="a:b") == []
+
+
+def test_the_workers_keys_of_a_converter_are_told_to_the_connectors_that_use_it(tmp_path: Path) -> None:
+    worker = properties(
+        tmp_path / "worker.properties",
+        bootstrap__servers="localhost:9092",
+        key__converter="StringConverter",
+        key__converter__schemas__enable="false",
+        value__converter="JsonConverter",
+        value__converter__schema__enable="false",
+        value__converter__registry="http://r",
+        offset__storage__file__filename=str(tmp_path / "offsets"),
+    )
+    own = {"name": "a", "connector__class": "FileStreamSink", "topics": "t", "file": "/f"}
+    file = properties(tmp_path / "a.properties", **own)
+    (document,) = json.loads(sluice("validate", file, "--worker", worker, "-o", "json").stdout)
+    assert document["warnings"] == [
+        "In the worker's file: The key key.converter.schemas.enable is unknown: StringConverter has no such key. "
+        "Correct it or remove it.",
+        "In the worker's file: The key value.converter.schema.enable is unknown. Did you mean "
+        "value.converter.schemas.enable?",
+        "In the worker's file: The key value.converter.registry is unknown: JsonConverter has no such key. Correct it "
+        "or remove it.",
+    ]
+    other = properties(
+        tmp_path / "b.properties", **own, value__converter="StringConverter", key__converter="JsonConverter"
+    )
+    (document,) = json.loads(sluice("validate", other, "--worker", worker, "-o", "json").stdout)
+    assert document["warnings"] == []

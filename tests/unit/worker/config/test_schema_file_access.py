@@ -8,10 +8,10 @@ import pytest
 
 from connect.errors import ConfigError
 from worker.config.file_access import SCHEMA_PATHS_KEY, refused_schema_file
+from worker.messages import messages
 from worker.runtime.assembly import Assembly
 from worker.runtime.inquiries.validation import validate
 from worker.runtime.log import Redaction
-from worker.supervisor.messages import messages
 
 WORKER = {"bootstrap.servers": "unused:1", "key.converter": "StringConverter", "value.converter": "StringConverter"}
 SOURCE = {"name": "c", "connector.class": "io.confluent.kafka.connect.datagen.DatagenConnector", "kafka.topic": "t"}

@@ -10,15 +10,15 @@ from connect.config.errors import keys_of
 from connect.config.properties import read_properties
 from connect.errors import ConfigError
 from connectors.jdbc.sink.config import JdbcSinkConfig
-from connectors.spark.config import SparkSinkConfig
 from connectors.spark.engine.config import SparkSinkEngineConfig
+from connectors.spark.sink.config import SparkSinkConfig
 from worker.config.spark_policy import TUNING as ALLOWED
 from worker.config.spark_policy import refused_spark_keys
 from worker.config.worker import WorkerConfig
+from worker.messages import messages
 from worker.runtime.assembly import Assembly
 from worker.runtime.inquiries.validation import validate
 from worker.runtime.log import Redaction
-from worker.supervisor.messages import messages
 
 POLICY, ALLOWLIST = (f"connector.spark.config.override.{what}" for what in ("policy", "allowlist"))
 WORKER = {"bootstrap.servers": "unused:1", "key.converter": "StringConverter", "value.converter": "StringConverter"}

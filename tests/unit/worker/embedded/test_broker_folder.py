@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from connect.jvm.java import Java
+from connect.internals.jvm.java import Java
 from worker.embedded.broker.archive import class_archive, keep_archive
 from worker.embedded.broker.folder import BrokerState, broker_folder, format_storage
 from worker.embedded.broker.settings import Ports

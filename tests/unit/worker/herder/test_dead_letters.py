@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from worker.config.connector import SinkConnectorConfig
+from worker.config.internal_topics import InternalTopics
 from worker.errors import BadRequestError
 from worker.herder.dead_letters import Replay, listed_document, read_after, read_limit, read_replay, replayed_document
+from worker.messages.messages import DeadLettersListed, DeadLettersReplayed
 from worker.runtime.dead_letters.dead_letter import REPLAYED, DeadLetter, DeadLetterOrigins
 from worker.runtime.dead_letters.reading import Range, ranges_after, ranges_of, ranges_to_replay, rest_of
 from worker.security.redaction import Redaction
-from worker.supervisor.messages.messages import DeadLettersListed, DeadLettersReplayed
 
 BEGINS, ENDS = {0: 2, 1: 0}, {0: 10, 1: 5}
 CONTEXT = [
@@ -82,7 +83,7 @@ def origins(**topics: str) -> DeadLetterOrigins:
     config = {"name": "sink", "connector.class": "C", "tasks.max": "1"}
     worker = {"config.storage.topic": "configs", "offset.storage.topic": "offsets", "status.storage.topic": "statuses"}
     parsed = SinkConnectorConfig.parse({**config, **{key.replace("_", "."): value for key, value in topics.items()}})
-    return DeadLetterOrigins(parsed, worker)
+    return DeadLetterOrigins(parsed, InternalTopics(worker))
 
 
 def from_topic(topic: str) -> DeadLetter:
@@ -95,7 +96,6 @@ def from_topic(topic: str) -> DeadLetter:
     [
         ({"topics": "orders,payments"}, "payments", True),
         ({"topics": "orders,payments"}, "payroll", False),
-        ({"topics": "orders,configs"}, "configs", False),
         ({"topics_regex": "or.*"}, "orders", True),
         ({"topics_regex": "or.*"}, "my-orders", False),
         ({"topics_regex": ".*"}, "configs", False),

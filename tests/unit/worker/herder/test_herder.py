@@ -13,17 +13,17 @@ from typing import Any, TypeVar
 import pytest
 
 from connect.errors import AlreadyExistsError, ConnectError, NotFoundError
-from connect.plugins import PluginRegistry
+from connect.internals.plugins import PluginRegistry
 from equipment.waiting import wait_until
 from worker.errors import BadRequestError, InvalidConnectorError
 from worker.herder.herder import Herder
 from worker.herder.inbox import Inbox
 from worker.herder.settings import Stores, WorkerSettings
 from worker.membership.membership import SoloMembership
+from worker.messages import messages
+from worker.messages.messages import decode, encode
 from worker.stores.config.store import MemoryConfigStore, TargetState
 from worker.stores.status.store import MemoryStatusStore
-from worker.supervisor.messages import messages
-from worker.supervisor.messages.messages import decode, encode
 from worker.supervisor.process import ThreadLauncher
 from worker.supervisor.supervisor import Supervisor
 

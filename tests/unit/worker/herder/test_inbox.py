@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future
-
-import pytest
-
 from connect.errors import RetriableError
 from equipment.fakes.herding import Clock
-from worker.errors import UnknownConnectorError
-from worker.herder.inbox import Inbox, Once, Requests
+from worker.herder.inbox import Deferred, Inbox, Once, together
 
 
 def taken(inbox: Inbox) -> None:
@@ -70,55 +65,29 @@ def test_what_is_to_be_done_once_is_done_once_for_all_who_asked_before() -> None
     assert done == ["once", "other", "once"]
 
 
-class Topic:
-    """A worker's view of the connectors, and what it has yet to read."""
-
-    def __init__(self, *unread: str) -> None:
-        self.known = set[str]()
-        self.unread = unread
-        self.reads = list[Future[None]]()
-
-    def read_to_end(self) -> Future[None]:
-        self.reads.append(Future())
-        return self.reads[-1]
-
-    def arrive(self) -> None:
-        """Read what there is."""
-        self.known.update(self.unread)
-        self.reads[-1].set_result(None)
-
-    def info(self, name: str) -> str:
-        if name not in self.known:
-            raise UnknownConnectorError(f"Connector {name} not found")
-        return f"of {name}"
-
-
-def test_a_worker_reads_on_before_it_says_that_there_is_no_such_connector() -> None:
-    inbox, topic = Inbox(), Topic("new")
-    requests = Requests(inbox, topic.read_to_end)
-    new, absent = requests.ask(lambda: topic.info("new")), requests.ask(lambda: topic.info("absent"))
-    for _ in range(2):
-        taken(inbox)
-    assert not new.done()
-    assert new.stage[0].startswith("reading the config topic to its end")
-    topic.arrive()
-    topic.reads[0].set_result(None)
-    for _ in range(2):
-        taken(inbox)
-    assert new.result() == "of new"
-    with pytest.raises(UnknownConnectorError, match="Connector absent not found"):
-        absent.result()
-    assert len(topic.reads) == 2
-    known = requests.ask(lambda: topic.info("new"))
+def test_a_pause_ends_when_it_is_over() -> None:
+    clock = Clock()
+    inbox = Inbox(clock)
+    pause = inbox.pause(1)
+    assert not pause.done()
+    clock.now += 1
     taken(inbox)
-    assert (known.result(), len(topic.reads)) == ("of new", 2)
+    assert pause.done()
 
 
-def test_a_worker_that_cannot_read_on_answers_by_what_it_knows() -> None:
-    inbox, topic = Inbox(), Topic()
-    request = Requests(inbox, topic.read_to_end).ask(lambda: topic.info("absent"))
-    taken(inbox)
-    topic.reads[0].set_exception(RetriableError("no broker answers"))
-    taken(inbox)
-    with pytest.raises(UnknownConnectorError, match="Connector absent not found"):
-        request.result()
+def test_results_come_together_in_order_once_the_last_is_there() -> None:
+    first, second = Deferred[int](), Deferred[int]()
+    both = together([first, second])
+    second.set_result(2)
+    assert not both.done()
+    first.set_result(1)
+    assert both.result() == [1, 2]
+
+
+def test_the_first_failure_is_not_waited_out() -> None:
+    first, second, third = Deferred[int](), Deferred[int](), Deferred[int]()
+    all_three = together([first, second, third])
+    second.set_exception(RetriableError("no"))
+    third.set_exception(RetriableError("neither"))
+    first.set_result(1)
+    assert str(all_three.exception()) == "no"

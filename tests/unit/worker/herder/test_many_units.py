@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import cast
 
-from connect.plugins import PluginRegistry
+from connect.internals.plugins import PluginRegistry
 from equipment.waiting import wait_until
 from worker.herder.herder import Herder
 from worker.herder.inbox import Inbox
 from worker.herder.offsets.sources import SourceOffsets
 from worker.herder.settings import Stores, WorkerSettings
 from worker.membership.membership import SoloMembership
+from worker.messages import messages
 from worker.stores.config.store import MemoryConfigStore
 from worker.stores.status.store import MemoryStatusStore, State
 from worker.supervisor.lifecycle import Phase
-from worker.supervisor.messages import messages
 from worker.supervisor.notices import Changed, Notice, Published
 from worker.supervisor.supervisor import Supervisor
 from worker.unit import Unit

@@ -6,13 +6,16 @@ from concurrent.futures import Future
 
 import pytest
 
+from connect.internals.plugins import PluginRegistry
 from equipment.fakes.herding import Place, WorkedInbox
 from worker.herder.cluster.other_workers import OtherWorkers
-from worker.herder.inbox import Request
+from worker.herder.connectors.connectors import Connectors, TopicTracking
 from worker.herder.metrics_history import Histories
+from worker.herder.requests import Request, Requests
 from worker.metrics.history import Part, Recorded, Series
 from worker.metrics.measurements import Measurements
 from worker.runtime.reports import ReportPace
+from worker.stores.config.store import MemoryConfigStore
 from worker.stores.status.store import MemoryStatusStore, State, Status
 from worker.unit import Unit
 
@@ -40,7 +43,20 @@ class Worker:
         self.inbox, self.far, self.statuses = WorkedInbox(), FarWorkers(), MemoryStatusStore()
         self.measurements = Measurements(HERE, self.statuses, Place(), self.inbox, None, self.inbox.time)
         others = OtherWorkers(HERE, self.statuses, Place(), self.inbox, self.far)
-        self.histories = Histories(HERE, self.statuses, self.measurements, others, self.inbox, self.inbox.time)
+        configs = MemoryConfigStore()
+        for name in ("sink", "source"):
+            configs.put_connector(name, {"name": name}, None)
+        connectors = Connectors(configs, self.statuses, PluginRegistry([]), TopicTracking(), self.measurements)
+        self.histories = Histories(
+            Requests(self.inbox),
+            HERE,
+            self.statuses,
+            connectors,
+            self.measurements,
+            others,
+            self.inbox,
+            self.inbox.time,
+        )
         self.runs(Unit("sink", 0), HERE)
         self.runs(Unit("sink", 1), THERE)
         self.runs(Unit("source", 0), HERE)
@@ -54,8 +70,7 @@ class Worker:
         return self.histories.recorded().part(2)
 
     def asked_for(self, connector: str | None) -> Request[tuple[Recorded, list[Part]]]:
-        request: Request[tuple[Recorded, list[Part]]] = Request()
-        self.histories.gather(request, connector, 10)
+        request = self.histories.gathered(connector, 10)
         self.inbox.work()
         return request
 
@@ -78,8 +93,8 @@ def test_a_task_at_rest_has_a_point_in_every_slot() -> None:
     for _ in range(240):
         if pace.due():
             worker.measurements.take_report(Unit("sink", 0), SINK, {}, {})
-            worker.measurements.take_unchanged(Unit("sink", 0))
             pace.reported(changed=False)
+            worker.measurements.take_unchanged(Unit("sink", 0), pace.next_report - worker.inbox.time())
         worker.inbox.work(seconds=1)
     assert None not in worker.own().connectors["sink"].lag
 

@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from worker.herder.reconcile import Desired, DesiredUnits, Running, Start, Stop, Tell, reconcile, units_of
+from worker.messages.messages import Drain, Pause, Resume, RunConnector, RunTask, TakeConfig
 from worker.stores.config.store import ConnectorEntry, TargetState
 from worker.supervisor.lifecycle import Phase
-from worker.supervisor.messages.messages import Drain, Pause, Resume, RunConnector, RunTask, TakeConfig
 from worker.unit import Unit
 
 CONNECTOR = Unit("c")

@@ -11,11 +11,11 @@ from worker.herder.cluster.leadership import Leadership
 from worker.herder.cluster.publishing import Publishing
 from worker.herder.settings import Stores, WorkerSettings
 from worker.herder.units import Units
+from worker.messages.hangs import Hanging
+from worker.messages.messages import Command, Fail, RunConnector, RunTask
 from worker.stores.config.store import MemoryConfigStore
 from worker.stores.status.store import Hang, MemoryStatusStore, State, Status
 from worker.supervisor.lifecycle import Phase
-from worker.supervisor.messages.hangs import Hanging
-from worker.supervisor.messages.messages import Command, Fail, RunConnector, RunTask
 from worker.supervisor.notices import Changed, Hangs
 from worker.unit import Unit
 

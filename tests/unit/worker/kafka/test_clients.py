@@ -9,9 +9,9 @@ import pytest
 from confluent_kafka import KafkaError
 
 from connect.errors import ConfigError
-from connect.kafka.clients import librdkafka
-from connect.kafka.settings.client import ClientKind, ClientProperties
-from connect.kafka.settings.properties import librdkafka_properties
+from connect.internals.kafka.clients import librdkafka
+from connect.internals.kafka.settings.client import ClientKind, ClientProperties
+from connect.internals.kafka.settings.properties import librdkafka_properties
 from worker.kafka.clients import roles
 
 NOWHERE = "127.0.0.1:1"
@@ -237,7 +237,7 @@ def test_a_client_s_log_goes_to_logging_and_nowhere_else(
     failed = threading.Event()
     properties = librdkafka_properties({"bootstrap.servers": NOWHERE}, ClientKind.ADMIN)
     admin = librdkafka.admin(properties, on_error=lambda _error: failed.set())
-    with caplog.at_level(logging.DEBUG, logger="connect.kafka.clients.librdkafka"):
+    with caplog.at_level(logging.DEBUG, logger="connect.internals.kafka.clients.librdkafka"):
         while not failed.is_set():
             admin.poll(0.1)
         admin.poll(0.1)
@@ -254,7 +254,7 @@ def test_a_client_s_log_goes_to_logging_and_nowhere_else(
     ],
 )
 def test_an_error_is_logged_by_its_weight(caplog: pytest.LogCaptureFixture, error: KafkaError, level: int) -> None:
-    with caplog.at_level(logging.DEBUG, logger="connect.kafka.clients.librdkafka"):
+    with caplog.at_level(logging.DEBUG, logger="connect.internals.kafka.clients.librdkafka"):
         librdkafka.log_error(error)
     assert [record.levelno for record in caplog.records] == [level]
 

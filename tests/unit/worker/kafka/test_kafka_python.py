@@ -16,7 +16,7 @@ import pytest
 from kafka.errors import KafkaConnectionError
 
 from connect.errors import ConfigError
-from connect.kafka.settings.client import ClientKind
+from connect.internals.kafka.settings.client import ClientKind
 from equipment.brokers.certificates import Authority
 from worker.kafka.clients.roles import internal_properties
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:D
 
 WORKER = {"bootstrap.servers": "a:1, b:2", "group.id": "cluster"}
 JAAS = "sasl.jaas.config"
-STORES = Path(__file__).parents[2] / "connect" / "kafka" / "data"
+STORES = Path(__file__).parents[2] / "connect" / "internals" / "kafka" / "data"
 
 
 def settings(**keys: str) -> dict[str, Any]:

@@ -10,7 +10,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from connect.errors import ConnectError, RetriableError
-from connect.kafka.clients.librdkafka import until_answered
+from connect.internals.kafka.clients.librdkafka import until_answered
+from worker.config.internal_topics import InternalTopics
 from worker.kafka.topics import admin as topics
 from worker.kafka.topics.admin import Creation, TopicCreator, TopicDescription
 from worker.kafka.topics.creation import NewTopic, TopicCreationGroups
@@ -114,7 +115,7 @@ def test_a_topic_that_may_not_be_described_fails_the_task(code: int) -> None:
     with pytest.raises(
         ConnectError, match=r"Not authorized to describe.*right Describe on topic t: kafka-acls"
     ) as caught:
-        TopicCreator(lambda: broker, GROUPS).ensure("t")
+        TopicCreator(lambda: broker, GROUPS, InternalTopics({})).ensure("t")
     assert not isinstance(caught.value, RetriableError)
 
 
@@ -122,7 +123,7 @@ def test_a_topic_that_may_not_be_described_fails_the_task(code: int) -> None:
 def test_a_missing_topic_that_may_not_be_made_fails_the_task(code: int) -> None:
     broker: Any = RefusingBroker(create=code)
     with pytest.raises(ConnectError, match="Ensure that the task is authorized to create topics"):
-        TopicCreator(lambda: broker, GROUPS).ensure("t")
+        TopicCreator(lambda: broker, GROUPS, InternalTopics({})).ensure("t")
     with pytest.raises(ConnectError, match=r"'config\.storage\.topic' property does not exist"):
         topics.ensure_compacted(broker, NewTopic("t"), key="config.storage.topic", purpose="configs")
 

@@ -18,6 +18,7 @@ STEPS = st.lists(
         st.tuples(st.just("join"), WORKERS),
         st.tuples(st.just("leave"), WORKERS),
         st.tuples(st.just("forget"), WORKERS),
+        st.tuples(st.just("return"), WORKERS),
         st.tuples(st.just("elect")),
         st.tuples(st.just("configure"), NAMES, st.integers(0, 7)),
         st.tuples(st.just("delete"), NAMES),
@@ -44,6 +45,7 @@ class Cluster:
         self.tasks: dict[str, int] = {}
         self.held: dict[str, frozenset[Unit]] = {"w0": frozenset()}
         self.draining: set[str] = set()
+        self.returned = 0
 
     def do(self, what: str, *arguments: Any) -> None:
         match what, arguments:
@@ -58,6 +60,8 @@ class Cluster:
                 self.draining.discard(worker)
             case "forget", (worker,) if worker in self.held:
                 self.held[worker] = frozenset()
+            case "return", (worker,):
+                self.returns(worker)
             case "elect", ():
                 self.state = AssignorState()
             case "configure", (name, count):
@@ -71,6 +75,19 @@ class Cluster:
             case "round", ():
                 self.round()
 
+    def returns(self, worker: str) -> None:
+        """Have the worker at a URL join without units, as another member than before."""
+        former = [member for member in self.held if _url(member) == _url(worker)]
+        for member in former:
+            del self.held[member]
+            self.draining.discard(member)
+        self.returned += 1
+        self.held[f"{_name(worker)}.{self.returned}"] = frozenset()
+
+    def at(self, worker: str) -> frozenset[Unit]:
+        """What the member at the URL of a worker holds."""
+        return frozenset().union(*(units for member, units in self.held.items() if _url(member) == _url(worker)))
+
     def assigned(self) -> Round:
         """A round that the leader works out; what the members then get is another matter."""
         self.generation += 1
@@ -83,6 +100,7 @@ class Cluster:
             generation=self.generation,
             last_generation=self.completed,
             draining=self.draining,
+            urls={member: _url(member) for member in self.held},
         )
         self.state = outcome.state
         return outcome
@@ -119,6 +137,14 @@ class Cluster:
             if quiet == 2:
                 return
         raise AssertionError("it does not come to rest")
+
+
+def _name(member: str) -> str:
+    return member.partition(".")[0]
+
+
+def _url(member: str) -> str:
+    return f"http://{_name(member)}:8083/"
 
 
 def _shares(held: Mapping[str, frozenset[Unit]], *, tasks: bool) -> list[int]:
@@ -173,6 +199,89 @@ def test_a_worker_that_comes_back_without_its_work_gets_it_at_once() -> None:
     outcome = cluster.round()
     assert outcome.delay == 0
     assert outcome.owners.keys() == units_of(cluster.tasks)
+
+
+def test_a_cluster_of_one_is_not_its_own_lost_worker() -> None:
+    cluster = Cluster(300_000)
+    cluster.tasks = {"a": 3}
+    cluster.settle()
+    cluster.returns("w0")
+    outcome = cluster.round()
+    assert (outcome.delay, cluster.at("w0")) == (0, units_of({"a": 3}))
+
+
+def test_each_worker_that_returns_gets_what_it_had_while_the_others_wait() -> None:
+    """As after a hang of the broker, when every member has lost its place and they join again one after the other."""
+    cluster = Cluster(300_000)
+    cluster.tasks = {"a": 5}
+    cluster.held = dict.fromkeys(("w0", "w1", "w2"), frozenset())
+    cluster.settle()
+    before = {name: cluster.held[name] for name in ("w0", "w1", "w2")}
+    cluster.held = {}
+    cluster.returns("w0")
+    assert cluster.round().delay == 300_000
+    assert cluster.at("w0") == before["w0"]
+    cluster.now += 1000
+    cluster.returns("w2")
+    assert cluster.round().delay == 299_000
+    assert {name: cluster.at(name) for name in before} == {**before, "w1": frozenset()}
+    cluster.returns("w1")
+    assert cluster.round().delay == 0
+    assert {name: cluster.at(name) for name in before} == before
+
+
+def test_one_who_returns_late_or_elsewhere_gets_nothing_back() -> None:
+    cluster = Cluster(1000)
+    cluster.tasks = {"a": 2}
+    cluster.held["w1"] = frozenset()
+    cluster.settle()
+    lost = cluster.held.pop("w1")
+    cluster.held["w2"] = frozenset()
+    assert cluster.round().delay == 1000
+    assert cluster.at("w2") == frozenset(), "another URL waits like everybody"
+    cluster.now += 1000
+    assert cluster.round().delay == 0
+    assert cluster.at("w2") == lost
+    cluster.returns("w1")
+    cluster.round()
+    assert cluster.at("w1") == frozenset()
+
+
+def test_the_work_of_one_who_returns_drained_goes_to_the_others() -> None:
+    cluster = Cluster(300_000)
+    cluster.tasks = {"a": 3}
+    cluster.held["w1"] = frozenset()
+    cluster.settle()
+    cluster.returns("w1")
+    cluster.draining = {"w1.1"}
+    assert cluster.round().delay == 0
+    assert cluster.at("w0") == units_of({"a": 3})
+
+
+def test_one_who_returns_beside_a_new_worker_shares_with_it_at_once() -> None:
+    cluster = Cluster(300_000)
+    cluster.tasks = {"a": 8}
+    cluster.held["w1"] = frozenset()
+    cluster.settle()
+    cluster.returns("w1")
+    cluster.held["w2"] = frozenset()
+    cluster.round()
+    assert all(cluster.held[worker] for worker in ("w0", "w1.1", "w2"))
+    cluster.settle()
+    assert sorted(_shares(cluster.held, tasks=True)) == [2, 3, 3]
+
+
+def test_two_at_one_url_share_without_doubling() -> None:
+    cluster = Cluster(300_000)
+    cluster.tasks = {"a": 3}
+    cluster.held["w1"] = frozenset()
+    cluster.settle()
+    cluster.returns("w1")
+    cluster.held["w1.9"] = frozenset()
+    assert cluster.round().delay == 0
+    cluster.settle()
+    held = [unit for units in cluster.held.values() for unit in units]
+    assert sorted(held) == sorted(units_of({"a": 3}))
 
 
 def test_the_work_of_a_drained_worker_is_run_by_others_after_two_rounds_and_comes_back() -> None:

@@ -11,7 +11,7 @@ from equipment.snapshots import HERE, SINK, scraped, snapshot, use
 from worker.metrics.catalogue import Dialect
 from worker.metrics.families import families
 from worker.metrics.histograms import BOUNDS, PUT
-from worker.metrics.snapshot import OwnValue, Snapshot
+from worker.metrics.snapshot import OwnSeries, OwnValue, Snapshot
 from worker.metrics.text import exposition
 from worker.stores.status.store import State, Status
 from worker.unit import Unit
@@ -89,9 +89,99 @@ def test_what_a_plugin_measures_is_shown_with_its_labels() -> None:
     assert scrape.named("sluice_plugin_mirror_records_total", connector="a") == [5]
 
 
-def test_what_stands_still_has_no_rate() -> None:
+def test_the_facts_that_dashboards_choose_workers_by() -> None:
+    facts = [{"version": "4.3.1"}, {"commit_id": "sluice-0.1"}, {"start_time_ms": "900000"}]
+    expected = [{"client_id": "connect-here:8083", **fact} for fact in facts]
+    for dialect in Dialect:
+        assert scraped(snapshot(), dialect).labels("kafka_connect_app_info") == expected
+    assert scraped(snapshot(), Dialect.CONFLUENT).labels("kafka_connect_app") == expected
+    assert scraped(snapshot()).named("kafka_connect_start_time_seconds", clientid="connect-here:8083") == [900]
+
+
+def test_a_connector_is_described_by_one_series_or_by_one_for_each_fact() -> None:
+    stopped = {
+        "status": "stopped",
+        "connector_class": "X",
+        "connector_type": "unknown",
+        "connector_version": "undefined",
+    }
+    for dialect in Dialect:
+        scrape = scraped(snapshot(), dialect)
+        assert scrape.labels("kafka_connect_connector_info", connector="s") == [{"connector": "s", **stopped}]
+    scrape = scraped(snapshot(), Dialect.CONFLUENT)
+    for fact, value in stopped.items():
+        name = f"kafka_connect_connector_metrics_{fact}_info"
+        assert scrape.labels(name, connector="s") == [{"connector": "s", fact: value}]
+    assert scrape.labels("kafka_connect_connector_task_metrics_status_info") == [
+        {"connector": "a", "task": "0", "status": "running"},
+        {"connector": "f", "task": "1", "status": "failed"},
+    ]
+
+
+def _measured(name: str, value: float, **labels: str) -> tuple[OwnSeries, OwnValue]:
+    return (name, tuple(part for pair in labels.items() for part in pair)), OwnValue(value, "A number.")
+
+
+@pytest.mark.parametrize("dialect", Dialect, ids=lambda dialect: dialect.value)
+def test_mirrors_have_mirrormakers_names(dialect: Dialect) -> None:
+    place = {"source": "A", "target": "B", "topic": "A.orders", "partition": "3"}
+    of_group = {"source": "A", "target": "B", "group": "g", "topic": "A.orders", "partition": "3"}
+    own = dict(
+        [
+            _measured("mirror_records_total", 5, **place),
+            _measured("mirror_record_rate", 0.5, **place),
+            _measured("mirror_bytes_total", 70, **place),
+            _measured("mirror_byte_rate", 7.5, **place),
+            _measured("mirror_record_age_seconds", 0.029, **place),
+            _measured("mirror_replication_latency_max_seconds", 1.001, **place),
+            _measured("mirror_checkpoint_latency_avg_seconds", 0.25, **of_group),
+            _measured("mirror_checkpoint_latency_seconds", 0.25, **place),
+            _measured("mirror_lag_records", 9, **place),
+        ]
+    )
+    seen = snapshot()
+    twice = {unit: replace(SINK, own=own) for unit in (Unit("a", 0), Unit("f", 1))}
+    scrape = scraped(replace(seen, tasks=twice), dialect)
+    found = {name: (value, labels) for name, labels, value in scrape.series if name.startswith("kafka_connect_mirror_")}
+    source, checkpoint = (f"kafka_connect_mirror_mirror{kind}connector_" for kind in ("source", "checkpoint"))
+    assert found == {
+        f"{source}record_count": (5, place),
+        f"{source}record_rate": (0.5, place),
+        f"{source}byte_count": (70, place),
+        f"{source}byte_rate": (7.5, place),
+        f"{source}record_age_ms": (29, place),
+        f"{source}replication_latency_ms_max": (1001, place),
+        f"{checkpoint}checkpoint_latency_ms_avg": (250, of_group),
+    }
+    assert len([name for name, *_ in scrape.series if name in found]) == len(found), "each is there once"
+
+
+def test_the_consumer_of_a_mirror_has_the_names_of_consumers() -> None:
+    client = "A->B|m-0|replication-consumer"
+    own = dict(
+        [
+            _measured("mirror_consumer_records_lag", 9, client_id=client, topic="orders", partition="3"),
+            _measured("mirror_consumer_incoming_byte_total", 70, client_id=client),
+            _measured("mirror_consumer_made_up", 1, client_id=client),
+        ]
+    )
+    seen = replace(snapshot(), tasks={Unit("a", 0): replace(SINK, own=own)})
+    place = {"topic": "orders", "partition": "3"}
+    scrape = scraped(seen)
+    assert scrape.named("kafka_consumer_fetch_manager_records_lag", clientid=client, **place) == [9]
+    assert scrape.named("kafka_consumer_incoming_byte_total", clientid=client) == [70]
+    scrape = scraped(seen, Dialect.CONFLUENT)
+    assert scrape.named("kafka_consumer_consumer_fetch_manager_metrics_records_lag", client_id=client, **place) == [9]
+    assert scrape.named("kafka_consumer_consumer_metrics_incoming_byte", client_id=client) == [70]
+    assert not [name for name, *_ in scrape.series if "made_up" in name and not name.startswith("sluice_plugin_")]
+
+
+def test_a_task_that_does_not_run_has_counts_and_no_rate_or_lag() -> None:
     assert scraped(snapshot()).named("kafka_connect_sink_task_sink_record_read_rate") == [2.5]
-    assert scraped(snapshot(state=State.FAILED)).named("kafka_connect_sink_task_sink_record_read_rate") == [0]
+    failed = scraped(snapshot(state=State.FAILED))
+    assert failed.named("kafka_connect_sink_task_sink_record_read_rate") == []
+    assert failed.named("sluice_sink_record_lag", connector="a") == []
+    assert failed.named("sluice_load_seconds_total", connector="a") == [1.5]
 
 
 def test_a_histogram_counts_up_to_each_bound() -> None:

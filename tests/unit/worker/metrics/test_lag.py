@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from connect.chain.tolerance import ErrorCounts
 from connect.config import Config
+from connect.internals.chain.tolerance import ErrorCounts
 from connect.source import SourceTask
 from worker.herder.offsets.lag import lag_document, source_lag_document
+from worker.messages import messages
 from worker.runtime.metrics import TaskMetrics, remaining_gauges
 from worker.runtime.timings import Rates
-from worker.supervisor.messages import messages
 
 
 def test_a_sink_shows_partitions_and_tasks() -> None:

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any
 
+import pytest
+
 from equipment.fakes.herding import Place, WorkedInbox
 from worker.metrics.measurements import Measurements, TaskMeasured, Values
-from worker.stores.status.store import MemoryStatusStore, State, Status
+from worker.stores.status.store import Hang, MemoryStatusStore, State, Status
 from worker.unit import Unit
 
 HERE, THERE = "here:1", "there:2"
@@ -32,7 +34,8 @@ class Worker:
 
     def __init__(self) -> None:
         self.inbox, self.far, self.statuses = WorkedInbox(), FarWorkers(), MemoryStatusStore()
-        self.measurements = Measurements(HERE, self.statuses, Place(), self.inbox, self.far)
+        self.time = 1000.0
+        self.measurements = Measurements(HERE, self.statuses, Place(), self.inbox, self.far, lambda: self.time)
         self.runs(0, HERE)
         self.runs(1, THERE)
 
@@ -42,6 +45,10 @@ class Worker:
 
     def of(self, task: int) -> Values | None:
         """What is known of it."""
+        return self.measured(task).values
+
+    def measured(self, task: int) -> TaskMeasured:
+        """What is known of it, now and before."""
         unit = Unit("c", task)
         return self.measurements.of(unit, self.statuses.statuses()[unit])
 
@@ -90,13 +97,13 @@ def test_what_was_measured_where_a_task_ran_before_is_not_shown() -> None:
 
 def test_who_wants_the_lag_waits_for_the_answers() -> None:
     worker, seen = Worker(), list[Values | None]()
-    worker.measurements.gather("c", lambda: seen.append(worker.of(1)))
+    worker.measurements.gather("c").add_done_callback(lambda _: seen.append(worker.of(1)))
     worker.inbox.work()
     assert seen == []
     worker.far.answers[0].set_result({1: TaskMeasured({"n": 2.0}, None)})
     worker.inbox.work()
     assert seen == [{"n": 2.0}]
-    worker.measurements.gather("c", lambda: seen.append(worker.of(1)))
+    worker.measurements.gather("c").add_done_callback(lambda _: seen.append(worker.of(1)))
     assert seen == [{"n": 2.0}] * 2, "they were asked a moment ago"
     worker.inbox.work(seconds=60)
     assert len(seen) == 2
@@ -104,7 +111,7 @@ def test_who_wants_the_lag_waits_for_the_answers() -> None:
 
 def test_a_worker_that_does_not_answer_is_not_waited_for_and_has_no_numbers() -> None:
     worker, seen = Worker(), list[Values | None]()
-    worker.measurements.gather("c", lambda: seen.append(worker.of(1)))
+    worker.measurements.gather("c").add_done_callback(lambda _: seen.append(worker.of(1)))
     worker.inbox.work(seconds=5)
     assert seen == [None]
     worker.far.answers[0].set_exception(OSError("connection refused"))
@@ -119,12 +126,78 @@ def test_values_that_a_task_says_are_unchanged_stay_fresh() -> None:
     worker = Worker()
     unit = Unit("c", 0)
     worker.measurements.take_unchanged(unit)
-    assert worker.measurements.reports() == {}, "it has reported nothing yet"
+    assert worker.measurements.reports(worker.statuses.statuses()) == {}, "it has reported nothing yet"
     worker.measurements.take(unit, {"sink-record-lag": 7.0})
     worker.measurements.take_report(unit, {"partition-count": 1.0}, {}, {})
-    before = worker.measurements.reports()[unit]
+    before = worker.measurements.reports(worker.statuses.statuses())[unit]
     worker.measurements.take_unchanged(unit)
-    after = worker.measurements.reports()[unit]
+    after = worker.measurements.reports(worker.statuses.statuses())[unit]
     assert after.at > before.at
     assert after.values == before.values == {"sink-record-lag": 7.0, "partition-count": 1.0}
     assert worker.measurements.fresh() == {unit: {"sink-record-lag": 7.0}}
+
+
+WORKING = {"sink-record-lag": 7.0, "sink-record-send-rate": 2.5, "sink-record-send-total": 40.0, "partition-count": 1.0}
+OF_THEN = {"sink-record-lag": 7.0, "sink-record-send-rate": 2.5}
+COUNTS = {"sink-record-send-total": 40.0, "partition-count": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("state", "hanging"),
+    [
+        (State.FAILED, None),
+        (State.UNASSIGNED, None),
+        (State.RESTARTING, None),
+        (State.STOPPED, None),
+        (State.RUNNING, Hang("poll", "2026-01-31T12:00:00Z", "a.py:1", "")),
+    ],
+    ids=["failed", "unassigned", "restarting", "stopped", "hanging"],
+)
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["here", "elsewhere"])
+def test_a_task_that_does_not_run_has_no_rate_and_no_lag_of_now(
+    state: State, hanging: Hang | None, elsewhere: bool
+) -> None:
+    worker = Worker()
+    task = 1 if elsewhere else 0
+    if elsewhere:
+        worker.measurements.refresh("c")
+        worker.far.answers[0].set_result({1: TaskMeasured(WORKING, None)})
+        worker.inbox.work()
+    else:
+        worker.measurements.take(Unit("c", 0), WORKING)
+    assert worker.measured(task) == TaskMeasured(WORKING, None)
+    status = Status(state, THERE if elsewhere else HERE, 1, hanging=hanging)
+    worker.statuses.put(Unit("c", task), status)
+    found = worker.measured(task)
+    assert (found.values, found.old) == (COUNTS, OF_THEN)
+    assert found is worker.measured(task), "the same object while nothing changes, for the views that are kept"
+    assert elsewhere or found.at is not None
+    if not elsewhere:
+        assert "sink-record-lag" not in worker.measurements.totals()
+
+
+@pytest.mark.parametrize(("pause", "patience"), [(0.0, 10.0), (2.5, 10.0), (20.0, 60.0), (160.0, 480.0)])
+def test_a_task_that_has_missed_three_reports_has_no_rate_and_no_lag_of_now(pause: float, patience: float) -> None:
+    worker, unit = Worker(), Unit("c", 0)
+    worker.measurements.take(unit, WORKING, pause)
+    worker.measurements.take_report(unit, {"put-batch-avg-time-ms": 3.0, "offset-commit-seq-no": 2.0}, {}, {})
+    worker.time += patience - 0.1
+    assert worker.of(0) == WORKING
+    worker.time += 0.1
+    found = worker.measured(0)
+    assert (found.values, found.old) == (COUNTS, OF_THEN)
+    assert worker.measurements.fresh() == {}
+    kept = worker.measurements.reports(worker.statuses.statuses())[unit].values
+    assert kept == {"sink-record-send-total": 40.0, "offset-commit-seq-no": 2.0}
+    worker.measurements.take_unchanged(unit, pause)
+    assert worker.of(0) == WORKING, "it has reported again"
+
+
+def test_what_another_worker_calls_old_stays_old() -> None:
+    worker = Worker()
+    worker.measurements.refresh("c")
+    told = TaskMeasured(COUNTS, None, OF_THEN, "2026-01-31T12:00:00Z")
+    worker.far.answers[0].set_result({1: told})
+    worker.inbox.work()
+    worker.statuses.put(Unit("c", 1), Status(State.FAILED, THERE, 1))
+    assert worker.measured(1) == told

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from connect.errors import ConfigError, PluginError
-from connect.hosts import HostsConfig
+from connect.hosts import HostDeniedError, HostsConfig
 from connectors.spark.decoding.plugins import chain_properties, executor_plugins
 from worker.runtime.assembly import Assembly
 from worker.runtime.log import Redaction
@@ -99,6 +99,35 @@ def test_a_rule_that_was_tightened_fails_a_stored_task() -> None:
         assembly.task_config(JDBC)
 
 
+@pytest.mark.parametrize(
+    "props",
+    [
+        JDBC | {"connection.url": "jdbc:postgresql://good.example,10.0.0.7:5432/d"},
+        {"name": "c", "connector.class": "JdbcSink", "topics": "t", "connection.url": "jdbc:mysql://10.0.0.7/d"},
+        {
+            "name": "c", "connector.class": "SparkJdbcSource", "topic": "t", "query": "SELECT 1",
+            "connection.url": "jdbc:mariadb://good.example,10.0.0.7:3306/d",
+        },
+    ],
+)  # fmt: skip
+def test_the_hosts_of_databases_obey_the_worker_s_rules(props: dict[str, str]) -> None:
+    if props["connector.class"].startswith("Spark"):
+        pytest.importorskip("pyspark")
+    own = {"http.denied.hosts": "", "http.allowed.hosts": "10.0.0.7"}
+    denying = Assembly.resolve(WORKER | {"http.denied.hosts": "10.0.0.0/8"}, props | own, Redaction())
+    expected = (
+        "connection.url: Connecting to 10.0.0.7 is not allowed: http.denied.hosts in the worker's file denies it."
+    )
+    with pytest.raises(ConfigError) as refused:
+        _ = denying.connector_config
+    assert str(refused.value) == expected
+    # One that was stored before the rule.
+    with pytest.raises(ConfigError) as refused:
+        denying.task_config(props | own)
+    assert str(refused.value) == expected
+    assert Assembly.resolve(WORKER, props, Redaction()).connector_config.originals == props
+
+
 def test_the_engine_s_task_has_the_configuration_of_the_connector_s() -> None:
     pytest.importorskip("pyspark")
     props = {"name": "c", "connector.class": "HttpSink", "topics": "t", "http.url": "http://api.example/"}
@@ -112,3 +141,43 @@ def test_the_engine_s_task_has_the_configuration_of_the_connector_s() -> None:
     with pytest.raises(ConfigError, match=r"http\.url"):
         assembly.engine_config({key: value for key, value in assembly.props.items() if key != "http.url"})
     assert Assembly.resolve(worker, props, Redaction()).engine_class is None
+
+
+AVRO = {"value.converter": "AvroConverter", "value.converter.schema.registry.url": "http://127.0.0.5:1"}
+
+
+@pytest.mark.parametrize(
+    "own", [{}, {"value.converter.http.denied.hosts": "", "value.converter.http.allowed.hosts": "*"}]
+)
+def test_the_converters_of_a_connector_obey_the_worker_s_rules_for_hosts(own: dict[str, str]) -> None:
+    assembly = Assembly.resolve(WORKER | {"http.denied.hosts": "127.0.0.5"}, SINK | AVRO | own, Redaction())
+    converter = assembly.converters().value
+    with pytest.raises(HostDeniedError, match=r"127\.0\.0\.5 is not allowed: http\.denied\.hosts"):
+        converter.to_connect("t", b"\0\0\0\0\1x")
+    assert "value.converter.http.denied.hosts" in chain_properties(assembly.effective_props())
+
+
+def test_the_converters_of_the_worker_go_where_its_file_says() -> None:
+    worker = WORKER | AVRO | {"http.denied.hosts": "127.0.0.5"}
+    assert "value.converter.http.denied.hosts" not in Assembly.resolve(worker, SINK, Redaction()).effective_props()
+    # Unless the connector has a say in where they go.
+    mixed = Assembly.resolve(worker, SINK | {"value.converter.proxy.host": "x"}, Redaction()).effective_props()
+    assert mixed["value.converter.http.denied.hosts"] == "127.0.0.5"
+
+
+@pytest.mark.parametrize(
+    "store",
+    [
+        {"store.url": "s3://bucket/x", "s3.endpoint": "http://169.254.169.254"},
+        {"store.url": "gs://bucket/x", "gcs.endpoint": "http://10.0.0.7:4443"},
+        {"store.url": "http://169.254.169.254", "s3.bucket.name": "bucket"},
+        {"store.url": "http://bad.example", "s3.bucket.name": "bucket", "http.denied.hosts": ""},
+    ],
+)
+def test_the_stores_of_the_spark_sink_obey_the_worker_s_rules_for_hosts(store: dict[str, str]) -> None:
+    pytest.importorskip("pyspark")
+    worker = WORKER | {"http.denied.hosts": "10.0.0.0/8,bad.example"}
+    props = {"name": "c", "connector.class": "SparkSink", "topics": "t", **store}
+    assembly = Assembly.resolve(worker, props, Redaction())
+    with pytest.raises(ConfigError, match=r"Connecting to .* is not allowed"):
+        _ = assembly.connector_config

@@ -8,7 +8,7 @@ import weakref
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from connect.garbage_collection import COLLECT_AFTER
+from connect.internals.garbage_collection import COLLECT_AFTER
 from equipment.waiting import wait_until
 from worker.supervisor.process import ForkServerLauncher
 

@@ -9,12 +9,12 @@ from multiprocessing.connection import Connection, Pipe
 
 import pytest
 
-from connect.kafka.settings.secrets import client_secrets
+from connect.internals.kafka.settings.secrets import client_secrets
+from worker.messages import messages
+from worker.messages.messages import LogRecord, decode
 from worker.runtime.link import Line, Link
 from worker.runtime.log import PipeHandler
 from worker.security.redaction import Redaction
-from worker.supervisor.messages import messages
-from worker.supervisor.messages.messages import LogRecord, decode
 
 
 class Logged:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from equipment.waiting import wait_until
+from worker.messages import messages
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.security.redaction import Redaction
-from worker.supervisor.messages import messages
 
 
 def test_a_secret_in_the_name_of_a_client_is_hidden(tmp_path: Path) -> None:

@@ -10,13 +10,13 @@ from multiprocessing.connection import Connection, Pipe
 
 import pytest
 
-from connect.chain.tolerance import StopRequested
+from connect.internals.chain.tolerance import StopRequested
 from equipment.waiting import wait_until
+from worker.messages import messages
+from worker.messages.messages import decode, encode
 from worker.runtime.control import Control
 from worker.runtime.link import Line, Link
 from worker.runtime.offsets.offsets import WorkerOffsetReader
-from worker.supervisor.messages import messages
-from worker.supervisor.messages.messages import decode, encode
 
 DEADLINE = 30.0
 

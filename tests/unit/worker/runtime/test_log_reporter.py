@@ -6,10 +6,10 @@ import logging
 
 import pytest
 
-from connect.chain.raw_records import RawRecord
-from connect.chain.tolerance import Failure, Stage
 from connect.data import SourceRecord
 from connect.errors import DataError
+from connect.internals.chain.raw_records import RawRecord
+from connect.internals.chain.tolerance import Failure, Stage
 from worker.config.connector import SourceConnectorConfig
 from worker.runtime.log import LogReporter
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from connect.chain.tolerance import ErrorCounts
+from connect.internals.chain.tolerance import ErrorCounts
 from connect.measurement import Measurement
+from worker.messages import messages
+from worker.messages.messages import Metrics, Unchanged
 from worker.metrics.histograms import POLL
 from worker.runtime.metrics import ActiveTopics, TaskMetrics
 from worker.runtime.reports import ReportPace
-from worker.supervisor.messages import messages
-from worker.supervisor.messages.messages import Metrics, Unchanged
 
 
 class Reporting:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from connect.delivery.submissions import Submission, SubmittedRecords
+from connect.internals.delivery.submissions import Submission, SubmittedRecords
+from worker.messages import messages
 from worker.runtime.offsets.offsets import OffsetCommitter, Written
 from worker.runtime.timings import Timings
-from worker.supervisor.messages import messages
 
 
 class Writer:

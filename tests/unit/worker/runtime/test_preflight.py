@@ -6,9 +6,9 @@ import pytest
 
 from connect.config import Config
 from connect.source import ConnectorTransactionBoundaries, ExactlyOnceSupport, SourceConnector
+from worker.messages import messages
 from worker.runtime.inquiries.validation import validate
 from worker.security.redaction import Redaction
-from worker.supervisor.messages import messages
 
 STANDALONE = {
     "bootstrap.servers": "unused:1",

@@ -1,5 +1,6 @@
 from connect.data import TopicPartition
 from worker.config.connector import SinkConnectorConfig
+from worker.config.internal_topics import InternalTopics
 from worker.runtime.sink.progress import PartitionProgress, SinkProgress
 from worker.runtime.sink.topic_choice import TopicChoice
 
@@ -31,5 +32,5 @@ def test_what_was_delivered_of_a_partition_that_is_gone_counts_no_more() -> None
 
 def test_a_pattern_matches_whole_names_and_no_internal_topics() -> None:
     config = {"name": "c", "connector.class": "C", "topics.regex": r"a|__.*|b\d+"}
-    choice = TopicChoice(SinkConnectorConfig.parse(config))
-    assert choice.matching(["b12", "a", "ab", "xa", "b", "__consumer_offsets", "__mine"]) == ("__mine", "a", "b12")
+    choice = TopicChoice(SinkConnectorConfig.parse(config), InternalTopics({"offset.storage.topic": "b1"}))
+    assert choice.matching(["b12", "a", "ab", "xa", "b", "b1", "__consumer_offsets", "__mine"]) == ("a", "b12")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
 import confluent_kafka
+from confluent_kafka import ConsumerGroupState
 
 from connect.data import TopicPartition
 from worker.runtime.sink.subscription import Subscription
@@ -55,14 +57,28 @@ class Task:
     def at_end(self, partition: TopicPartition, offset: int) -> None: ...
 
 
+def described(groups: list[str], request_timeout: float) -> dict[str, Future[Any]]:
+    """The group's members have all partitions between them."""
+    answer: Future[Any] = Future()
+    assignment = SimpleNamespace(topic_partitions=PARTITIONS)
+    answer.set_result(
+        SimpleNamespace(state=ConsumerGroupState.STABLE, members=[SimpleNamespace(assignment=assignment)])
+    )
+    return dict.fromkeys(groups, answer)
+
+
 def test_a_task_whose_partitions_were_taken_away_waits_for_its_group_to_say_what_it_has() -> None:
     """It has none for the moment, which is not the end of what it has to drain."""
     client: Any = Client()
-    choice: Any = SimpleNamespace(is_pattern=False, names=("t",))
-    subscription = Subscription(client, "group", choice, Task(), is_cooperative=True)
+    choice: Any = SimpleNamespace(
+        is_pattern=False, names=("t",), partitions=lambda client: {"t": (0, 1)}, missing=lambda present: None
+    )
+    admin: Any = SimpleNamespace(describe_consumer_groups=described, poll=lambda seconds: 0)
+    subscription = Subscription(client, "group", choice, Task(), lambda: admin, is_cooperative=True)
 
     def hears(name: str, partitions: list[Any]) -> bool:
         client.next = name, partitions
+        assert subscription.consume(10, 0.1) == []
         assert subscription.consume(10, 0.1) == []
         return subscription.settled()
 

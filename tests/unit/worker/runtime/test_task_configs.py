@@ -7,10 +7,10 @@ from multiprocessing.connection import Pipe
 
 import pytest
 
+from worker.messages import messages
+from worker.messages.messages import Report, decode, encode
 from worker.runtime.child import run
 from worker.runtime.link import Line
-from worker.supervisor.messages import messages
-from worker.supervisor.messages.messages import Report, decode, encode
 
 ODD = "equipment.scripts.odd_connector.OddConnector"
 WORKER = {

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from connect.kafka.clients.statistics import ClientStatistics
+from connect.internals.kafka.clients.statistics import ClientStatistics
+from worker.messages.messages import ClientMetrics
 from worker.runtime.reports import ReportPace, ToldStatistics
-from worker.supervisor.messages.messages import ClientMetrics
 
 
 class World:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from multiprocessing.connection import Pipe
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from worker.config.worker import WORKER_ID
+from worker.messages import messages
 from worker.runtime.inquiries.inquiries import answer
 from worker.runtime.link import Line, Link
 from worker.security.redaction import Redaction
-from worker.supervisor.messages import messages
 
 WORKER = {
     "bootstrap.servers": "unused:1",
@@ -163,6 +164,41 @@ def test_what_no_client_can_be_made_of_is_a_mistake(key: str, value: str) -> Non
     found = errors(validated(**{key: value, protocol: "SASL_SSL"}))
     assert found.keys() == {key}
     assert key in found[key][0]
+
+
+@pytest.mark.parametrize(
+    ("reference", "told"),
+    [
+        ("${file:/no/such/file:key}", "/no/such/file"),
+        ("${file:{folder}:key}", "{folder}"),
+        ("${file:/proc/self/environ:key}", "is not allowed to be accessed"),
+        ("${dir:/no/such/folder:key}", "Could not list directory /no/such/folder: No such file or directory"),
+        ("${env:some/path:KEY}", "Path is not supported for EnvVarConfigProvider"),
+    ],
+)
+def test_a_reference_that_leads_nowhere_is_the_mistake_of_who_asks(tmp_path: Path, reference: str, told: str) -> None:
+    worker = WORKER | {
+        "config.providers": "env,file,dir",
+        "config.providers.file.class": "FileConfigProvider",
+        "config.providers.dir.class": "DirectoryConfigProvider",
+    }
+    given = SOURCE | {"topic": reference.replace("{folder}", str(tmp_path))}
+    report = ask(messages.ValidateConfig(given, worker))
+    assert isinstance(report, messages.Refused)
+    assert report.invalid
+    assert told.replace("{folder}", str(tmp_path)) in report.message
+
+
+def test_a_wrong_reference_of_the_worker_is_not_the_mistake_of_who_asks() -> None:
+    worker = WORKER | {
+        "config.providers": "file",
+        "config.providers.file.class": "FileConfigProvider",
+        "ssl.key.password": "${file:/no/such/file:key}",
+    }
+    report = ask(messages.ValidateConfig(SOURCE, worker))
+    assert isinstance(report, messages.Refused)
+    assert not report.invalid
+    assert "A reference in the worker's own properties cannot be resolved" in report.message
 
 
 def test_an_unknown_connector_is_the_mistake_of_who_asks() -> None:

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from worker.messages import messages
 from worker.runtime.assembly import Assembly
 from worker.runtime.inquiries.inquiries import answer
 from worker.runtime.link import Line, Link
 from worker.security.redaction import Redaction
-from worker.supervisor.messages import messages
 
 pytestmark = pytest.mark.usefixtures("import_path")
 

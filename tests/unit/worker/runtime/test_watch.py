@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from worker.messages import messages
 from worker.runtime.watch import Limits, Lookout, Watch
-from worker.supervisor.messages import messages
 
 DEADLINE = 10.0
 

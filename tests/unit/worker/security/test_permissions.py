@@ -113,6 +113,19 @@ def test_a_mistake_says_where_it_is(text: str, said: str) -> None:
         parse_roles(text)
 
 
+@pytest.mark.parametrize("kind", ["allow", "deny"])
+def test_a_plugin_pattern_that_matches_no_plugin_is_a_mistake(kind: str) -> None:
+    def text(pattern: str) -> str:
+        rule = f"[[roles.a.{kind}]]\nrights = ['edit']\nplugins = ['FileStreamSink', '{pattern}']"
+        return f"[roles.a]\nusers = ['b']\n{rule}"
+
+    known = {"FileStreamSink", "FileStreamSource"}
+    for pattern in ("*", "FileStreamSource"):
+        parse_roles(text(pattern), known.__contains__)
+    with pytest.raises(ConfigError, match=rf"roles\.a\.{kind}\[0\]\.plugins.*No connector plugin .* fileStreamSink"):
+        parse_roles(text("fileStreamSink"), known.__contains__)
+
+
 @pytest.mark.growth
 def test_odd_patterns_take_no_more_time_than_their_length() -> None:
     def match(size: int) -> bool:

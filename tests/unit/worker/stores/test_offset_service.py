@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
+from worker.messages.messages import CommitOffsets, OffsetsCommitted, OffsetsRead, ReadOffsets
 from worker.stores.offset.service import OffsetService
 from worker.stores.offset.store import OffsetKey, OffsetStore, offset_key
-from worker.supervisor.messages.messages import CommitOffsets, OffsetsCommitted, OffsetsRead, ReadOffsets
 
 DEADLINE = 10.0
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from worker.messages import messages
+from worker.messages.messages import Addressed
 from worker.supervisor.hosts.hosts import Hosts
-from worker.supervisor.messages import messages
-from worker.supervisor.messages.messages import Addressed
 from worker.supervisor.process import Child, Piped
 from worker.unit import Unit
 

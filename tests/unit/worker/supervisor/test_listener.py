@@ -9,8 +9,8 @@ from multiprocessing.connection import Pipe
 
 import pytest
 
+from worker.messages import messages
 from worker.supervisor.listener import Listener
-from worker.supervisor.messages import messages
 from worker.supervisor.pipe import WorkerEnd
 
 DEADLINE = 10.0

@@ -7,15 +7,15 @@ from multiprocessing.connection import Pipe
 
 import pytest
 
-from connect.chain.tolerance import StopRequested
+from connect.internals.chain.tolerance import StopRequested
 from equipment.fakes.herding import WorkedInbox
 from worker.herder.cluster.ownership import Ownership
+from worker.messages import messages
+from worker.messages.messages import decode, encode
 from worker.runtime.control import Control
 from worker.runtime.link import Line, Link
 from worker.runtime.source.fencing import confirm_ownership
 from worker.stores.config.store import MemoryConfigStore
-from worker.supervisor.messages import messages
-from worker.supervisor.messages.messages import decode, encode
 from worker.supervisor.notices import OwnershipAsked
 from worker.unit import Unit
 

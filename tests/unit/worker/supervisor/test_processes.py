@@ -20,10 +20,10 @@ import pytest
 from equipment.scripts import children
 from equipment.waiting import wait_until
 from equipment.workers.processes import runs
+from worker.messages import messages
+from worker.messages.messages import Command
 from worker.supervisor.fork_client import fork_client
 from worker.supervisor.lifecycle import Phase
-from worker.supervisor.messages import messages
-from worker.supervisor.messages.messages import Command
 from worker.supervisor.notices import Answered, Changed, Notice, Published
 from worker.supervisor.process import ForkServerLauncher
 from worker.supervisor.supervisor import Supervisor
@@ -41,11 +41,11 @@ WORKER = """
 import logging, sys
 from queue import SimpleQueue
 from equipment.scripts import children
-from worker.supervisor.messages import messages
+from worker.messages import messages
 from worker.supervisor.fork_client import fork_client
-from worker.supervisor.lease import Lease
+from worker.processes.lease import Lease
 from worker.supervisor.lifecycle import Phase
-from worker.supervisor.clock import Moment
+from worker.processes.clock import Moment
 from worker.supervisor.process import ForkServerLauncher
 from worker.supervisor.supervisor import Supervisor
 from worker.unit import Unit

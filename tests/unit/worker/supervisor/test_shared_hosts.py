@@ -9,10 +9,10 @@ from queue import Empty, SimpleQueue
 
 import pytest
 
+from worker.messages import messages
 from worker.runtime.entry import main
 from worker.supervisor.hosts.placement import FEW
 from worker.supervisor.lifecycle import Phase
-from worker.supervisor.messages import messages
 from worker.supervisor.notices import Changed, Launched, Notice
 from worker.supervisor.process import ForkServerLauncher
 from worker.supervisor.supervisor import Supervisor

@@ -11,9 +11,9 @@ from queue import SimpleQueue
 
 import pytest
 
+from worker.messages import messages
+from worker.messages.messages import Command, decode, encode
 from worker.supervisor.lifecycle import Phase
-from worker.supervisor.messages import messages
-from worker.supervisor.messages.messages import Command, decode, encode
 from worker.supervisor.notices import Answered, Changed, Expires, Measured, Notice, Published, Rested
 from worker.supervisor.process import ThreadLauncher
 from worker.supervisor.supervisor import Supervisor

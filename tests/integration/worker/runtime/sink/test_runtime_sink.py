@@ -15,7 +15,7 @@ from equipment.brokers.topics import committed, create_topic, produce, read_topi
 from equipment.scripts.sink_script import Script, ScriptedTask
 from equipment.scripts.tasks import RunningTask
 from equipment.waiting import wait_until
-from worker.supervisor.messages import messages
+from worker.messages import messages
 
 Start = Callable[..., RunningTask]
 
@@ -161,7 +161,7 @@ def test_what_could_not_be_flushed_is_put_again_from_where_it_was_entered(
     create_topic(bootstrap, topic)
     produce(bootstrap, topic, numbers(0, 10))
     script.open = lambda task, partitions: task.context.offset({TopicPartition(topic, 0): 7})
-    fail = once(OSError("the disk is full"))
+    fail = once(RetriableError("the target is away"))
 
     def flush(task: ScriptedTask, offsets: Mapping[TopicPartition, int]) -> None:
         # The first commit may come before the first records.
@@ -361,7 +361,7 @@ def test_a_drain_is_not_over_before_the_data_is_durable(
 ) -> None:
     create_topic(bootstrap, topic)
     produce(bootstrap, topic, numbers(0, 5))
-    script.flush = once(OSError("the disk is full"))
+    script.flush = once(RetriableError("the target is away"))
     task = start(worker={"offset.flush.interval.ms": "60000"})
     task.send(messages.Drain())
     task.wait_for(messages.Drained)
@@ -370,11 +370,12 @@ def test_a_drain_is_not_over_before_the_data_is_durable(
     task.stop()
 
 
-def test_a_pattern_that_matches_nothing_is_drained(start: Start, topic: str) -> None:
-    task = start(topics_regex=f"{topic}-nothing")
+def test_a_pattern_that_matches_nothing_cannot_be_drained(start: Start, topic: str) -> None:
+    keys = {"run_until": "drained", "run_until_missing_timeout_ms": "500"}
+    task = start(topics_regex=f"{topic}-nothing", **keys)
     task.send(messages.Drain())
-    task.wait_for(messages.Drained)
-    task.stop()
+    failed = task.wait_for(messages.Failed)
+    assert failed.trace.startswith(f"No topic matches topics.regex={topic}-nothing; the sink waits until one does.")
 
 
 # -- lag ------------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, ClassVar
 
 import pytest
@@ -17,7 +17,7 @@ from equipment.brokers.topics import committed, create_topic, produce, read_topi
 from equipment.scripts.sink_script import Script, ScriptedTask
 from equipment.scripts.tasks import RunningTask, class_name
 from equipment.waiting import wait_until
-from worker.supervisor.messages import messages
+from worker.messages import messages
 
 Start = Callable[..., RunningTask]
 
@@ -198,6 +198,47 @@ def test_an_error_of_open_fails_the_task(start: Start, script: Script, bootstrap
 
     script.open = fail
     assert "the table is gone" in start().trace()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [OSError("the disk is full"), ConnectError("the value is too long"), DataError("the value is too long")],
+    ids=["system", "connect", "data"],
+)
+@pytest.mark.parametrize("tolerance", ["none", "all"])
+def test_an_error_of_flush_that_is_not_retriable_fails_the_task(
+    start: Start, script: Script, bootstrap: str, topic: str, group: str, error: Exception, tolerance: str
+) -> None:
+    """It would come again at each commit, while the status says that the task runs."""
+    create_topic(bootstrap, topic)
+    produce(bootstrap, topic, [b"1"])
+
+    def flush(task: ScriptedTask, offsets: Mapping[TopicPartition, int]) -> None:
+        raise error
+
+    script.flush = flush
+    assert str(error) in start(errors_tolerance=tolerance).trace()
+    assert script.values() == ["1"], "it was not put again"
+    assert script.names()[-2:] == ["close", "stop"]
+    assert committed(bootstrap, group, topic) == [-1001]
+
+
+def test_an_error_of_the_last_flush_fails_the_task_that_stops(
+    start: Start, script: Script, bootstrap: str, topic: str, group: str
+) -> None:
+    create_topic(bootstrap, topic)
+    produce(bootstrap, topic, [b"1"])
+
+    def flush(task: ScriptedTask, offsets: Mapping[TopicPartition, int]) -> None:
+        raise ConnectError("the value is too long")
+
+    script.flush = flush
+    task = start(worker={"offset.flush.interval.ms": "60000"})
+    wait_until("it was put", lambda: script.values() == ["1"])
+    task.send(messages.Stop())
+    assert "the value is too long" in task.trace()
+    assert script.names()[-2:] == ["close", "stop"]
+    assert committed(bootstrap, group, topic) == [-1001]
 
 
 def test_errors_hold_no_secrets(

@@ -21,12 +21,13 @@ from connect.data import (
     timestamp_schema,
 )
 from connect.errors import ConnectError, DataError
+from connect.kits.sql.column import Column, NativeType, TableId
+from connect.kits.sql.registry import dialect_class, writer_class, writer_of
+from connect.kits.sql.writer import Writer
 from connectors.jdbc import JdbcSinkConfig
-from connectors.jdbc.dialects import Column, NativeType, TableId, dialect_class
 from connectors.jdbc.sink.layout import Layout, key_layout, row_layout
 from connectors.jdbc.sink.routing import Routing
 from connectors.jdbc.sink.tables import add_columns_statements, check_plain, create_statement, match_columns
-from connectors.jdbc.sink.writers import Writer, writer_class, writer_of
 
 URL = {"connection.url": "jdbc:postgresql://127.0.0.1/db"}
 VALUE = Schema.struct({"id": Schema.int64(), "name": Schema.string(optional=True), "rank": Schema.int32(default=3)})

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +93,26 @@ def test_records_that_are_held_are_written_when_time_has_passed_and_by_a_flush(m
     task.put(batch("b", first=1))
     task.flush({})
     assert rows() == [("a",), ("b",)]
+
+
+def test_a_steady_stream_is_written_a_tenth_of_a_second_after_its_first_record(make: Make, rows: Any) -> None:
+    task = make(batch_size="100000000")
+    begun = time.monotonic()
+    asked: list[float] = []
+    for offset in count():
+        task.context.retry_after = None
+        task.put(batch("a", first=offset))
+        if task.context.retry_after is None:
+            break
+        asked.append(task.context.retry_after)
+        assert time.monotonic() < begun + 30
+    took = time.monotonic() - begun
+    assert len(rows()) == offset + 1
+    assert took >= 0.1
+    assert asked[0] == 0.1
+    assert asked == sorted(asked, reverse=True), "each put leaves less of the tenth of a second"
+    task.put(batch("b", first=offset + 1))
+    assert task.context.retry_after == 0.1, "it starts anew with the next record"
 
 
 def test_a_batch_size_of_zero_writes_at_once(make: Make, rows: Any) -> None:
@@ -219,6 +241,48 @@ def test_two_tasks_that_begin_a_partition_write_it_once(make: Make, rows: Any) -
         task.flush({})
     assert rows() == [("a",)]
     assert second.context.rewinds == {ZERO: 1}
+
+
+def test_offsets_of_a_former_topic_are_not_those_of_the_topic_that_has_its_name_now(make: Make, rows: Any) -> None:
+    for topic_id, words in (("A", "abc"), ("A", "abcd"), ("B", "efghi"), ("B", "efghij")):
+        task = make(delivery="exactly-once")
+        task.context.ids = {"words": topic_id}
+        started(task, ZERO)
+        task.put(batch(*words))
+        task.flush({})
+    assert [word for (word,) in rows()] == list("abcdefghij")
+    assert rows("SELECT next_offset, topic_id FROM sluice_offsets") == [(6, "B")]
+
+
+def test_offsets_without_the_id_of_their_topic_are_taken_as_they_are(make: Make, file: Path, rows: Any) -> None:
+    for ids, words in (({}, "abc"), ({"words": "A"}, "abcd"), ({}, "abcde")):
+        task = make(delivery="exactly-once")
+        task.context.ids = ids
+        started(task, ZERO)
+        task.put(batch(*words))
+        task.flush({})
+    assert [word for (word,) in rows()] == list("abcde")
+    assert rows("SELECT next_offset, topic_id FROM sluice_offsets") == [(5, "A")]
+
+
+def test_a_table_of_offsets_that_was_made_without_ids_goes_on(make: Make, file: Path, rows: Any) -> None:
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute(
+            "CREATE TABLE sluice_offsets (connector VARCHAR(255) NOT NULL, topic VARCHAR(255) NOT NULL, "
+            "kafka_partition INTEGER NOT NULL, next_offset BIGINT NOT NULL, "
+            "PRIMARY KEY (connector, topic, kafka_partition))"
+        )
+        connection.execute("INSERT INTO sluice_offsets VALUES ('sink', 'words', 0, 2)")
+        connection.commit()
+    task = make(delivery="exactly-once")
+    task.context.ids = {"words": "A"}
+    started(task, ZERO)
+    task.put(batch("a", "b", "c"))
+    task.flush({})
+    assert rows() == [("c",)]
+    assert rows("SELECT connector, topic, kafka_partition, next_offset FROM sluice_offsets") == [
+        ("sink", "words", 0, 3)
+    ]
 
 
 def test_offsets_that_a_user_sets_are_set_in_the_database(make: Make, file: Path, rows: Any) -> None:

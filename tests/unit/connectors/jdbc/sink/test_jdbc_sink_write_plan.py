@@ -9,8 +9,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from connect.kits.sql.writer import Action, Row, Step
 from connectors.jdbc.sink.config import InsertMode
-from connectors.jdbc.sink.write_plan import Action, Row, Step, isolate, plan_steps
+from connectors.jdbc.sink.write_plan import isolate, plan_exactly, plan_steps
 from equipment.examples import examples
 
 # A row is a key and a value; None is a delete. "a" and "A" are two keys that some databases take for one.
@@ -112,3 +113,19 @@ def test_an_error_of_something_else_ends_the_search() -> None:
 
 def _shown(table: Table, folds: bool) -> dict[str, tuple[int, str | None]]:
     return {key.lower() if folds else key: row for key, row in table.items()}
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        ("insert", [("insert", "1a 2a 1b"), ("delete", "1"), ("insert", "1c 3a")]),
+        ("upsert", [("upsert", "1a 2a"), ("upsert", "1b"), ("delete", "1"), ("upsert", "1c 3a")]),
+        ("update", [("update", "1a 2a"), ("update", "1b"), ("delete", "1"), ("update", "1c 3a")]),
+    ],
+)
+def test_an_exact_plan_has_every_row_in_its_order(mode: str, expected: list[tuple[str, str]]) -> None:
+    rows = [tuple(text) for text in ("1a", "2a", "1b", "1", "1c", "3a")]
+    steps = plan_exactly(InsertMode(mode), rows, 1, [len(row) == 1 for row in rows])
+    assert [(step.action.value, " ".join(map("".join, step.rows))) for step in steps] == expected
+    assert [place for step in steps for place in step.places] == list(range(6))
+    assert plan_exactly(InsertMode(mode), [], 1, None) == []

@@ -69,7 +69,10 @@ def test_a_snapshot_goes_on_from_its_offset() -> None:
     [
         ("jdbc:postgresql://db:5432/shop", "jdbc:postgresql://db:5432/shop"),
         ("jdbc:postgresql://a:1,b:2/shop?sslmode=require", "jdbc:postgresql://a:1,b:2/shop?sslmode=require"),
-        ("jdbc:mariadb://db/shop", "jdbc:mysql://db/shop?permitMysqlScheme=true"),
+        (
+            "jdbc:mariadb://db/shop",
+            "jdbc:mysql://db/shop?permitMysqlScheme=true&useServerPrepStmts=true&permitRedirect=false",
+        ),
         ("jdbc:sqlite:/data/shop.db", "jdbc:sqlite:/data/shop.db"),
     ],
 )

@@ -12,13 +12,14 @@ from worker.herder.cluster.fencing import Fencing, producers_to_fence
 from worker.herder.cluster.leadership import Leadership
 from worker.herder.cluster.publishing import Publication
 from worker.herder.connectors.change_queue import ChangeQueue
-from worker.herder.inbox import Request
+from worker.herder.inbox import Action, Deferred
 from worker.herder.inquiries import Inquiries
+from worker.herder.requests import Request, Steps
 from worker.herder.settings import ClusterSettings, WorkerSettings
+from worker.messages import messages
+from worker.messages.messages import Inquiry
+from worker.processes.lease import Lease
 from worker.stores.config.store import MemoryConfigStore, SessionKey
-from worker.supervisor.lease import Lease
-from worker.supervisor.messages import messages
-from worker.supervisor.messages.messages import Inquiry
 from worker.supervisor.notices import Answered
 from worker.unit import Unit
 
@@ -100,6 +101,20 @@ class Cluster:
             self.store.put_connector(name, {"name": name}, None)
             self.store.put_task_configs(name, [{"n": "0"}])
 
+    def fence(self) -> Request[None]:
+        """What the leader is asked."""
+        return self.inbox.run(lambda request: self.fencing.fence(request, "source"))
+
+    def hold(self, begun: Action = lambda: None) -> Request[None]:
+        """A write of the connector that goes on until the test completes it."""
+
+        def write(request: Request[None]) -> Steps[None]:
+            yield from self.turns.turn("source", request)
+            begun()
+            yield Deferred[None]()
+
+        return self.inbox.run(write)
+
     def fenced(self) -> None:
         self.answering.answered(Answered(self.inquiries[-1][0], messages.Fenced()))
         self.inbox.work()
@@ -127,9 +142,7 @@ def test_former_producers_are_fenced_once_for_all_who_ask() -> None:
     cluster = Cluster(is_leader=True)
     cluster.store.put_fenced_tasks("source", 3)
     cluster.store.put_task_configs("source", [{"n": "0"}, {"n": "1"}])
-    requests: list[Request[None]] = [Request(), Request()]
-    for request in requests:
-        cluster.fencing.fence(request, "source")
+    requests = [cluster.fence(), cluster.fence()]
     assert [inquiry for _, inquiry in cluster.inquiries] == [messages.FenceProducers({"name": "source"}, {}, [0, 1, 2])]
     assert not requests[0].done()
     cluster.fenced()
@@ -142,8 +155,7 @@ def test_tasks_that_change_during_a_round_are_not_recorded() -> None:
     cluster = Cluster(is_leader=True)
     cluster.store.put_fenced_tasks("source", 2)
     cluster.store.put_task_configs("source", [{"n": "0"}])
-    request: Request[None] = Request()
-    cluster.fencing.fence(request, "source")
+    request = cluster.fence()
     cluster.store.put_task_configs("source", [{"n": "0"}, {"n": "1"}, {"n": "2"}])
     cluster.fenced()
     assert "were changed while" in str(request.exception(0))
@@ -154,11 +166,10 @@ def test_tasks_that_are_being_written_are_not_taken_for_fenced() -> None:
     cluster = Cluster(is_leader=True)
     cluster.store.put_fenced_tasks("source", 2)
     cluster.store.put_task_configs("source", [{"n": "0"}])
-    asked, slow, waits = (Request[None]() for _ in range(3))
-    cluster.fencing.fence(asked, "source")
-    cluster.turns.take("source", slow, lambda: None)
     begun: list[bool] = []
-    cluster.turns.take("source", waits, lambda: begun.append(asked.done()))
+    asked = cluster.fence()
+    slow = cluster.hold()
+    cluster.hold(lambda: begun.append(asked.done()))
     cluster.fenced()
     assert not asked.done(), "a write is under way: it may be one of task configs"
     cluster.store.put_task_configs("source", [{"n": "0"}, {"n": "1"}])
@@ -173,10 +184,12 @@ def test_who_needs_the_connector_stopped_may_wait_for_its_former_tasks_to_be_fen
     cluster = Cluster(is_leader=True)
     cluster.store.put_fenced_tasks("source", 2)
     cluster.store.put_task_configs("source", ())
-    asked, write, alters = (Request[None]() for _ in range(3))
-    cluster.fencing.fence(asked, "source")
-    cluster.turns.take("source", write, lambda: None)
-    cluster.turns.take("source", alters, lambda: alters.follow(cluster.fencing.former_fenced("source")), exclusive=True)
+
+    def alter(request: Request[None]) -> Steps[None]:
+        yield from cluster.turns.turn("source", request, exclusive=True)
+        yield cluster.fencing.former_fenced("source")
+
+    asked, write, alters = cluster.fence(), cluster.hold(), cluster.inbox.run(alter)
     write.set_result(None)
     cluster.inbox.work()
     cluster.fenced()
@@ -189,9 +202,7 @@ def test_a_record_that_waits_for_its_turn_is_left_to_the_next_leader() -> None:
     cluster = Cluster(is_leader=True)
     cluster.store.put_fenced_tasks("source", 2)
     cluster.store.put_task_configs("source", [{"n": "0"}])
-    asked, write = Request[None](), Request[None]()
-    cluster.fencing.fence(asked, "source")
-    cluster.turns.take("source", write, lambda: None)
+    asked, write = cluster.fence(), cluster.hold()
     cluster.fenced()
     cluster.place.is_leader = False
     cluster.leadership.changed()
@@ -205,14 +216,13 @@ def test_a_leader_that_leads_no_more_fences_nobody() -> None:
     cluster = Cluster(is_leader=True)
     cluster.store.put_fenced_tasks("source", 2)
     cluster.store.put_task_configs("source", [{"n": "0"}])
-    request: Request[None] = Request()
-    cluster.fencing.fence(request, "source")
+    request = cluster.fence()
     cluster.place.is_leader = False
     cluster.leadership.changed()
     assert "lost the lead" in str(request.exception(0)), "what runs by now may be the next leader's"
     assert cluster.given_up == [cluster.inquiries[-1][0]]
     gone: list[str] = []
-    cluster.answering.when_done(lambda: gone.append("its process"))
+    cluster.answering.all_ended().add_done_callback(lambda _: gone.append("its process"))
     assert gone == []
     cluster.fenced()
     assert gone == ["its process"]

@@ -10,7 +10,7 @@ from connect.errors import ConnectError
 from equipment.fakes.herding import Place, WorkedInbox
 from worker.errors import NotLeaderError
 from worker.herder.cluster.leadership import KeyRotation, Leadership
-from worker.herder.inbox import Request
+from worker.herder.requests import Request, Steps
 from worker.stores.config.store import MemoryConfigStore, SessionKey
 
 
@@ -48,10 +48,12 @@ def store() -> SlowStore:
     return SlowStore()
 
 
-def do(leadership: Leadership, done: list[str]) -> Request[None]:
-    request: Request[None] = Request()
-    leadership.as_leader(request, lambda: done.append("done"))
-    return request
+def do(inbox: WorkedInbox, leadership: Leadership, done: list[str]) -> Request[None]:
+    def steps(request: Request[None]) -> Steps[None]:
+        yield from leadership.lead(request)
+        done.append("done")
+
+    return inbox.run(steps)
 
 
 def test_a_new_leader_claims_the_topic_and_reads_to_its_end_before_it_writes(
@@ -59,7 +61,7 @@ def test_a_new_leader_claims_the_topic_and_reads_to_its_end_before_it_writes(
 ) -> None:
     leadership, done = Leadership(Place(), store, inbox), list[str]()
     leadership.changed()
-    do(leadership, done)
+    do(inbox, leadership, done)
     inbox.work()
     assert ([name for name, _ in store.steps], done) == (["claim"], [])
     store.steps[0][1].set_result(None)
@@ -76,7 +78,7 @@ def test_a_worker_that_does_not_lead_says_who_does(inbox: WorkedInbox, store: Sl
     leadership = Leadership(Place(is_leader=False), store, inbox)
     leadership.changed()
     with pytest.raises(NotLeaderError) as caught:
-        do(leadership, [])
+        do(inbox, leadership, []).result(0)
     assert caught.value.url == "http://leader:8083/"
     assert not store.steps
 
@@ -85,7 +87,7 @@ def test_what_waits_is_passed_on_when_another_worker_takes_the_lead(inbox: Worke
     place, done = Place(), list[str]()
     leadership = Leadership(place, store, inbox)
     leadership.changed()
-    request = do(leadership, done)
+    request = do(inbox, leadership, done)
     place.is_leader = False
     leadership.changed()
     store.steps[0][1].set_result(None)
@@ -101,7 +103,7 @@ def test_a_worker_that_has_just_started_lets_requests_wait_until_it_knows_the_le
     place.generation = -1
     leadership = Leadership(place, store, inbox)
     leadership.changed()
-    request = do(leadership, [])
+    request = do(inbox, leadership, [])
     inbox.work()
     assert (request.done(), request.stage[0]) == (False, "joining the cluster")
     place.generation, place.leader_url = 1, "http://leader:8083/"
@@ -120,7 +122,7 @@ def test_a_leader_that_may_write_no_more_claims_the_topic_again(inbox: WorkedInb
     assert leadership.is_ready
     leadership.writes_lost()
     leadership.writes_lost()
-    do(leadership, done)
+    do(inbox, leadership, done)
     inbox.work()
     assert ([name for name, _ in store.steps[2:]], done, leadership.is_ready) == (["claim"], [], False)
     for step in range(2, 4):
@@ -145,7 +147,7 @@ def test_a_worker_that_leads_no_more_leaves_the_topic_to_who_does(inbox: WorkedI
 def test_a_claim_that_fails_is_told_and_made_again(inbox: WorkedInbox, store: SlowStore) -> None:
     leadership = Leadership(Place(), store, inbox)
     leadership.changed()
-    request = do(leadership, [])
+    request = do(inbox, leadership, [])
     store.steps[0][1].set_exception(ConnectError("no broker"))
     inbox.work()
     assert "no broker" in str(request.exception(0))

@@ -8,12 +8,11 @@ from concurrent.futures import Future
 import pytest
 
 from equipment.fakes.herding import Place, WorkedInbox
-from worker.errors import BadRequestError, ConflictError, ForwardingError, RebalanceInProgressError
+from worker.errors import BadRequestError, ForwardingError, RebalanceInProgressError
 from worker.herder.cluster.leadership import Leadership
 from worker.herder.cluster.publishing import Publication, Publications, Publishing
 from worker.herder.connectors.change_queue import ChangeQueue
 from worker.herder.connectors.writes import Writes
-from worker.herder.inbox import Request
 from worker.stores.config.store import ConfigChange, MemoryConfigStore, SessionKey, TargetState, TasksChanged
 
 CONFIG = {"name": "source"}
@@ -56,12 +55,10 @@ class FarLeader:
     def receive(self, number: int, publication: Publication | None = None) -> BaseException | None:
         """Let what was posted as this one arrive by now; what comes of it is its answer if there is none yet."""
         sent, answer = self.sent[number]
-        request: Request[None] = Request()
         _, connector, configs = self.posted[number]
-        try:
-            self.writes.put_task_configs(request, connector, configs, publication or sent)
-        except (ConflictError, RebalanceInProgressError) as error:
-            request.set_exception(error)
+        request = self.inbox.run(
+            lambda request: self.writes.put_task_configs(request, connector, configs, publication or sent)
+        )
         self.inbox.work()
         error = request.exception(0)
         if not answer.done():
@@ -138,7 +135,7 @@ def test_the_leader_does_not_keep_them_in_the_midst_of_a_stop() -> None:
     worker = Worker(is_leader=True)
     worker.publish(CONFIGS)
     worker.inbox.work()
-    worker.writes.set_target_state(Request(), "source", TargetState.STOPPED)
+    worker.inbox.run(lambda request: worker.writes.set_target_state(request, "source", TargetState.STOPPED))
     assert worker.kept == ()
     worker.publish(CONFIGS)
     worker.inbox.work(seconds=10)

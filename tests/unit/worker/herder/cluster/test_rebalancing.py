@@ -11,21 +11,23 @@ from multiprocessing.connection import Connection
 import pytest
 
 from connect.errors import ConnectError
-from connect.plugins import PluginRegistry
-from equipment.fakes.herding import Clock, Place
+from connect.internals.plugins import PluginRegistry
+from equipment.fakes.herding import Clock, Place, WorkedInbox
 from equipment.waiting import wait_until
-from worker.errors import NotAssignedError, NotLeaderError
+from worker.errors import NotAssignedError, NotLeaderError, UnavailableError
 from worker.herder.cluster.publishing import Publication
 from worker.herder.herder import Herder
 from worker.herder.inbox import Inbox
+from worker.herder.inquiries import Inquiries
 from worker.herder.settings import ClusterSettings, Stores, WorkerSettings
 from worker.membership.events import Division, Joined, Lost, Refused
+from worker.messages import messages
+from worker.messages.messages import decode, encode
+from worker.processes.clock import LONG_AGO
+from worker.processes.lease import Lease
 from worker.stores.config.store import ConfigSnapshot, MemoryConfigStore, SessionKey
-from worker.stores.status.store import MemoryStatusStore, State
-from worker.supervisor.clock import LONG_AGO
-from worker.supervisor.lease import Lease
-from worker.supervisor.messages import messages
-from worker.supervisor.messages.messages import decode, encode
+from worker.stores.status.store import MemoryStatusStore, State, Status
+from worker.supervisor.notices import Answered
 from worker.supervisor.process import ThreadLauncher
 from worker.supervisor.supervisor import Supervisor
 from worker.unit import Unit
@@ -107,7 +109,7 @@ class Member:
             exactly_once=False,
         )
         self.herder = Herder(
-            WorkerSettings({}, "here:8083", cluster=settings),
+            WorkerSettings({"group.id": "g", "config.storage.topic": "configs"}, "here:8083", cluster=settings),
             Stores(self.configs, self.statuses, None),  # type: ignore[arg-type] - no offsets are asked for here
             Inbox(self.clock),
             self.place,
@@ -121,7 +123,15 @@ class Member:
         """Wait until the herder has done what it was told before."""
         self.herder.ping().result(DEADLINE)
 
-    def join(self, *held: Unit, revoked: tuple[Unit, ...] = (), offset: int = 5, leads: bool = True) -> None:
+    def join(
+        self,
+        *held: Unit,
+        revoked: tuple[Unit, ...] = (),
+        offset: int = 5,
+        leads: bool = True,
+        mismatch: bool = False,
+        division: Division | None = None,
+    ) -> None:
         generation = self.place.generation + 1
         url = "http://here:8083/" if leads else "http://leader:8083/"
         self.place.tell(
@@ -130,11 +140,11 @@ class Member:
                 "me",
                 2,
                 url,
-                mismatch=False,
+                mismatch=mismatch,
                 config_offset=offset,
                 held=frozenset(held),
                 revoked=frozenset(revoked),
-                division=Division({}, frozenset()) if leads else None,
+                division=(division or Division({}, frozenset())) if leads else None,
             )
         )
         self.settle()
@@ -216,6 +226,107 @@ def test_a_worker_that_is_lost_stops_everything_and_says_nothing_of_it(member: M
             and member.statuses.statuses()[TASK].generation == member.place.generation
         ),
     )
+
+
+def test_a_worker_that_has_lost_its_cluster_shows_nothing_as_running(member: Member) -> None:
+    member.join(CONNECTOR, TASK)
+    member.wait_for(TASK, State.RUNNING)
+    stopped: Future[None] = Future()
+    member.place.tell(Lost(stopped, 5.0, "the coordinator has not answered for 6.9 s"))
+    stopped.result(DEADLINE)
+    (trouble,) = member.herder.troubles()
+    assert "lost its cluster since 20" in trouble.message
+    assert "the coordinator has not answered for 6.9 s" in trouble.message
+    assert "Its 1 connector and 1 task are stopped" in trouble.message
+    shown = member.herder.connectors.status("source").result(DEADLINE)
+    assert [shown["connector"]["state"], shown["tasks"][0]["state"]] == ["UNASSIGNED", "UNASSIGNED"]
+    assert "metrics" not in shown["tasks"][0]
+    expanded = member.herder.connectors.expanded().result(DEADLINE)
+    assert expanded["source"]["status"]["tasks"][0]["state"] == "UNASSIGNED"
+    assert member.herder.unready().result(DEADLINE) == [trouble.message]
+    cluster = member.herder.cluster.view().result(DEADLINE)
+    assert [worker["tasks"] for worker in cluster["workers"]] == [[]]
+    assert cluster["troubles"] == [trouble.document()]
+    with pytest.raises(UnavailableError, match="lost its cluster"):
+        member.herder.connectors.put_config("source", {"connector.class": "C"}).result(DEADLINE)
+    member.join(CONNECTOR, TASK)
+    wait_until(
+        "the task is shown as running again",
+        lambda: member.herder.connectors.status("source").result(DEADLINE)["tasks"][0]["state"] == "RUNNING",
+    )
+    assert member.herder.troubles() == []
+    assert member.herder.unready().result(DEADLINE) == []
+
+
+def test_a_question_that_ends_with_the_cluster_blames_no_plugin() -> None:
+    asked: list[int] = []
+    inquiries = Inquiries(lambda number, _: asked.append(number), lambda _: None, lambda: "It has lost its cluster")
+    inquiry = messages.DescribePlugin({}, "connector", "C", None)
+    request = WorkedInbox().run(lambda _: inquiries.ask(inquiry, messages.PluginDescribed))
+    inquiries.answered(Answered(asked[0], messages.Failed("The process ended without an answer")))
+    with pytest.raises(UnavailableError, match="It has lost its cluster"):
+        request.result(DEADLINE)
+
+
+def test_a_round_of_the_eager_protocol_is_no_loss(member: Member) -> None:
+    member.join(CONNECTOR, TASK)
+    stopped: Future[None] = Future()
+    member.place.tell(Lost(stopped, 5.0))
+    stopped.result(DEADLINE)
+    assert member.herder.troubles() == []
+
+
+def test_the_leader_says_what_nobody_runs(member: Member) -> None:
+    for unit, state in ((CONNECTOR, State.FAILED), (TASK, State.RUNNING), (Unit("source", 1), State.PAUSED)):
+        member.statuses.put(unit, Status(state, "killed:8083", 1, version="7"))
+    member.join(leads=False)
+    assert member.state(TASK) is State.RUNNING, "only the leader knows who is there"
+    member.join(leads=True)
+    told = member.statuses.statuses()
+    assert [told[unit].state for unit in (CONNECTOR, TASK)] == [State.FAILED, State.UNASSIGNED]
+    assert told[Unit("source", 1)].state is State.UNASSIGNED
+    assert (told[TASK].worker_id, told[TASK].generation) == ("killed:8083", member.place.generation)
+
+
+def test_what_a_member_still_holds_or_gets_is_not_disowned(member: Member) -> None:
+    for unit in (CONNECTOR, TASK):
+        member.statuses.put(unit, Status(State.RUNNING, "other:8083", 1))
+    member.join(division=Division({CONNECTOR: "http://other:8083/"}, frozenset({TASK})))
+    assert [member.state(unit) for unit in (CONNECTOR, TASK)] == [State.RUNNING, State.RUNNING]
+
+
+def test_a_group_with_another_config_topic_is_noticed(member: Member, caplog: pytest.LogCaptureFixture) -> None:
+    member.place.generation = -1
+    request = member.herder.connectors.put_config("source", {"connector.class": "C"})
+    member.join(CONNECTOR, offset=20, leads=False)
+    wait_until("the worker knows", member.herder.troubles)
+    (reason,) = member.herder.unready().result(DEADLINE)[:1]
+    assert "led by http://leader:8083/, has read its config topic up to offset 20" in reason
+    assert "ends at offset 5" in reason
+    assert "another Connect cluster uses group.id=g with other topics" in reason
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == [reason]
+    with pytest.raises(UnavailableError, match="another Connect cluster"):
+        request.result(DEADLINE)
+    with pytest.raises(UnavailableError, match="another Connect cluster"):
+        member.herder.connectors.put_config("source", {"connector.class": "C"}).result(DEADLINE)
+
+
+def test_connectors_of_another_cluster_are_not_taken(member: Member) -> None:
+    member.join(Unit("theirs"), Unit("theirs", 0), leads=False)
+    assert member.place.left == [300.0]
+    (trouble,) = member.herder.troubles()
+    assert "has assigned connectors that are not in configs, which this worker reads: theirs" in trouble.message
+
+
+def test_a_leader_that_stays_behind_is_noticed(member: Member) -> None:
+    for _ in range(4):
+        member.join(mismatch=True, leads=False)
+    assert member.herder.troubles() == []
+    member.join(mismatch=True, leads=False)
+    (trouble,) = member.herder.troubles()
+    assert "in 5 rounds, the leader of the group g, http://leader:8083/, could not read" in trouble.message
+    member.join(CONNECTOR)
+    assert member.herder.troubles() == []
 
 
 def test_a_worker_whose_lease_is_over_says_nothing(member: Member) -> None:

@@ -10,12 +10,12 @@ import pytest
 
 from equipment.fakes.herding import WorkedInbox
 from worker.herder.connectors.automatic_restarts import ExpiryRestarts
+from worker.messages.messages import ConfigExpires, decode
 from worker.runtime.assembly import Assembly
 from worker.runtime.link import Line, Link
 from worker.runtime.providers import reload_after_ttl
 from worker.security.redaction import Redaction
 from worker.supervisor.lifecycle import Phase
-from worker.supervisor.messages.messages import ConfigExpires, decode
 from worker.supervisor.notices import Changed, Expires
 from worker.unit import Unit
 

@@ -12,20 +12,21 @@ from typing import Any
 import pytest
 
 from connect.errors import AlreadyExistsError, ConnectError, NotFoundError
-from connect.plugins import PluginRegistry
+from connect.internals.plugins import PluginRegistry
 from equipment.fakes.herding import Place
 from equipment.waiting import wait_until
 from worker.errors import ConflictError, NotLeaderError, RebalanceInProgressError
 from worker.herder.herder import Herder
-from worker.herder.inbox import Inbox, Request
+from worker.herder.inbox import Inbox
+from worker.herder.requests import Request
 from worker.herder.settings import ClusterSettings, Stores, WorkerSettings
 from worker.membership.events import Division, Joined, Lost
+from worker.messages import messages
+from worker.messages.messages import OffsetPairs, decode, encode
+from worker.processes.clock import Moment
+from worker.processes.lease import Lease
 from worker.stores.config.store import MemoryConfigStore, TargetState
 from worker.stores.status.store import MemoryStatusStore
-from worker.supervisor.clock import Moment
-from worker.supervisor.lease import Lease
-from worker.supervisor.messages import messages
-from worker.supervisor.messages.messages import OffsetPairs, decode, encode
 from worker.supervisor.process import ThreadLauncher
 from worker.supervisor.supervisor import Supervisor
 

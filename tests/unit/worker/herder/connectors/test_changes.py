@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from connect.plugins import PluginEntry, PluginKind
+from connect.internals.plugins import PluginEntry, PluginKind
 from worker.errors import BadRequestError
 from worker.herder.connectors.writes import check_same_class, merged, named, required_class
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from connect.errors import ConnectError
-from connect.plugins import PluginRegistry
+from connect.internals.plugins import PluginRegistry
 from equipment.fakes.herding import Place, WorkedInbox
 from worker.herder.connectors.connectors import Connectors, TopicTracking
 from worker.metrics.measurements import Measurements

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from connect.plugins import PluginRegistry
+from connect.internals.plugins import PluginRegistry
 from equipment.fakes.inbox import Inbox
 from worker.herder.connectors.connectors import Connectors, TopicTracking
 from worker.membership.membership import SoloMembership

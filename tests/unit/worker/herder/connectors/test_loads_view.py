@@ -9,15 +9,14 @@ from typing import Any, Final
 import pytest
 
 from connect.errors import NotFoundError
-from connect.plugins import PluginRegistry
+from connect.internals.plugins import PluginRegistry
 from equipment.fakes.herding import Place, WorkedInbox
 from rest.peers.owner import tasks_measured
 from worker.herder.connectors.connectors import Connectors, TopicTracking
-from worker.herder.inbox import Request
+from worker.messages import messages
 from worker.metrics.measurements import Measurements, TaskMeasured
 from worker.stores.config.store import MemoryConfigStore
 from worker.stores.status.store import MemoryStatusStore, State, Status
-from worker.supervisor.messages import messages
 from worker.unit import Unit
 
 HERE, THERE = "here:1", "there:2"
@@ -51,8 +50,7 @@ class Worker:
 
     def loads(self) -> dict[str, Any]:
         """The answer to a request."""
-        request = Request[dict[str, Any]]()
-        self.connectors.loads(request, "lake")
+        request = self.inbox.run(lambda request: self.connectors.loads(request, "lake"))
         self.inbox.work()
         return request.result(0)
 
@@ -76,5 +74,6 @@ def test_another_worker_asks_it() -> None:
 
 
 def test_an_unknown_connector_has_none() -> None:
+    worker = Worker(HERE)
     with pytest.raises(NotFoundError):
-        Worker(HERE).connectors.loads(Request(), "sea")
+        worker.inbox.run(lambda request: worker.connectors.loads(request, "sea")).result(0)

@@ -10,13 +10,12 @@ import orjson
 import pytest
 
 from connect.errors import NotFoundError
-from connect.plugins import PluginRegistry
+from connect.internals.plugins import PluginRegistry
 from equipment.fakes.herding import Place, WorkedInbox
 from rest.peers.owner import own_numbers
 from worker.herder.cluster.other_workers import OtherWorkers
 from worker.herder.connectors.connectors import Connectors, TopicTracking
 from worker.herder.connectors.plugin_metrics import PluginMetrics
-from worker.herder.inbox import Request
 from worker.metrics.measurements import Measurements
 from worker.metrics.snapshot import OwnSeries, OwnValue
 from worker.stores.config.store import MemoryConfigStore
@@ -57,8 +56,7 @@ class Worker:
 
     def shown(self, name: str = "mirror") -> dict[str, Any]:
         """The answer to a request."""
-        request = Request[dict[str, Any]]()
-        self.numbers.gather(request, name)
+        request = self.inbox.run(lambda request: self.numbers.gather(request, name))
         self.inbox.work()
         return request.result(0)
 
@@ -102,8 +100,7 @@ def test_a_connector_that_is_deleted_while_others_are_asked_has_an_answer() -> N
     there = Worker(THERE)
     there.measures(1, 9.0)
     here = Worker(HERE, there)
-    request = Request[dict[str, Any]]()
-    here.numbers.gather(request, "mirror")
+    request = here.inbox.run(lambda request: here.numbers.gather(request, "mirror"))
     here.configs.remove_connector("mirror")
     here.inbox.work()
     assert [task["id"] for task in request.result(0)["tasks"]] == [1]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from connect.errors import AlreadyExistsError, NotFoundError
-from connect.plugins import PluginRegistry
+from connect.internals.plugins import PluginRegistry
 from equipment.fakes.herding import Place, WorkedInbox
 from worker.errors import ConflictError, InvalidConnectorError, NotLeaderError
 from worker.herder.cluster.leadership import Leadership
@@ -17,13 +17,13 @@ from worker.herder.cluster.publishing import Publication
 from worker.herder.connectors.change_queue import ChangeQueue
 from worker.herder.connectors.connectors import Connectors, TopicTracking
 from worker.herder.connectors.writes import Writes
-from worker.herder.inbox import Request
 from worker.herder.inquiries import Inquiries
+from worker.herder.requests import Request, Steps
+from worker.messages import messages
+from worker.messages.messages import Inquiry
 from worker.metrics.measurements import Measurements
 from worker.stores.config.store import MemoryConfigStore, TargetState
 from worker.stores.status.store import MemoryStatusStore
-from worker.supervisor.messages import messages
-from worker.supervisor.messages.messages import Inquiry
 from worker.supervisor.notices import Answered
 
 CLASS = {"connector.class": "C"}
@@ -99,14 +99,9 @@ class Leader:
         entry = self.store.connectors().get("c")
         return None if entry is None else dict(entry.config)
 
-    def ask(self, begin: Callable[[Request[Any]], None]) -> Request[Any]:
+    def ask(self, steps: Callable[[Request[Any]], Steps[Any]]) -> Request[Any]:
         """What the herder does with a request."""
-        request: Request[Any] = Request()
-        try:
-            begin(request)
-        except Exception as error:
-            request.set_exception(error)
-        return request
+        return self.inbox.run(steps)
 
     def patch(self, **keys: str | None) -> Request[Any]:
         return self.ask(lambda request: self.writes.patch(request, "c", keys))

@@ -10,11 +10,11 @@ import pytest
 
 from connect.errors import ConnectError
 from equipment.fakes.herding import WorkedInbox
-from worker.herder.inbox import Request
 from worker.herder.inquiries import Inquiries
 from worker.herder.offsets.sources import OffsetLayers, layered, may_have_own_topic
-from worker.supervisor.messages import messages
-from worker.supervisor.messages.messages import Inquiry, OffsetPairs, Report
+from worker.herder.requests import Request
+from worker.messages import messages
+from worker.messages.messages import Inquiry, OffsetPairs, Report
 from worker.supervisor.notices import Answered
 
 A, B = {"file": "a", "n": 1}, {"file": "b"}
@@ -29,7 +29,7 @@ class Layers:
         self.own, self.copy = own, copy
         self.refuses: Callable[[OffsetPairs], bool] = lambda _: False
         self.inquiries = Inquiries(self._ask, lambda _: None)
-        self.layers = OffsetLayers({}, self, self.inquiries, self.inbox.post)
+        self.layers = OffsetLayers({}, self, self.inquiries)
 
     def of_connector(self, connector: str) -> Future[OffsetPairs]:
         future: Future[OffsetPairs] = Future()
@@ -54,16 +54,14 @@ class Layers:
 
     def read(self, config: dict[str, str]) -> OffsetPairs:
         """What is read."""
-        request: Request[OffsetPairs] = Request()
-        self.layers.read(request, "c", config, request.set_result)
+        request = self.inbox.run(lambda _: self.layers.read("c", config))
         self.inbox.work()
         return request.result(0)
 
-    def write(self, offsets: OffsetPairs, *, own_topic: bool, transactional: bool) -> Request[bool]:
+    def write(self, offsets: OffsetPairs, *, own_topic: bool, transactional: bool) -> Request[None]:
         """Write these."""
-        request: Request[bool] = Request()
         allowed = messages.SourceOffsetsAllowed(managed=True, own_topic=own_topic, transactional=transactional)
-        self.layers.write(request, "c", OWN, offsets, allowed, lambda: request.set_result(True))
+        request = self.inbox.run(lambda _: self.layers.write("c", OWN, offsets, allowed))
         self.inbox.work()
         return request
 
@@ -90,19 +88,19 @@ def test_only_who_may_have_a_topic_is_asked(config: dict[str, str], may: bool) -
 def test_the_worker_writes_what_no_task_writes() -> None:
     layers = Layers([], [])
     offsets: OffsetPairs = [(A, {"p": 1}), (B, None)]
-    assert layers.write(offsets, own_topic=False, transactional=False).result(0)
+    layers.write(offsets, own_topic=False, transactional=False).result(0)
     assert layers.done == [("copy", offsets)]
 
 
 def test_the_workers_topic_is_written_in_a_transaction_alone() -> None:
     layers = Layers([], [])
-    assert layers.write([(A, {"p": 1}), (B, None)], own_topic=False, transactional=True).result(0)
+    layers.write([(A, {"p": 1}), (B, None)], own_topic=False, transactional=True).result(0)
     assert layers.done == [("own", [(A, {"p": 1}), (B, None)])]
 
 
 def test_what_is_forgotten_is_forgotten_in_the_copy_first_and_what_is_kept_is_copied_last() -> None:
     layers = Layers([], [])
-    assert layers.write([(A, {"p": 1}), (B, None)], own_topic=True, transactional=False).result(0)
+    layers.write([(A, {"p": 1}), (B, None)], own_topic=True, transactional=False).result(0)
     assert layers.done == [("copy", [(B, None)]), ("own", [(A, {"p": 1}), (B, None)]), ("copy", [(A, {"p": 1})])]
 
 
@@ -117,11 +115,11 @@ def test_what_cannot_be_forgotten_everywhere_is_not_forgotten() -> None:
 def test_a_copy_that_fails_does_no_harm(caplog: pytest.LogCaptureFixture) -> None:
     layers = Layers([], [])
     layers.refuses = lambda offsets: any(offset is not None for _, offset in offsets)
-    assert layers.write([(A, {"p": 1})], own_topic=True, transactional=False).result(0)
+    layers.write([(A, {"p": 1})], own_topic=True, transactional=False).result(0)
     assert "but not to the worker's copy: no brokers" in caplog.text
 
 
 def test_nothing_is_asked_where_there_is_nothing_to_write() -> None:
     layers = Layers([], [])
-    assert layers.write([], own_topic=True, transactional=True).result(0)
+    layers.write([], own_topic=True, transactional=True).result(0)
     assert layers.done == []

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pytest
 
-from connect.chain.raw_records import RawRecord
-from connect.chain.tolerance import ErrorCounts, ErrorPolicy, Failure, Stage, Tolerance
 from connect.data import TopicPartition
 from connect.errors import ConnectError, DataError
+from connect.internals.chain.raw_records import RawRecord
+from connect.internals.chain.tolerance import ErrorCounts, ErrorPolicy, Failure, Stage, Tolerance
 from connect.offset_set import OffsetSet
 from worker.runtime.bulk.bad_records import BadRecords
 from worker.runtime.dead_letters.loads import OffsetDigest, Position, not_written

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from connect.chain.raw_records import RawRecord
 from connect.config import HIDDEN
+from connect.internals.chain.raw_records import RawRecord
 from equipment.growth import assert_grows_evenly
 from worker.errors import BadRequestError
 from worker.runtime.dead_letters.repair import Edit, changes_of

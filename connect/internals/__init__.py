@@ -1,0 +1,1 @@
+"""What workers, connectors and Spark share, and no plugin author imports: it may change at any time."""

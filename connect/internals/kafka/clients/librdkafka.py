@@ -1,0 +1,210 @@
+"""Creation of librdkafka clients, their logging, and retries of their requests."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias, TypeVar
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+
+from connect.config.errors import ConfigRuleError
+from connect.config.password import HIDDEN
+from connect.errors import ConnectError, RetriableError
+from connect.internals.kafka.auth.rights import explained, is_login_refused
+from connect.internals.kafka.clients.statistics import CONSUMER, PRODUCER, TakeStatistics, reading
+from connect.internals.kafka.settings.client import ClientProperties
+from connect.internals.kafka.settings.secrets import client_secrets
+
+__all__ = [
+    "UNREACHABLE",
+    "ConnectionFailures",
+    "admin",
+    "consumer",
+    "fail_without_login",
+    "log_error",
+    "producer",
+    "until_answered",
+]
+
+logger = logging.getLogger(__name__)
+_CREATES_NONE: Final = {"allow.auto.create.topics": False}
+"""For librdkafka an admin client is a producer, which would have a missing topic created that it looks up."""
+
+T = TypeVar("T")
+ErrorCallback: TypeAlias = Callable[[KafkaError], None]
+
+_LEAST_WAIT: Final = 0.1
+_MOST_WAIT: Final = 2.0
+
+UNREACHABLE: Final = "The Kafka client reaches no broker, and goes on trying"
+"""Logged every second by a client that has lost all brokers."""
+
+_STATISTICS_INTERVAL: Final = "statistics.interval.ms"
+_STATISTICS_MS: Final = 30_000
+_REPORTED: Final = "Kafka client: %s"
+"""Logged for failures that a client keeps retrying, such as a login, often every second."""
+
+_FACILITY: Final = "FAIL"
+_QUIET_SECONDS: Final = 60.0
+_RETRYING: Final = ": retrying"
+_MOST_KEPT: Final = 100
+_PASSING: Final = re.compile(r"\[thrd:[^\]]*\]: |\(after .*")
+"""The parts of a log line that differ each time although the same broker is away."""
+_REFUSAL: Final = re.compile(r"\b(SSL|SASL)\b")
+"""In the log lines of failures that trying again does not mend."""
+
+
+class ConnectionFailures(logging.Filter):
+    """A log filter that passes one connection failure per minute and process, whichever client reports it.
+
+    The library reports them as errors although it connects again by itself; they are logged as warnings, like those of
+    Java's client, except failures of TLS and of a login. Failures that the library says it retries itself, such as
+    getting a producer id, are dropped. A logger of level DEBUG gets all lines. The library logs with its facility, the
+    client's name and the text as arguments. May be used by any thread.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        self._told: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether the line is logged."""
+        is_failure = isinstance(record.args, tuple) and len(record.args) == 3 and record.args[0] == _FACILITY
+        level = logging.getLogger(record.name).getEffectiveLevel()
+        if is_failure and not _REFUSAL.search(record.getMessage()):
+            record.levelno, record.levelname = logging.WARNING, logging.getLevelName(logging.WARNING)
+        if record.levelno < level:
+            return False
+        if level <= logging.DEBUG:
+            return True
+        if not (is_failure or record.msg in (UNREACHABLE, _REPORTED)):
+            return not (isinstance(record.args, tuple) and record.args and str(record.args[-1]).endswith(_RETRYING))
+        message = record.getMessage()
+        text = _PASSING.sub("", message.partition("] ")[2] if is_failure else message)
+        now = self._clock()
+        if now - self._told.get(text, -_QUIET_SECONDS) < _QUIET_SECONDS:
+            return False
+        if len(self._told) >= _MOST_KEPT:
+            self._told = {}
+        self._told[text] = now
+        return True
+
+
+logger.addFilter(ConnectionFailures())
+
+
+def producer(
+    properties: ClientProperties,
+    on_error: ErrorCallback | None = None,
+    on_statistics: TakeStatistics | None = None,
+) -> Producer:
+    """Make a producer. ``on_error`` and ``on_statistics`` are called from ``poll``; by default errors are logged."""
+    try:
+        return Producer(_configuration(properties, on_error) | _statistics(PRODUCER, properties, on_statistics))
+    except (KafkaException, ValueError, TypeError) as error:
+        raise _refused(error, properties) from None  # I8: the original may hold a secret
+
+
+def consumer(
+    properties: ClientProperties,
+    on_error: ErrorCallback | None = None,
+    on_statistics: TakeStatistics | None = None,
+) -> Consumer:
+    """Make a consumer. ``on_error`` and ``on_statistics`` are called from ``consume`` and ``poll``.
+
+    By default errors are logged.
+    """
+    try:
+        return Consumer(_configuration(properties, on_error) | _statistics(CONSUMER, properties, on_statistics))
+    except (KafkaException, ValueError, TypeError) as error:
+        raise _refused(error, properties) from None  # I8: the original may hold a secret
+
+
+def admin(properties: ClientProperties, on_error: ErrorCallback | None = None) -> AdminClient:
+    """Make an admin client. ``on_error`` is called from ``poll``; by default errors are logged."""
+    try:
+        return AdminClient({**_configuration(properties, on_error), **_CREATES_NONE})
+    except (KafkaException, ValueError, TypeError) as error:
+        raise _refused(error, properties) from None  # I8: the original may hold a secret
+
+
+def log_error(error: KafkaError) -> None:
+    """Log what a client reports outside any call. The client continues by itself unless the error is fatal."""
+    if error.fatal():
+        logger.error("Kafka client failed for good: %s", error.str())
+    elif error.code() == KafkaError._TRANSPORT:
+        logger.debug("Kafka client lost a connection: %s", error.str())
+    elif error.code() == KafkaError._ALL_BROKERS_DOWN:
+        logger.warning(UNREACHABLE)
+    else:
+        logger.warning(_REPORTED, error.str())
+
+
+def fail_without_login(user: str) -> ErrorCallback:
+    """Return a callback that raises ``ConnectError`` in the client's next poll once its login is rejected.
+
+    ``user`` describes whose login it is. Other errors are logged.
+    """
+
+    def report(error: KafkaError) -> None:
+        if is_login_refused(error):
+            raise ConnectError(f"The brokers refuse this client: {explained(error, user)}")
+        log_error(error)
+
+    return report
+
+
+def until_answered(ask: Callable[[], T], seconds: float) -> T:
+    """Call ``ask`` again after each ``RetriableError`` for up to this many seconds, then raise the last one. Blocks.
+
+    When a broker goes away, all requests on its connection fail at once, regardless of their timeouts.
+    """
+    deadline = time.monotonic() + seconds
+    wait = _LEAST_WAIT
+    while True:
+        try:
+            return ask()
+        except RetriableError as error:
+            if time.monotonic() + wait >= deadline:
+                raise
+            logger.warning("%s; asking again", error)
+        time.sleep(wait)
+        wait = min(wait * 2, _MOST_WAIT)
+
+
+def _configuration(properties: ClientProperties, on_error: ErrorCallback | None) -> dict[str, Any]:
+    if not str(properties.properties.get("metadata.broker.list", "")).strip():
+        raise ConfigRuleError(
+            'Missing required configuration "bootstrap.servers" which has no default value.',
+            "bootstrap.servers",
+        )
+    return {**properties.properties, "error_cb": on_error or log_error, "logger": logger}
+
+
+def _statistics(kind: str, properties: ClientProperties, take: TakeStatistics | None) -> dict[str, Any]:
+    if take is None:
+        return {}
+    interval = {} if _STATISTICS_INTERVAL in properties.properties else {_STATISTICS_INTERVAL: _STATISTICS_MS}
+    return {**interval, "stats_cb": reading(kind, take)}
+
+
+def _refused(error: Exception, properties: ClientProperties) -> ConfigRuleError:
+    cause = error.args[0] if error.args else error
+    text = (cause.str() if isinstance(cause, KafkaError) else str(cause)).strip()
+    for secret in client_secrets({name: str(value) for name, value in properties.properties.items()}):
+        text = text.replace(secret, HIDDEN) if secret else text
+    if "GSSAPI" in text:
+        text += (
+            ". Install a client with Kerberos (pip install --no-binary confluent-kafka confluent-kafka, on a "
+            "machine with librdkafka and libsasl2), or use another sasl.mechanism"
+        )
+    named = re.search(r"[`\"]([a-z][a-z_]*(?:\.[a-z_]+)+)[`\"]", text)
+    return ConfigRuleError(
+        f"The Kafka client cannot be made from its settings: {text}",
+        named[1] if named else "security.protocol",
+    )

@@ -1,0 +1,1 @@
+"""What several families of connectors and converters need, and no user imports."""

@@ -1,0 +1,1 @@
+"""How files are divided into folders, and how the folders are named."""

@@ -1,0 +1,1 @@
+"""SQL databases: their URLs, hosts, connections, dialects and writers."""

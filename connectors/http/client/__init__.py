@@ -1,1 +1,0 @@
-"""The HTTP client shared by source and sink: connections, credentials, retries, TLS."""
