@@ -245,17 +245,18 @@ _METRICS = {"sink-record-send-total": 120_345.0, "sink-record-send-rate": 1234.5
 
 
 def _run(connection: Connection, config: Mapping[str, str], reports: list[Report], *, paused: bool) -> None:
-    if config.get("test.fails") and isinstance(reports[0], messages.Metrics):
+    is_task = isinstance(reports[0], messages.Metrics)
+    if config.get("test.fails") and is_task:
         _send(connection, messages.Failed(_FAILURE))
         return
     _send(connection, messages.Started("1.0"))
     if paused:
         _send(connection, messages.Paused())
-    for report in (*reports, *_troubles(config)):
+    for report in (*reports, *(_troubles(config) if is_task else ())):
         _send(connection, report)
     for second in itertools.count():
         if not connection.poll(1.0):
-            if isinstance(reports[0], messages.Metrics):
+            if is_task:
                 _send(connection, messages.Metrics(_METRICS | {_LAG: 90.0 + 40 * (second % 7)}))
             continue
         match decode(connection.recv_bytes()):
