@@ -1,7 +1,7 @@
-"""The phases of a connector or task, and the events that lead from one to another: a table.
+"""The phases of a connector or task and of its process, and the events that lead from one to another: two tables.
 
-Nothing else decides which phase follows which. An event that the table does not list for a phase is a defect of the
-runtime, and raises.
+Nothing else decides which phase follows which. An event that a table does not list for a phase is a defect of the
+runtime, and raises. Users see the phase of the unit, which goes on while its process is replaced by another.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from typing import Final
 
-__all__ = ["LIVE", "Event", "Phase", "next_phase"]
+__all__ = ["LIVE", "Event", "Phase", "ProcessEvent", "ProcessPhase", "next_phase", "next_process_phase"]
 
 
 class Phase(enum.Enum):
@@ -35,6 +35,34 @@ class Event(enum.Enum):
     STOP_ASKED = "stop asked"
     EXITED = "exited"
     MOVED = "moved"
+
+
+class ProcessPhase(enum.Enum):
+    """What the process of a connector or task does for it."""
+
+    SERVING = "serving"
+    """It runs the unit."""
+    MOVING = "moving"
+    """It is to end, and the unit is to start again in another."""
+    RETIRING = "retiring"
+    """It is to end, since its connector watches nothing and can rest without a process."""
+    CLEARING = "clearing"
+    """It is to end, and its failed unit is then removed."""
+    RESTING = "resting"
+    """It has ended, and its connector rests."""
+    ENDED = "ended"
+    """It has ended. A unit that is still live starts again, or fails, once its commits are over."""
+
+
+class ProcessEvent(enum.Enum):
+    """Something that happens to the process of a connector or task."""
+
+    MOVE_ASKED = "asked to move"
+    REST_ASKED = "asked to rest"
+    CLEAR_ASKED = "asked to be cleared"
+    RESTED = "laid to rest"
+    ENDED = "ended"
+    REPLACED = "replaced"
 
 
 LIVE: Final = (Phase.STARTING, Phase.RUNNING, Phase.PAUSED, Phase.DRAINED)
@@ -74,6 +102,23 @@ _TABLE: Final[dict[tuple[Phase, Event], Phase]] = {
     },
 }
 
+_PROCESS_TABLE: Final[dict[tuple[ProcessPhase, ProcessEvent], ProcessPhase]] = {
+    (ProcessPhase.SERVING, ProcessEvent.MOVE_ASKED): ProcessPhase.MOVING,
+    # It may turn out that a unit needs its own process when it moves already.
+    (ProcessPhase.MOVING, ProcessEvent.MOVE_ASKED): ProcessPhase.MOVING,
+    (ProcessPhase.SERVING, ProcessEvent.REST_ASKED): ProcessPhase.RETIRING,
+    (ProcessPhase.RETIRING, ProcessEvent.RESTED): ProcessPhase.RESTING,
+    **{
+        (phase, ProcessEvent.CLEAR_ASKED): ProcessPhase.CLEARING
+        for phase in (ProcessPhase.SERVING, ProcessPhase.MOVING, ProcessPhase.RETIRING, ProcessPhase.CLEARING)
+    },
+    **{
+        (phase, ProcessEvent.ENDED): ProcessPhase.ENDED
+        for phase in (ProcessPhase.SERVING, ProcessPhase.MOVING, ProcessPhase.RETIRING, ProcessPhase.CLEARING)
+    },
+    (ProcessPhase.ENDED, ProcessEvent.REPLACED): ProcessPhase.SERVING,
+}
+
 
 def next_phase(phase: Phase, event: Event) -> Phase:
     """Return the phase after ``event``. Raises ``ValueError`` if it cannot happen in ``phase``."""
@@ -81,3 +126,11 @@ def next_phase(phase: Phase, event: Event) -> Phase:
         return _TABLE[phase, event]
     except KeyError:
         raise ValueError(f"a connector or task that is {phase.value} cannot be {event.value}") from None
+
+
+def next_process_phase(phase: ProcessPhase, event: ProcessEvent) -> ProcessPhase:
+    """Return the phase of a process after ``event``. Raises ``ValueError`` if it cannot happen in ``phase``."""
+    try:
+        return _PROCESS_TABLE[phase, event]
+    except KeyError:
+        raise ValueError(f"a process that is {phase.value} cannot be {event.value}") from None
